@@ -26,7 +26,7 @@ from autotune.errors import MissingExtra
 from autotune.evaluation.compiler_pool import CompilerPool, CompilerSetting, cuda_setting, device_setting
 from autotune.new.space_draft import ARCHITECTURE, KernelFile
 from autotune.scaffold import Assumptions, Scaffold, scaffold
-from autotune.scaffold.assumptions import USUAL
+from autotune.scaffold.reading import USUAL
 from autotune.sources.dialects import INTRODUCER
 
 _ATTEMPTS = 4  # to find what the source leaves to its user
@@ -90,11 +90,10 @@ def _narrowed(made: Scaffold) -> Scaffold:
     """A space that can be counted in a moment: the longest lists give up values far from their defaults."""
     launch = made.guess.launch
     lists = {item.name: list(item.values) for item in launch.parameters}
-    defaults = {item.name: item.default for item in launch.parameters}
     while prod(map(len, lists.values())) > _MOST_CONFIGURATIONS:
         name = max(lists, key=lambda name: len(lists[name]))
         values = lists[name]
-        values.pop(0 if values[-1] == defaults[name] else -1)
+        values.pop(0 if values[-1] == launch.default[name] else -1)
     parameters = tuple(replace(item, values=tuple(lists[item.name])) for item in launch.parameters)
     return replace(made, guess=replace(made.guess, launch=replace(launch, parameters=parameters)))
 
@@ -140,7 +139,7 @@ def _complaint(made: Scaffold, source: SourceText) -> str:
     if setting is None:
         return ""
     parameters = [Parameter(item.name, item.values) for item in made.guess.launch.parameters]
-    config = {item.name: item.default for item in made.guess.launch.parameters}
+    config = made.guess.launch.default
     symbols = [item.symbol for item in made.kernel.arguments if item.symbol]
     names = (entry_name(made.kernel.entry, {"DTYPE": "float32", **config}), *symbols)
     options = tuple(f"-D{name}={meaning}" for name, meaning in made.kernel.types.items())

@@ -63,8 +63,8 @@ def compiled(kernel: KernelFile, stand_ins: str, front: Path) -> SpaceDraft:
         own = kernel.path.with_name(Path(stand_ins).parts[0])
         folders = folders_of_headers(kernel.path, missing, own)
         kernel = replace(kernel, include_dirs=(*kernel.include_dirs, *folders))
-        made = compiled_scaffold(_with_headers(kernel, stand_ins if folders else ""))
         stand_ins = stand_ins if folders else ""
+        made = compiled_scaffold(_with_headers(kernel, stand_ins))
     if made.complaint and (found := with_front(_with_headers(kernel, stand_ins), made, front)):
         kernel, made = found
     return _described(made, kernel, stand_ins)

@@ -1,4 +1,7 @@
-"""Find a kernel inside a string of another program in C, C++, Python or Julia."""
+"""Find a kernel inside a string of another program in C, Python or Julia.
+
+Raw strings of C++ need no copy: every reader of sources looks into them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import ast
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,51 +16,38 @@ from tree_sitter import Node
 
 from autotune.core.syntax import parse_module
 from autotune.errors import InputError
-from autotune.sources.bare_code import bare_code, definitions
-from autotune.sources.files import by_raw_strings
+from autotune.sources.bare_code import bare_code
 from autotune.sources.tree import SourceTree, descendants
 
 _KERNEL = re.compile(r"\b(?:__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b")
-_BETWEEN = re.compile(  # two raw strings that are one
-    r'\)[^ ()"]*"(?:\s+|//[^\n]*\n|/\*.*?\*/)*+(?:u8?)?R"[^ ()"]*\(', re.DOTALL
-)
 _LONG = re.compile(r'"""(.*?)"""', re.DOTALL)
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_MAX_BYTES = 1_000_000  # of a file that is searched
 _WRITE_IT = "let the program write the text into a file, and give that to autotune new"
 
 
-@dataclass(frozen=True)
-class Extracted:
-    """The text of a kernel that was in a string: its file's suffix, and the line where the string begins."""
+class Literal(NamedTuple):
+    """A string of a program, and the line where it begins."""
 
-    text: str
-    suffix: str
-    line: int
-
-
-class _Literal(NamedTuple):
     text: str
     line: int
     is_whole: bool = True  # False: the program changes it
 
+    @property
+    def suffix(self) -> str:
+        """That of a file with the kernel in it."""
+        return ".cu" if "__global__" in self.text else ".cl"
 
-def extracted(path: Path, entry: str | None) -> Extracted | None:
-    """The first string with a kernel; None for a file whose kernels are in no string.
 
-    Args:
-        path: The file.
-        entry: The kernel that the string should have; None for any.
+def extracted(path: Path, entry: str | None) -> Literal | None:
+    """The first string with a kernel, that with `entry` if one has it; None where no kernel is in a string.
 
-    Raises:
-        InputError: It is a file in Python without a kernel in a string.
+    Raises InputError for a file in Python without one.
     """
     is_python = path.suffix == ".py"
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return None  # whoever reads it as a kernel says so
-    literals = _python_strings(path, text) if is_python else _raw_strings(text) or _other_strings(path, text)
+    literals = _python_strings(path, text) if is_python else _other_strings(path, text)
     with_kernel = [
         one for one in literals if _KERNEL.search(one.text) and ("{" in one.text or not one.is_whole)
     ]
@@ -67,8 +56,7 @@ def extracted(path: Path, entry: str | None) -> Extracted | None:
         with_kernel = [one for one in with_kernel if named.search(one.text)] or with_kernel
     chosen = next((one for one in with_kernel if one.is_whole), None)
     if chosen is not None:
-        text = chosen.text if is_python else "\n".join((*_relatives(path, chosen.text), chosen.text))
-        return Extracted(text, ".cu" if "__global__" in text else ".cl", chosen.line)
+        return chosen
     if with_kernel:
         place = f"{path}:{with_kernel[0].line}"
         raise InputError(f"{place}: the program puts this kernel together when it runs: {_WRITE_IT}")
@@ -82,34 +70,20 @@ def extracted(path: Path, entry: str | None) -> Extracted | None:
     return None
 
 
-def _raw_strings(text: str) -> list[_Literal]:
-    """The raw strings of a program in C++, neighbours joined; none if it has kernels elsewhere."""
-    parts = by_raw_strings(text)
-    if any(map(_KERNEL.search, parts[::2])):
-        return []
-    found: list[_Literal] = []
-    for place in range(1, len(parts), 2):
-        if found and _BETWEEN.fullmatch(parts[place - 1]):
-            found[-1] = found[-1]._replace(text=found[-1].text + parts[place])
-        else:
-            found.append(_Literal(parts[place], "".join(parts[:place]).count("\n") + 1))
-    return found
-
-
-def _other_strings(path: Path, text: str) -> list[_Literal]:
+def _other_strings(path: Path, text: str) -> list[Literal]:
     """The long strings of a program in Julia, or the plain ones of one in C or C++, neighbours joined.
 
     None if it has kernels elsewhere.
     """
     if path.suffix == ".jl":
         found = _LONG.finditer(text)
-        return [_Literal(one[1], text.count("\n", 0, one.start()) + 1) for one in found]
+        return [Literal(one[1], text.count("\n", 0, one.start()) + 1) for one in found]
     if not _KERNEL.search(text) or _KERNEL.search(bare_code(text)):
         return []
     tree = SourceTree(text)
     nodes = [one for one in descendants(tree.root) if one.type in ("concatenated_string", "string_literal")]
     return [
-        _Literal("".join(_contents(tree, one)), one.start_point.row + 1)
+        Literal("".join(_contents(tree, one)), one.start_point.row + 1)
         for one in nodes
         if one.parent is None or one.parent.type != "concatenated_string"
     ]
@@ -123,30 +97,7 @@ def _contents(tree: SourceTree, string: Node) -> Iterator[str]:
                 yield ast.literal_eval(tree.text[one.start_byte : one.end_byte])
 
 
-def _relatives(path: Path, text: str) -> list[str]:
-    """What else the program puts before a kernel: raw strings of its neighbours that define words of it.
-
-    A library keeps each part of its source in a file, as a raw string, and joins them when it compiles.
-    """
-    path = path.resolve()
-    folders = (path.parent.parent, path.parent)
-    parts = {}
-    for file in (one for folder in folders for one in sorted(folder.glob(f"*{path.suffix}"))):
-        if file != path and file.is_file() and file.stat().st_size <= _MAX_BYTES:
-            strings = _raw_strings(file.read_text(encoding="utf-8", errors="replace"))
-            if strings and not any(_KERNEL.search(one.text) for one in strings):
-                parts[file] = "\n".join(one.text for one in strings)
-    needed: set[Path] = set()
-    while True:
-        whole = "\n".join((*(parts[one] for one in needed), text))
-        missing = {*_WORD.findall(whole)} - definitions(whole)
-        more = {file for file, part in parts.items() if file not in needed and definitions(part) & missing}
-        if not more:
-            return [part for file, part in parts.items() if file in needed]
-        needed |= more
-
-
-def _python_strings(path: Path, text: str) -> list[_Literal]:
+def _python_strings(path: Path, text: str) -> list[Literal]:
     """The strings of a program in Python."""
     try:
         tree = parse_module(text)
@@ -154,7 +105,7 @@ def _python_strings(path: Path, text: str) -> list[_Literal]:
         raise InputError(f"{path}:{error.lineno}: not Python: {error.msg}") from None
     changed = {id(part) for node in ast.walk(tree) for part in _changed(node)}
     return [
-        _Literal(node.value, node.lineno, id(node) not in changed)
+        Literal(node.value, node.lineno, id(node) not in changed)
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]

@@ -37,23 +37,14 @@ LIMITS = Limits()
 
 @dataclass(frozen=True)
 class FirstSpace:
-    """The files that were written for a kernel, and how its default did.
-
-    Attributes:
-        source: The source.
-        draft: What was found in it, and the texts of the files.
-        space: The space file.
-        reference: The file of the reference.
-        notes: What reading, compiling and running said.
-        can_run: Whether a device of this machine takes the kernel's dialect.
-    """
+    """The files that were written for a kernel, and how its default did."""
 
     source: Path
     draft: SpaceDraft
     space: Path
     reference: Path
-    notes: tuple[Note, ...]
-    can_run: bool
+    notes: tuple[Note, ...]  # what reading, compiling and running said
+    can_run: bool  # a device of this machine takes the kernel's dialect
 
 
 def first_space(
@@ -67,13 +58,7 @@ def first_space(
 ) -> FirstSpace:
     """Write both files next to a kernel's source; they load, or nothing is written.
 
-    Args:
-        path: The source.
-        entry: Name of the kernel; None takes the first.
-        on_stage: Is told what is being done.
-        include_dirs: Folders of headers.
-        definitions: Macros with their values, for the source's compiler.
-        limits: Time limits.
+    They are for the kernel `entry`, or for the first.
 
     Raises:
         InputError: It is no kernel's source, has no such kernel, or one of the files is there already.
@@ -242,13 +227,13 @@ class _Work:
 
     def _compiled_only(self, draft: SpaceDraft, space: Path) -> list[Note]:
         """Compile the default without a device, if a compiler for it needs none."""
-        where = f"run `autotune search {space.name}` on a machine with one"
-        missing = Note(
-            False, f"not run: no device of this machine takes {_LANGUAGES[draft.dialect]}; {where}"
+        missing = (
+            f"not run: no device of this machine takes {_LANGUAGES[draft.dialect]}; "
+            f"run `autotune search {space.name}` on a machine with one"
         )
         if draft.dialect not in BACKENDS["cuda"].accepts:
-            return [replace(missing, text=missing.text.replace("not run", "not compiled, not run"))]
-        return [*self._tried("trials.compile_default", space), missing]
+            return [Note(False, f"not compiled, {missing}")]
+        return [*self._tried("trials.compile_default", space), Note(False, missing)]
 
     def _tried(self, step: str, space: Path) -> list[Note]:
         """What a step says of the default."""

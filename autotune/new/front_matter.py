@@ -72,7 +72,7 @@ def _definitions(
 ) -> Iterator[tuple[str, str]]:
     """The words that nothing defines, each with a line that may define it and is not `refused`."""
     unknown = KnownTypes.of(made.source.read).unknown_structures
-    functions = (one for one in made.source.read.functions if not one.is_of_host)
+    functions = made.source.read.device_functions
     called = {name: count for one in functions for name, count in one.called.items()}
     missing = dict.fromkeys((*unknown, *undefined_names(made.complaint)))
     for word in missing:
@@ -120,9 +120,8 @@ def _asked(inner: Condition | None) -> dict[str, str]:
 
 def _fits(text: str, inner: Condition | None, read: KernelSource) -> bool:
     """True if a source calls functions of a text as they are declared, whose types it uses, too."""
-    own = [one for one in read.functions if not one.is_of_host]
-    called = {name: count for one in own for name, count in one.called.items()}
-    types, used = KnownTypes.of(read), {name for one in own for name in one.types}
+    called = {name: count for one in read.device_functions for name, count in one.called.items()}
+    types, used = KnownTypes.of(read), {name for one in read.device_functions for name in one.types}
     functions = [
         one for one in read_kernel_source(text, _asked(inner), OPENCL).functions if one.name in called
     ]

@@ -30,12 +30,7 @@ _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
 def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Sequence[str] = ()) -> str:
     """The remedy for a compiler's complaint, as the end of a sentence; empty if unknown.
 
-    Args:
-        complaint: The compiler's log.
-        source: The file that it compiled.
-        text: The file's text, with what it includes.
-        dialect: The file's language.
-        types: Names of structures that the source does not define.
+    `text` is the source with what it includes, and `types` are names of structures that it does not define.
     """
     if dialect == "opencl" and (extension := _extension(complaint)):
         return f"; it needs a device with {extension}: name one with --device of autotune search"
@@ -57,7 +52,7 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
 
 
 def defining_files(name: str, source: Path) -> Iterator[Path]:
-    """The files in the folder of a source, and in folders of that, which define a word."""
+    """The files around a source which define a word."""
     return (file for file in _neighbours(source) if _defines(name, file))
 
 
@@ -71,8 +66,8 @@ def _extension(complaint: str) -> str:
 
 
 def _neighbours(source: Path) -> list[Path]:
-    """The other sources in the folder of a source, and in folders of that."""
-    files = (file for pattern in ("*", "*/*") for file in sorted(source.parent.glob(pattern)))
+    """The other sources in the folder of a source, in folders of that, and in the one around it."""
+    files = (file for pattern in ("*", "*/*", "../*") for file in sorted(source.parent.glob(pattern)))
     return [
         file
         for file in files

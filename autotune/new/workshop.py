@@ -38,13 +38,7 @@ class Workshop:
         return max(0.0, self._end_s - time.monotonic())
 
     def run(self, step: str, *arguments: Any, limit_s: float, **options: Any) -> Any:
-        """Run a step and return its result.
-
-        Args:
-            step: The name of a function of this package, such as `drafting.draft`.
-            arguments: Its arguments.
-            limit_s: Its time limit; what is left for all steps may be less.
-            options: Its named arguments.
+        """Run a step, a function of this package such as `drafting.draft`, and return its result.
 
         Raises:
             InputError: The step found the input wrong.

@@ -9,30 +9,21 @@ from dataclasses import dataclass, replace
 from autotune.core.launch_plan import macros as values_of_macros
 from autotune.core.records import Parameter
 from autotune.errors import InputError
-from autotune.scaffold.assumptions import USUAL, Assumptions
 from autotune.scaffold.guesses import Guess, guess
 from autotune.scaffold.macros import WORD, Macro
-from autotune.scaffold.reading import FoundKernel, Source, read_kernels
+from autotune.scaffold.reading import USUAL, Assumptions, FoundKernel, Source, read_kernels
 from autotune.scaffold.writing import reference_text, space_text
 
 
 @dataclass(frozen=True)
 class Scaffold:
-    """What was found in a source for a first space.
+    """What was found in a source for a first space."""
 
-    Attributes:
-        file: The name of the source file.
-        name: That of the space.
-        guess: The guessed parts of the space.
-        include_dirs: Folders of headers, as the space file names them.
-        complaint: What a compiler says against the default; empty if it says nothing or was not asked.
-    """
-
-    file: str
-    name: str
+    file: str  # of the source
+    name: str  # of the space
     guess: Guess
-    include_dirs: tuple[str, ...] = ()
-    complaint: str = ""
+    include_dirs: tuple[str, ...] = ()  # folders of headers, as the space file names them
+    complaint: str = ""  # a compiler's, of the default; empty without any
 
     @property
     def space(self) -> str:
@@ -66,20 +57,10 @@ def scaffold(
     host: str = "",
     include_dirs: tuple[str, ...] = (),
 ) -> Scaffold:
-    """Guess a space for one of the kernels of a source.
+    """Guess a space for one of the kernels of a source, by default the first one that can be tuned as it is.
 
-    Args:
-        file: Name of the source file.
-        name: Name of the new space.
-        text: Text of the source, with headers.
-        entry: Name of the kernel; by default the first one that can be tuned as it is.
-        assumed: What the source does not say.
-        own: Text of the source without headers, where that is another one.
-        host: The program that launches the kernel, where there is one.
-        include_dirs: Folders of headers, as the space file names them.
-
-    Raises:
-        InputError: The source has no such kernel, or none that can be tuned as it is.
+    The text has headers; `own` is that without them, where it is another one. `host` is the program that
+    launches the kernel, where there is one. Raises InputError where the source has no such kernel.
     """
     defined = "".join(f"#define {macro} {value}\n" for macro, value in assumed.defined)
     given = (file, defined + text, assumed, host, own or text)
@@ -106,8 +87,8 @@ def _asked_of(source: Source) -> set[str]:
 def _as_compiled(first: Guess, file: str, text: str, assumed: Assumptions, host: str, own: str) -> Guess:
     """What is guessed of the branches that the defaults of a first guess select."""
     parameters = [Parameter(item.name, item.values) for item in first.launch.parameters]
-    config = {item.name: item.default for item in first.launch.parameters}
-    chosen = {name: str(value) for name, value in values_of_macros(parameters, config, "float32").items()}
+    macros = values_of_macros(parameters, first.launch.default, "float32")
+    chosen = {name: str(value) for name, value in macros.items()}
     chosen = {name: value for name, value in chosen.items() if not name.startswith("DTYPE")}
     name = first.launch.kernel.name
     try:

@@ -78,14 +78,10 @@ def samples(
 ) -> list[dict[str, Value]]:
     """Values by which numbers of elements are compared.
 
-    They are those of all sizes with the default, the least and the largest values of parameters.
-
-    Args:
-        launch: Its sizes and parameters get the values.
-        extents: Those of every size.
-        checks: The extents of each size, several times.
+    They are those of all sizes, alike or as in `checks`, with the default, the least and the largest values
+    of parameters.
     """
-    configs = [{item.name: item.default for item in launch.parameters}]
+    configs = [launch.default]
     configs += [{item.name: item.values[place] for item in launch.parameters} for place in (0, -1)]
     every = [dict.fromkeys(launch.sizes, one) for one in extents]
     every += [dict(zip(launch.sizes, one, strict=True)) for one in checks]
@@ -102,17 +98,7 @@ def with_room(
     *,
     is_roomy: bool,
 ) -> GuessedShape:
-    """A shape that has room for every index of an array whose bound is known.
-
-    Args:
-        argument: The array.
-        role: What the kernel does with it.
-        guessed: The shape that its indices suggest.
-        launch: The launch of the kernel.
-        bounds: Those of the kernel's indices.
-        samples: Values by which numbers of elements are compared.
-        is_roomy: True for room for far more.
-    """
+    """A shape with room for every index of an array whose bound is known; for far more if `is_roomy`."""
     if role is Role.LOCAL:
         return _local_shape(argument.name, launch.block, bounds, samples)
     if is_roomy:
@@ -257,8 +243,6 @@ def _monomials(node: ast.expr | None, facts: Facts, sizes: Sequence[str], depth:
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             pairs = product(_monomials(left, facts, sizes, depth), _monomials(right, facts, sizes, depth))
             return {(tuple(sorted(first[0] + second[0])), first[1] | second[1]) for first, second in pairs}
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return _monomials(operand, facts, sizes, depth)
         case ast.Name(id=name) if name in sizes:
             return {((name,), frozenset())}
         case ast.Name(id=name):

@@ -23,13 +23,7 @@ _MAX_STEPS = (200_000_000_000, 200_000_000)  # of all threads together: some ten
 def default_sizes(
     launch: GuessedLaunch, arguments: Sequence[GuessedArgument], extents: Sequence[int]
 ) -> Mapping[str, tuple[int, int]]:
-    """The extents of each size on a GPU and on a CPU.
-
-    Args:
-        launch: Its sizes get them.
-        arguments: Their arrays have to fit.
-        extents: The usual ones, on a GPU and on a CPU.
-    """
+    """The extents of each size on a GPU and on a CPU where all arrays fit; `extents` are the usual ones."""
     usual_gpu, usual_cpu = (dict.fromkeys(launch.sizes, extent) for extent in extents)
     gpu = _fitting(usual_gpu | _of_host(launch), launch, arguments, 0)
     cpu = _fitting(usual_cpu, launch, arguments, 1)
@@ -48,8 +42,7 @@ def _fitting(
     sizes: Mapping[str, int], launch: GuessedLaunch, arguments: Sequence[GuessedArgument], kind: int
 ) -> Mapping[str, int]:
     """Sizes, halved until the arrays fit."""
-    config = {item.name: item.default for item in launch.parameters}
-    while max(sizes.values()) > 1 and not _fits(sizes, config, launch, arguments, kind):
+    while max(sizes.values()) > 1 and not _fits(sizes, launch, arguments, kind):
         sizes = {name: max(1, size // 2) for name, size in sizes.items()}
     return sizes
 
@@ -69,14 +62,10 @@ def _of_host(launch: GuessedLaunch) -> dict[str, int]:
 
 
 def _fits(
-    sizes: Mapping[str, int],
-    config: Mapping[str, Value],
-    launch: GuessedLaunch,
-    arguments: Sequence[GuessedArgument],
-    kind: int,
+    sizes: Mapping[str, int], launch: GuessedLaunch, arguments: Sequence[GuessedArgument], kind: int
 ) -> bool:
     """True if arrays of these sizes fit, and their elements are not visited too often."""
-    values: dict[str, Value] = {**config, **sizes}
+    values: dict[str, Value] = {**launch.default, **sizes}
     arrays = [item for item in arguments if item.role not in (None, Role.LOCAL)]
     try:
         counts = [prod(integer(parse(extent), values) for extent in item.shape) for item in arrays]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
-from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.guessed_parameters import (
     BLOCK,
     TILE,
@@ -28,8 +27,8 @@ from autotune.scaffold.guessed_parameters import (
 from autotune.scaffold.host_grid import host_grid
 from autotune.scaffold.index_bounds import LaunchShape
 from autotune.scaffold.macros import WORD, Macro
-from autotune.scaffold.reading import FoundKernel, KernelArgument, Source
-from autotune.scaffold.scalar_values import is_offset, scalar_value
+from autotune.scaffold.reading import Assumptions, FoundKernel, KernelArgument, Source
+from autotune.scaffold.roles import is_offset, scalar_value
 from autotune.scaffold.tiles import (
     reads_index,
     rows_of_blocks,
@@ -54,34 +53,27 @@ _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
 
 @dataclass(frozen=True)
 class GuessedLaunch:
-    """How a kernel is launched; the guesses about its arguments rest on it.
-
-    Attributes:
-        kernel: The kernel.
-        source: Where it is from.
-        axes: Those along which it has threads or blocks.
-        parameters: What is tuned; at least one.
-        fixed_macros: Macros whose defaults are no numbers.
-        sizes: Names of the problem's sizes; at least one.
-        divided: Sizes that should be multiples of parameters, each with that parameter's name.
-        block: Threads along each axis.
-        grid: Blocks along each axis.
-    """
+    """How a kernel is launched; the guesses about its arguments rest on it."""
 
     kernel: FoundKernel
     source: Source
-    axes: tuple[str, ...]
-    parameters: tuple[GuessedParameter, ...]
-    fixed_macros: tuple[Macro, ...]
-    sizes: tuple[str, ...]
-    divided: tuple[tuple[str, str], ...]
-    block: tuple[str, ...]
-    grid: tuple[str, ...] = ()
+    axes: tuple[str, ...]  # those along which it has threads or blocks
+    parameters: tuple[GuessedParameter, ...]  # what is tuned; at least one
+    fixed_macros: tuple[Macro, ...]  # macros whose defaults are no numbers
+    sizes: tuple[str, ...]  # names of the problem's sizes; at least one
+    divided: tuple[tuple[str, str], ...]  # that should be multiples of parameters, with the name of each
+    block: tuple[str, ...]  # threads along each axis
+    grid: tuple[str, ...] = ()  # blocks along each axis
 
     @property
     def values(self) -> Mapping[str, tuple[Value, ...]]:
         """The values of each parameter."""
         return {parameter.name: parameter.values for parameter in self.parameters}
+
+    @property
+    def default(self) -> Mapping[str, Value]:
+        """The default of each parameter."""
+        return {parameter.name: parameter.default for parameter in self.parameters}
 
     @property
     def names(self) -> frozenset[str]:
@@ -219,7 +211,7 @@ def _axes(kernel: FoundKernel) -> list[str]:
     declared = {axis for axis, part in zip("xyz", kernel.block, strict=False) if part != "1"}
     found = kernel.facts
     if not any(reads_index(found, axis, "blockIdx", "threadIdx") for axis in "xyz"):
-        functions = [one for one in kernel.function.source.functions if not one.is_of_host]
+        functions = kernel.function.source.device_functions
         found = facts([statement for one in functions for statement in one.body], ())
     return [
         axis
@@ -274,9 +266,7 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
 
     Without the former these are those that bound any index, else the first, else n.
     """
-    numbers = (item for item in kernel.arguments if not (item.is_pointer or item.fields))
-    integers = [item.name for item in numbers if "int" in item.dtype]
-    integers = [name for name in integers if name not in kernel.facts.calls]
+    integers = [name for name in kernel.integers if name not in kernel.facts.calls]
     able = [name for name in integers if not is_offset(name, kernel.facts)]
     chosen = [name for name in integers if _SIZE.fullmatch(name)]
     if chosen:

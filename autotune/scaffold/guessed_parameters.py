@@ -7,6 +7,7 @@ import difflib
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from autotune.core.records import Value
 from autotune.scaffold.macros import Macro
@@ -20,7 +21,8 @@ BLOCK = re.compile(
     r"b(dim|lk|s)?_?[xyz]",
     re.IGNORECASE,
 )
-WORK = re.compile(r".*per_(thread|item|work_?item|lane).*|wpt_?[xyz]?|.*coarsen.*", re.IGNORECASE)
+_WORK = re.compile(r".*per_.*|wpt_?[xyz]?|.*coarsen.*|.*unroll.*", re.IGNORECASE)
+_VECTOR = re.compile(r"vec.*", re.IGNORECASE)
 _MAX_THREADS = 1024  # of a block
 TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
 MIN_SIMILARITY = 0.85  # of a name to the one that may be meant
@@ -63,47 +65,41 @@ def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
 
 
 def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
+    guessed = partial(GuessedParameter, macro.name)
     if macro.names:
         prefix = len(macro.name) + 1
         choices = tuple(name[prefix:].lower() for name in macro.names)
         if len(choices) == 1:
-            return GuessedParameter(
-                macro.name, (*choices, "other"), choices[0], "`other` is the #else: name it"
-            )
-        return GuessedParameter(
-            macro.name, choices, choices[0], "is there one more that only an #else stands for?"
-        )
+            return guessed((*choices, "other"), choices[0], "`other` is the #else: name it")
+        return guessed(choices, choices[0], "is there one more that only an #else stands for?")
     if macro.numbers == (0, 1) and macro.test == "if" and macro.default in ("0", "1"):
-        return GuessedParameter(macro.name, (False, True), macro.default == "1")
+        return guessed((False, True), macro.default == "1")
     if macro.test == "if" and macro.default and len(macro.numbers) > 1:
         values = tuple(sorted({*macro.numbers, int(macro.default)}))
-        return GuessedParameter(macro.name, values, int(macro.default), "the numbers it is compared with")
+        return guessed(values, int(macro.default), "the numbers it is compared with")
     if macro.default is not None and macro.listed:
-        return GuessedParameter(macro.name, macro.listed, int(macro.default), "the values of its comment")
+        return guessed(macro.listed, int(macro.default), "the values of its comment")
     if macro.default is not None:
         return _around(macro.name, int(macro.default), axes, is_tested=macro.test != "")
     if macro.numbers and max(macro.numbers) > 1:
         values = macro.numbers if len(macro.numbers) > 1 else (1, *macro.numbers)
-        return GuessedParameter(macro.name, values, values[0], "the numbers it is compared with")
+        return guessed(values, values[0], "the numbers it is compared with")
     if macro.test == "defined":
-        return GuessedParameter(macro.name, (True,), True, "the kernel is compiled with it only")
+        return guessed((True,), True, "the kernel is compiled with it only")
     if macro.numbers or _FLAG.fullmatch(macro.name):
-        return GuessedParameter(macro.name, (False, True), False)
+        return guessed((False, True), False)
     if BLOCK.fullmatch(macro.name):
         return threads_parameter(macro.name, axes)
     if TILE.fullmatch(macro.name):
-        return _tile(macro.name, axes)
-    for pattern, values in (
-        (WORK, (1, 2, 4, 8)),
-        ("(?i).*per_.*", (1, 2, 4, 8)),
-        ("(?i).*unroll.*", (1, 2, 4, 8)),
-        ("(?i)vec.*", (1, 2, 4)),
-    ):
-        if re.fullmatch(pattern, macro.name):
-            return GuessedParameter(macro.name, values, 1)
+        values, default = ((4, 8), 4) if len(axes) == 3 else ((8, 16, 32), 16)  # of a block's edge, too
+        return guessed(values, default)
+    if _WORK.fullmatch(macro.name):
+        return guessed((1, 2, 4, 8), 1)
+    if _VECTOR.fullmatch(macro.name):
+        return guessed((1, 2, 4), 1)
     if macro.test == "if":
-        return GuessedParameter(macro.name, (False, True), False, _ASKED)
-    return GuessedParameter(macro.name, (1,), 1, _ANY)
+        return guessed((False, True), False, _ASKED)
+    return guessed((1,), 1, _ANY)
 
 
 def with_elements(parameters: Sequence[GuessedParameter], found: Facts) -> list[GuessedParameter]:
@@ -228,11 +224,6 @@ def within_a_block(parameter: GuessedParameter) -> GuessedParameter:
     return GuessedParameter(
         parameter.name, fitting or (_MAX_THREADS,), max(fitting or (_MAX_THREADS,)), remark
     )
-
-
-def _tile(name: str, axes: Sequence[str]) -> GuessedParameter:
-    """Edge of a tile; if it is also the edge of a block, the block has at most 1024 threads."""
-    return GuessedParameter(name, (4, 8), 4) if len(axes) == 3 else GuessedParameter(name, (8, 16, 32), 16)
 
 
 def axis_of(name: str) -> str | None:

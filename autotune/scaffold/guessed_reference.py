@@ -7,8 +7,7 @@ import keyword
 from collections.abc import Mapping, Sequence
 
 from autotune.scaffold.reading import FoundKernel, KernelArgument
-from autotune.scaffold.roles import Role
-from autotune.scaffold.scalar_values import scalar_value
+from autotune.scaffold.roles import Role, scalar_value
 from autotune.sources.facts import Facts, names_in
 
 _FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "fabs")
@@ -73,9 +72,7 @@ class _Translation:
             case ast.Subscript(value=ast.Name(id=name), slice=index) if name in self._known:
                 is_element = self._known[name].width == 1 and ast.unparse(index) == self._index
                 return ast.Name(variable_name(name)) if is_element else None
-            case ast.BinOp(
-                left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() as operator, right=right
-            ):
+            case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.Div() as operator, right):
                 one, other = self.of(left), self.of(right)
                 if one is None or other is None or (self._is_whole and isinstance(operator, ast.Div)):
                     return None

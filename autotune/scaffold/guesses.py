@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autotune.scaffold.array_shapes import index_bounds, indexed_shape, samples, with_room
-from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.default_sizes import default_sizes, fitting_checks
 from autotune.scaffold.guessed_arguments import (
     GuessedArgument,
@@ -19,9 +18,9 @@ from autotune.scaffold.guessed_arguments import (
 )
 from autotune.scaffold.guessed_launch import GuessedLaunch, guess_launch
 from autotune.scaffold.guessed_reference import reference_body
-from autotune.scaffold.reading import FoundKernel, Source
+from autotune.scaffold.reading import Assumptions, FoundKernel, Source
 from autotune.scaffold.roles import role_of
-from autotune.scaffold.verify_sizes import is_checked, strided_sizes, verify_sizes
+from autotune.scaffold.verify_sizes import is_checked, verify_sizes
 
 _EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each size: on a GPU, on a CPU
 _SMALL_EXTENTS = {1: (65_536, 4096), 2: (512, 64), 3: (64, 16)}
@@ -49,14 +48,8 @@ def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
     facts, names = launch.facts, launch.sizes
     roles = {item.name: role_of(item, facts) for item in kernel.arguments if item.is_pointer}
     reference = reference_body(launch.kernel, facts, roles, names)
-    checks = verify_sizes(
-        names,
-        launch.grid,
-        launch.block,
-        launch.values,
-        checked=is_checked(facts) and not is_roomy,
-        strided=strided_sizes(facts, launch.block),
-    )
+    is_bounded = is_checked(facts) and not is_roomy
+    checks = verify_sizes(names, launch.grid, launch.block, launch.values, checked=is_bounded)
     bounds = index_bounds(launch)
     arrays = [item.name for item in kernel.arguments if item.is_pointer and not item.symbol]
     shapes = {name: indexed_shape(name, launch, bounds) for name in arrays}

@@ -29,13 +29,8 @@ def host_grid(
 ) -> tuple[str, ...]:
     """The extents of a host's grid; empty if one of them needs what a launch plan does not know.
 
-    Args:
-        launch: The launch.
-        host: The program that launches.
-        parameters: Names of the kernel's parameters, in the order of the launch's arguments.
-        block: The extents of the block in the launch plan.
-        known: Sizes and parameters of the space.
-        constants: What the source's constants stand for.
+    The kernel's `parameters` are in the order of the launch's arguments. The launch plan has the `block`, and
+    may read names that are `known`. `constants` are the source's.
     """
     names = {
         ast.unparse(here): there

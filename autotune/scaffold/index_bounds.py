@@ -212,8 +212,6 @@ class IndexBounds:
                 return self._operation(left, operator, right)
             case ast.Name(id=name):
                 return self._name(name)
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(number))):
-                return Bound.of(-int(number))
             case ast.Attribute(
                 ast.Name("threadIdx" | "blockIdx" | "blockDim" | "gridDim" as kind), "x" | "y" | "z" as axis
             ):

@@ -21,24 +21,14 @@ _CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_t
 
 @dataclass(frozen=True)
 class Macro:
-    """A macro that the source uses and leaves to its user.
-
-    Attributes:
-        name: Its name.
-        default: Its value if the user does not define it.
-        names: The undefined constants that it is compared with.
-        numbers: The numbers that it is compared with.
-        test: How it is tested: "if" its value, "defined" only whether it is, where the kernel needs it,
-            "" not at all.
-        listed: The values in a comment behind its default.
-    """
+    """A macro that the source uses and leaves to its user."""
 
     name: str
-    default: str | None
-    names: tuple[str, ...] = ()
-    numbers: tuple[int, ...] = ()
-    test: str = ""
-    listed: tuple[int, ...] = ()
+    default: str | None  # its value if the user does not define it
+    names: tuple[str, ...] = ()  # the undefined constants that it is compared with
+    numbers: tuple[int, ...] = ()  # the numbers that it is compared with
+    test: str = ""  # "if" its value, "defined" only whether it is, where the kernel needs it, "" not at all
+    listed: tuple[int, ...] = ()  # the values in a comment behind its default
 
 
 def find_macros(
@@ -46,13 +36,8 @@ def find_macros(
 ) -> Iterator[Macro]:
     """Find macros that are undefined, or defined only as a default, in the order of their use.
 
-    A switch, of which the source only asks whether it is defined, is none: it is off.
-
-    Args:
-        source: The source as it is without any of them.
-        branches: What its conditions ask for.
-        taken: Names that mean something else, such as types and arguments.
-        undefined: Words that a compiler does not know.
+    A switch, of which the source only asks whether it is defined, is none: it is off. Names that are `taken`
+    mean something else, and `undefined` are words that a compiler does not know.
     """
     code = source.code
     listed = {
@@ -107,9 +92,7 @@ def _asked(source: KernelSource, branches: Branches) -> tuple[dict[str, list[str
     """What names are compared with, and the names that stand alone as conditions."""
     compared = {name: [*rights] for name, rights in branches.compared.items()}
     alone: set[str] = set()
-    for function in source.functions:
-        if function.is_of_host:
-            continue
+    for function in source.device_functions:
         for part in function.parts:
             tests: list[ast.expr] = []
             match part:

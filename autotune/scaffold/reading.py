@@ -10,9 +10,8 @@ from functools import cached_property
 
 from autotune.core.c_types import C_TYPES, SCALARS
 from autotune.errors import InputError
-from autotune.scaffold.assumptions import Assumptions
 from autotune.scaffold.macros import Macro, find_macros
-from autotune.scaffold.templates import ReadTemplate, read_template, with_function_objects
+from autotune.scaffold.templates import ReadTemplate, read_template
 from autotune.scaffold.types import STRUCT, UNKNOWN, VECTOR, KnownTypes, constant_value
 from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
@@ -37,6 +36,20 @@ _UNSUPPORTED = {
 
 
 @dataclass(frozen=True)
+class Assumptions:
+    """What is assumed of a source."""
+
+    undefined: tuple[str, ...] = ()  # words that a compiler does not know: macros or types
+    defined: tuple[tuple[str, str], ...] = ()  # macros that the user defines, with their values
+    generic: str = "DTYPE"  # the type that an instance of a template gets
+    is_small: bool = False  # the default has the least of every parameter's values
+    is_roomy: bool = False  # arrays get more room than indices show, sizes are smaller, and indices 0
+
+
+USUAL = Assumptions()
+
+
+@dataclass(frozen=True)
 class KernelArgument:
     """One argument of a kernel; `width` is 4 for float4."""
 
@@ -58,28 +71,25 @@ class KernelArgument:
 class FoundKernel:
     """A kernel.
 
-    Attributes:
-        name: Its name in the source.
-        entry: What a launch plan calls it: with namespaces, template arguments and types where it needs them.
-        arguments: Those that a launch passes, and variables of the source that the kernel uses.
-        block: Three extents, or one if only the number of threads is declared, or none. The host's if the
-            kernel declares none and does not ask for its extents.
-        template: The numbers that its template takes.
-        types: Guesses for types that the source leaves to its user.
-        launch: The first launch by the host's code.
-        function: The kernel in the source.
-        wanted: What the conditions around it want of macros.
+    Its block has three extents, or one if only the number of threads is declared, or none. It is the host's
+    if the kernel declares none and does not ask for its extents.
     """
 
-    name: str
-    entry: str
-    arguments: tuple[KernelArgument, ...]
+    name: str  # in the source
+    entry: str  # in a launch plan: with namespaces, template arguments and types where needed
+    arguments: tuple[KernelArgument, ...]  # of a launch, and variables that the kernel uses
     block: tuple[str, ...]
-    template: tuple[ReadTemplate, ...]
-    types: Mapping[str, str]
-    launch: Launch | None
+    template: tuple[ReadTemplate, ...]  # the numbers that its template takes
+    types: Mapping[str, str]  # guesses for types that the source leaves to its user
+    launch: Launch | None  # the first by the host's code
     function: Function
-    wanted: Mapping[str, str]
+    wanted: Mapping[str, str]  # what the conditions around it want of macros
+
+    @property
+    def integers(self) -> list[str]:
+        """The whole numbers that a launch passes."""
+        numbers = (item for item in self.arguments if not (item.is_pointer or item.fields))
+        return [item.name for item in numbers if "int" in item.dtype]
 
     @cached_property
     def facts(self) -> Facts:
@@ -88,8 +98,8 @@ class FoundKernel:
         arrays = [item.name for item in self.arguments if item.is_pointer]
         functions = {
             one.name: ([item.name for item in one.parameters], one.body)
-            for one in source.functions
-            if not one.is_kernel and not one.is_of_host
+            for one in source.device_functions
+            if not one.is_kernel
         }
         return facts(self.function.body, arrays, functions)
 
@@ -200,7 +210,7 @@ def _stand_ins(
     types: KnownTypes, source: KernelSource, branches: Branches, assumed: Assumptions
 ) -> dict[str, str]:
     """Types for those that the source leaves to its user; nothing for words before types of functions."""
-    used = {name for each in source.functions if not each.is_of_host for name in each.types}
+    used = {name for each in source.device_functions for name in each.types}
     capitals = sorted(name for name in used if name.isupper() and name not in branches.defined)
     provided = portable_macros() if source.dialect == "portable" else frozenset()
     parameters = {one.name for function in source.functions for one in function.template or ()}
@@ -230,7 +240,6 @@ def _kernel(
             f"{place} takes no arguments, so no result of it can be checked; pass an array to it"
         )
     template = read_template(place, function, own, types)
-    template = with_function_objects(place, template, function, own, types)
     given = {item.name: item.given.partition("<")[0] for item in template if item.kind == "type"}
     types = replace(types, aliases={**types.aliases, **given})
     arguments = [_argument(place, one, types) for one in function.parameters]
@@ -308,8 +317,8 @@ def _is_used(variable: Variable, function: Function) -> bool:
         return False
     return any(
         _reads(one, variable.name)
-        for one in function.source.functions
-        if one is function or not (one.is_kernel or one.is_of_host)
+        for one in function.source.device_functions
+        if one is function or not one.is_kernel
     )
 
 

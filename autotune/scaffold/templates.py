@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from autotune.core.c_types import SCALARS
 from autotune.errors import InputError
@@ -39,6 +39,9 @@ def read_template(
     """The parameters of the template that a kernel is; none for a function or a specialisation."""
     found = []
     used = next((launch.template for launch in launches if launch.template), ())
+    texts = [text for launch in launches for text in launch.template]
+    texts += [ast.unparse(argument) for launch in launches for argument in launch.arguments]
+    named = {word for text in texts for word in _WORD.findall(text)}
     for number, one in enumerate(function.template or ()):
         is_choice = "::" in one.type or (not one.type and "<" in one.default)
         if is_choice and one.default:  # of a library or of the source, which the compiler makes
@@ -50,7 +53,10 @@ def read_template(
             )
         kind = "type" if not one.type else "bool" if "bool" in one.type.split() else "number"
         value = used[number] if number < len(used) else ""
-        given = _type_given(one.name, value, types) if kind == "type" else one.name
+        given = one.name
+        if kind == "type":
+            given = _function_object(place, one.name, function, types, named)
+            given = given or _type_given(one.name, value, types)
         choices = _constants(types, one.type)
         if choices:
             given = f"({one.type}){one.name}"
@@ -84,34 +90,6 @@ def _type_given(name: str, value: str, types: KnownTypes) -> str:
     return value if value in SCALARS and value not in ("float", "double") else types.generic
 
 
-def with_function_objects(
-    place: str,
-    template: Sequence[ReadTemplate],
-    function: Function,
-    launches: Sequence[Launch],
-    types: KnownTypes,
-) -> tuple[ReadTemplate, ...]:
-    """The same parameters with a structure of the source for each type whose values the kernel calls.
-
-    Raises InputError where the source has none for an argument.
-    """
-    found = []
-    texts = [text for launch in launches for text in launch.template]
-    texts += [ast.unparse(argument) for launch in launches for argument in launch.arguments]
-    named = {word for text in texts for word in _WORD.findall(text)}
-    for item in template:
-        member = _called_member(item.name, function) if item.kind == "type" else ""
-        given = _function_object(member, types, named) if member else ""
-        values = [one.name for one in function.parameters if one.type == item.name]
-        if member == "operator()" and values and not given:
-            raise InputError(
-                f"{place}: {values[0]} is a function, and autotune passes arrays and numbers only; write a "
-                f"kernel that takes the rest and creates it: `const {item.name} {values[0]};` in its body"
-            )
-        found.append(replace(item, given=given) if given else item)
-    return tuple(found)
-
-
 def _called_member(parameter: str, function: Function) -> str:
     """The member function that a kernel calls of a type that its template takes; empty if it calls none."""
     values = function.variables_of(parameter)
@@ -127,15 +105,27 @@ def _called_member(parameter: str, function: Function) -> str:
     return ""
 
 
-def _function_object(member: str, types: KnownTypes, named: Collection[str]) -> str:
-    """A structure of the source that has a member function, as an instance takes it; empty without one.
+def _function_object(
+    place: str, parameter: str, function: Function, types: KnownTypes, named: Collection[str]
+) -> str:
+    """The structure of the source that stands for a type whose values a kernel calls; empty for other types.
 
-    The first that the host names in its launches, `named`, else the first.
+    The first that has the member function and that the host names in its launches, `named`, else the first.
+    Raises InputError where an argument has to be one, and the source has none.
     """
+    member = _called_member(parameter, function)
+    if not member:
+        return ""
     found = {}
     for name, one in types.source.types.structures.items():
         words = [text.split()[0] for text in one.template]
         if member in one.members and all(word in ("typename", "class") for word in words):
             given = ", ".join(types.generic for _ in words)
             found[name] = f"{name}<{given}>" if given else name
+    values = [one.name for one in function.parameters if one.type == parameter]
+    if member == "operator()" and values and not found:
+        raise InputError(
+            f"{place}: {values[0]} is a function, and autotune passes arrays and numbers only; write a "
+            f"kernel that takes the rest and creates it: `const {parameter} {values[0]};` in its body"
+        )
     return next((text for name, text in found.items() if name in named), next(iter(found.values()), ""))

@@ -150,14 +150,8 @@ def rows_of_blocks(axis: str, facts: Facts, sizes: Sequence[str]) -> str:
 def tile_of(axis: str, facts: Facts, block: Sequence[str], known: Collection[str], size: str) -> str:
     """The product that a block's index is multiplied by, such as `BLOCK_Y * WORK_PER_THREAD`; else empty.
 
-    What is compared with a size counts first, else every sum in which the index stands.
-
-    Args:
-        axis: x, y or z.
-        facts: What the kernel does.
-        block: Threads along each axis.
-        known: The names that a launch plan may read.
-        size: What the index along the axis is compared with, if that is known.
+    What is compared with the size counts first, else every sum in which the index stands. A launch plan may
+    read names that are `known`.
     """
     bounded = [facts.written_out(one.left) for one in facts.compared if ast.unparse(one.right) == size]
     for nodes in (bounded, facts.expressions):

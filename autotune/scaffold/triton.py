@@ -10,7 +10,7 @@ from pathlib import Path
 from autotune.core.launch_plan import RESERVED_NAMES
 from autotune.core.records import Value
 from autotune.errors import InputError
-from autotune.scaffold.triton_guesses import DEFAULTS, TritonGuess, guess_triton
+from autotune.scaffold.triton_guesses import DEFAULTS, TritonGuess
 from autotune.scaffold.verify_sizes import verify_sizes
 from autotune.scaffold.writing import empty_reference, quoted, scalar
 from autotune.sources.triton import TritonKernel, read_triton
@@ -48,7 +48,7 @@ def scaffold_triton(path: Path, name: str, entry: str | None = None) -> TritonSc
     kernel = kernels[entry or next(able, next(iter(kernels)))]
     if reason := _refusal(kernel):
         raise InputError(f"{path}: {kernel.entry} cannot be tuned as it is: {reason}")
-    guess = guess_triton(kernel)
+    guess = TritonGuess(kernel)
     return TritonScaffold(kernel, guess, _space(path.name, name, guess), _reference(path.name, guess))
 
 
@@ -111,7 +111,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
         "launch:",
         f"  - entry: {kernel.entry}",
         f"    grid: [{', '.join(map(quoted, guess.grid))}]"
-        + ("  # programs: is every element covered?" if guess.is_grid_guessed else ""),
+        + ("  # programs: is every element covered?" if not guess.launched_grid else ""),
         f"    arguments: [{', '.join(kernel.arguments)}]",
         "",
         f"verify: {{{'rtol: 1e-2, atol: 1e-2' if half else 'rtol: 1e-5, atol: 1e-6'}}}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -32,109 +31,112 @@ _LEAST = 16
 _MAX_ELEMENTS, _MAX_WORK = 2**25, 2**34
 
 
-@dataclass(frozen=True)
 class TritonGuess:
-    """The guessed parts of a space file.
+    """The guessed parts of a space file for a kernel."""
 
-    `sizes` has at least one extent, `values` those of each constant and option that is tuned or fixed,
-    `derived` the constants that follow from others, and `limits` what bounds tiles together. The sizes in
-    `fixed` are constants of the kernel. The grid is guessed where the file has no launch that says it.
-    """
+    def __init__(self, kernel: TritonKernel) -> None:
+        self.kernel = kernel
+        self._names = {one.name for one in kernel.parameters}
+        self._constants = {one.name: one for one in kernel.constants}
 
-    kernel: TritonKernel
-    sizes: Mapping[str, int]
-    values: Mapping[str, tuple[Value, ...]]
-    default: Mapping[str, Value]
-    derived: Mapping[str, str]
-    limits: tuple[str, ...]
-    fixed: Collection[str]
-    grid: Sequence[str]
-    is_grid_guessed: bool
-    unsure: frozenset[str]
-    extents: Mapping[str, Sequence[str]]
-    strides: Mapping[str, str]
+    @cached_property
+    def derived(self) -> dict[str, str]:
+        """The constants that follow from others."""
+        names = {*self._usual_sizes, *self._listed, *self.kernel.heuristics, *self._whole}
+        rules = self.kernel.heuristics.items()
+        return self._whole | {name: text for name, text in rules if _reads_only(text, names)}
+
+    @cached_property
+    def values(self) -> dict[str, tuple[Value, ...]]:
+        """The values of each constant and option that is tuned or fixed."""
+        unread = {name: (False,) for name in self.kernel.heuristics if name in self._constants}
+        return {name: own for name, own in (self._listed | unread).items() if name not in self.derived}
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The sizes, at least one, so small that blocks fit registers, and arrays and work are no burden."""
+        chosen = dict(self._usual_sizes)
+
+        def values() -> dict[str, Value]:
+            known: dict[str, Value] = {**self.default, **chosen}
+            for name, text in self.derived.items():
+                with suppress(ExpressionError):
+                    known[name] = parse(text)(known)
+            return known
+
+        def halve(names: Collection[str]) -> bool:
+            large = (one for one in names if chosen[one] > _LEAST)
+            widest = max(large, key=lambda one: chosen[one], default="")
+            if widest:
+                chosen[widest] //= 2
+            return bool(widest)
+
+        for block in self.kernel.blocks:
+            words = {word for name in block for word in names_in_text(self.derived.get(name, name))}
+            read = [name for name in chosen if name in words]
+            while read and _largest([block], values()) > _MAX_TILE and halve(read):
+                pass
+        free = [name for name in chosen if name not in self.fixed]
+        while _largest(self.extents.values(), values()) > _MAX_ELEMENTS or prod(chosen.values()) > _MAX_WORK:
+            if not halve(free):
+                break
+        return chosen
+
+    @cached_property
+    def unsure(self) -> set[str]:
+        """The constants whose values the source does not list."""
+        return {name for name in self.values if name not in TRITON_OPTIONS and not self._is_configured(name)}
+
+    @cached_property
+    def extents(self) -> dict[str, list[str]]:
+        """The extents of each array; none where the source does not say them."""
+        return {array: self._shape(array) for array in self.kernel.roles}
 
     def shape(self, array: str) -> tuple[Sequence[str], bool]:
         """The extents of an array, and whether the source says them."""
         extents = self.extents[array]
         return (extents, True) if extents else ([" * ".join(self.sizes)], False)
 
-
-def guess_triton(kernel: TritonKernel) -> TritonGuess:
-    """Guess the parts of a space for a kernel."""
-    return _Guesser(kernel).guess()
-
-
-class _Guesser:
-    def __init__(self, kernel: TritonKernel) -> None:
-        self._kernel = kernel
-        self._names = {one.name for one in kernel.parameters}
-        self._constants = {one.name: one for one in kernel.constants}
-
-    def guess(self) -> TritonGuess:
-        kernel = self._kernel
-        values = dict(self._values())
-        names = {*self.sizes, *values, *kernel.heuristics, *self._whole}
-        derived = {name: text for name, text in kernel.heuristics.items() if _reads_only(text, names)}
-        for name in kernel.heuristics:
-            if name not in derived and name in self._constants:
-                values[name] = (False,)
-        derived = {**self._whole, **derived}
-        for name in derived:
-            values.pop(name, None)
-        extents = {array: self._shape(array) for array in kernel.roles}
-        strides = self._strides(extents)
-        names = {*self.sizes, *values, *derived}
-        launched = (grid for grid in kernel.grids if self._fits(grid, names, values))
-        grid = next(launched, None)
-        default = self._default(values)
-        sizes = _affordable(self.sizes, self._fixed, [*extents.values()], kernel.blocks, {**default}, derived)
-        unsure = {name for name in values if name not in TRITON_OPTIONS} - {
-            name for config in kernel.configs for name in config
-        }
-        return TritonGuess(
-            kernel, sizes, values, default, derived, self._limits(values), self._fixed,
-            grid or self._grid(), grid is None, frozenset(unsure), extents, strides,
-        )  # fmt: skip
-
-    def _limits(self, values: Mapping[str, tuple[Value, ...]]) -> tuple[str, ...]:
+    @property
+    def limits(self) -> list[str]:
         """What bounds the tiles of a block that would not fit registers together."""
-        return tuple(
+        return [
             f"{' * '.join(block)} <= {_MAX_TILE}"
-            for block in self._blocks(values)
-            if prod(int(max(values[one])) for one in block)
+            for block in self._blocks
+            if prod(int(max(self.values[one])) for one in block)
             > _MAX_TILE
-            >= prod(int(min(values[one])) for one in block)
-        )
+            >= prod(int(min(self.values[one])) for one in block)
+        ]
 
-    def _blocks(self, values: Mapping[str, tuple[Value, ...]]) -> list[tuple[str, ...]]:
+    @cached_property
+    def _blocks(self) -> list[tuple[str, ...]]:
         """The tiles of each block that are chosen freely."""
-        free = {one for one in values if one in self._kernel.tiles and not self._is_configured(one)}
-        found = (tuple(one for one in block if one in free) for block in self._kernel.blocks)
+        free = {one for one in self.values if one in self.kernel.tiles and not self._is_configured(one)}
+        found = (tuple(one for one in block if one in free) for block in self.kernel.blocks)
         return list(dict.fromkeys(one for one in found if one))
 
     @cached_property
     def _whole(self) -> dict[str, str]:
         """Tiles of which one has to cover all: the next power of two."""
         return {
-            name: f"max(16, {_power(tile.bound)})" if self._kernel.found.has_dot else _power(tile.bound)
-            for name, tile in self._kernel.tiles.items()
+            name: f"max(16, {_power(tile.bound)})" if self.kernel.found.has_dot else _power(tile.bound)
+            for name, tile in self.kernel.tiles.items()
             if tile.is_whole
             and _reads_only(tile.bound, self._names - {name})
             and not self._is_configured(name)
-            and tile.bound not in self._kernel.tiles
+            and tile.bound not in self.kernel.tiles
         }
 
     def _is_configured(self, name: str) -> bool:
-        return any(name in config for config in self._kernel.configs)
+        return any(name in config for config in self.kernel.configs)
 
     @cached_property
     def _axis_sizes(self) -> dict[int, str]:
         """What each axis of the grid counts where it has no tiles."""
         found = {}
-        for axis in range(min(self._kernel.axes, 3)):
-            if not any(axis in tile.axes for tile in self._kernel.tiles.values()):
-                bound = self._kernel.axis_bounds.get(axis, "")
+        for axis in range(min(self.kernel.axes, 3)):
+            if not any(axis in tile.axes for tile in self.kernel.tiles.values()):
+                bound = self.kernel.axis_bounds.get(axis, "")
                 found[axis] = bound if _reads_only(bound, self._names) else self._free(_AXES[axis])
         return found
 
@@ -144,9 +146,9 @@ class _Guesser:
         return name
 
     @cached_property
-    def _fixed(self) -> list[str]:
+    def fixed(self) -> list[str]:
         """The constants that are sizes of the problem: extents and strides that nobody tunes."""
-        kernel = self._kernel
+        kernel = self.kernel
         alone = {name for name, tile in kernel.tiles.items() if tile.is_whole and not tile.bound}
         others = {*TRITON_OPTIONS, *kernel.heuristics, *self._strides_alone, *self._whole}
         others |= kernel.tiles.keys() - alone
@@ -160,7 +162,7 @@ class _Guesser:
     @cached_property
     def _bounding(self) -> set[str]:
         """The parameters that tiles, axes of the grid or loops end at."""
-        kernel = self._kernel
+        kernel = self.kernel
         bounds = (tile.bound for tile in kernel.tiles.values())
         texts = (*bounds, *kernel.axis_bounds.values(), *kernel.ends)
         return {word for text in texts for word in names_in_text(text)}
@@ -168,12 +170,12 @@ class _Guesser:
     @cached_property
     def _striding(self) -> set[str]:
         """The parameters that multiply indices."""
-        return {name for shape in self._kernel.shapes.values() for one in shape for name in one.strides}
+        return {name for shape in self.kernel.shapes.values() for one in shape for name in one.strides}
 
     @cached_property
-    def sizes(self) -> dict[str, int]:
+    def _usual_sizes(self) -> dict[str, int]:
         """The sizes with extents that only their number decides."""
-        kernel = self._kernel
+        kernel = self.kernel
         able = (kernel.whole_numbers & (self._bounding | self._striding)) - self._strides_alone
         numbers = [name for name in kernel.numbers if name in able]
         missing = [
@@ -185,7 +187,7 @@ class _Guesser:
         large = [*numbers, *dict.fromkeys(missing)]
         ends = {word for text in kernel.ends for word in names_in_text(text)}
         counts = ends - kernel.tiles.keys() - {word for tile in tiles for word in names_in_text(tile.bound)}
-        fixed = {name: _FEW if name in counts else _WIDTH for name in self._fixed}
+        fixed = {name: _FEW if name in counts else _WIDTH for name in self.fixed}
         if len(large) + len(fixed) == 1 and large:
             return {large[0]: _LINE}
         found = {name: _EXTENTS[min(place, len(_EXTENTS) - 1)] for place, name in enumerate(large)}
@@ -197,16 +199,20 @@ class _Guesser:
     @cached_property
     def _strides_alone(self) -> set[str]:
         """The parameters that only multiply indices."""
-        kernel = self._kernel
+        kernel = self.kernel
         shapes = kernel.shapes.values()
         strides = {one.strides[0] for shape in shapes for one in shape if len(one.strides) == 1}
         return strides - self._bounding - kernel.tiles.keys()
 
-    def _values(self) -> Iterable[tuple[str, tuple[Value, ...]]]:
+    @cached_property
+    def _listed(self) -> dict[str, tuple[Value, ...]]:
         """Values for each constant and option: those of the configurations, else usual ones."""
-        kernel = self._kernel
-        tiles = [name for name in kernel.tiles if name not in self._fixed and name not in self._whole]
-        chosen = {*TRITON_OPTIONS, *kernel.heuristics, *self.sizes, *self._whole}
+        return dict(self._each_listed())
+
+    def _each_listed(self) -> Iterable[tuple[str, tuple[Value, ...]]]:
+        kernel = self.kernel
+        tiles = [name for name in kernel.tiles if name not in self.fixed and name not in self._whole]
+        chosen = {*TRITON_OPTIONS, *kernel.heuristics, *self._usual_sizes, *self._whole}
         for name, one in self._constants.items():
             if self._is_configured(name):
                 yield name, _distinct(config.get(name) for config in kernel.configs)
@@ -239,42 +245,49 @@ class _Guesser:
                 yield name, _OPTION_VALUES[name]
 
     def _tile_values(self, count: int) -> tuple[Value, ...]:
-        if self._kernel.found.has_dot:
+        if self.kernel.found.has_dot:
             return _DOT
         return _LONG if count == 1 else _FLAT if count == 2 else _DEEP
 
-    def _default(self, values: Mapping[str, tuple[Value, ...]]) -> dict[str, Value]:
+    @cached_property
+    def default(self) -> dict[str, Value]:
         """The first configuration, else values in the middle whose tiles fit registers together."""
-        configured = self._kernel.configs[0] if self._kernel.configs else {}
+        configured = self.kernel.configs[0] if self.kernel.configs else {}
         chosen = {
             name: configured.get(
                 name, DEFAULTS[name] if DEFAULTS.get(name) in listed else listed[(len(listed) - 1) // 2]
             )
-            for name, listed in values.items()
+            for name, listed in self.values.items()
         }
-        for block in self._blocks(values):
+        for block in self._blocks:
             while prod(int(chosen[name]) for name in block) > _MAX_TILE // 4:
                 largest = max(block, key=lambda name: int(chosen[name]))
-                smaller = [one for one in values[largest] if one < chosen[largest]]  # type: ignore[operator]
+                smaller = [one for one in self.values[largest] if one < chosen[largest]]  # type: ignore[operator]
                 if not smaller:
                     break
                 chosen[largest] = smaller[-1]
         return chosen
 
-    def _grid(self) -> list[str]:
-        """The grid of a kernel whose file does not launch it with what the kernel knows."""
+    @cached_property
+    def launched_grid(self) -> Sequence[str]:
+        """The grid of the first launch in the file that is one for every value of its tiles; else empty."""
+        names = {*self.sizes, *self.values, *self.derived}
+        stepped = {one.name for one in self.kernel.tiles.values() if one.axes} & self.values.keys()
+        for grid in self.kernel.grids:
+            read = {word for part in grid for word in names_in_text(part)}
+            if len(grid) <= 3 and stepped <= read and all(_reads_only(part, names) for part in grid):
+                return grid
+        return ()
+
+    @property
+    def grid(self) -> Sequence[str]:
+        """That of a launch, else what axes and tiles show."""
         found = []
-        for axis in range(min(self._kernel.axes, 3)):
-            along = {self._bound(tile): tile for tile in self._kernel.tiles.values() if axis in tile.axes}
+        for axis in range(min(self.kernel.axes, 3)):
+            along = {self._bound(tile): tile for tile in self.kernel.tiles.values() if axis in tile.axes}
             counts = [f"ceil_div({bound}, {tile.name})" for bound, tile in along.items()]
             found.append(" * ".join(counts) or self._axis_sizes[axis])
-        return found
-
-    def _fits(self, grid: Sequence[str], names: Collection[str], values: Collection[str]) -> bool:
-        """Whether a grid of the host is one for every value of the tiles that programs cover."""
-        stepped = {one.name for one in self._kernel.tiles.values() if one.axes} & {*values}
-        read = {word for part in grid for word in names_in_text(part)}
-        return len(grid) <= 3 and stepped <= read and all(_reads_only(part, names) for part in grid)
+        return self.launched_grid or found
 
     def _bound(self, tile: Tile) -> str:
         return self._free("n") if self._is_unbounded(tile) else tile.bound
@@ -282,7 +295,7 @@ class _Guesser:
     def _shape(self, array: str) -> list[str]:
         """The extents of an array, one for each dimension."""
         found: list[str] = []
-        for one in self._kernel.shapes[array]:
+        for one in self.kernel.shapes[array]:
             extent = self._extent(one)
             # an axis that is split into several indices counts once
             is_again = extent in found and not one.tiles
@@ -290,7 +303,7 @@ class _Guesser:
         return found
 
     def _extent(self, dimension: Dimension) -> str:
-        tiles = [self._kernel.tiles[name] for name in dimension.tiles if name in self._kernel.tiles]
+        tiles = [self.kernel.tiles[name] for name in dimension.tiles if name in self.kernel.tiles]
         parts = [self._bound(tile) if tile.bound or not tile.is_whole else tile.name for tile in tiles]
         covered = {axis for tile in tiles for axis in tile.axes}
         parts += [
@@ -300,57 +313,23 @@ class _Guesser:
         ]
         if not tiles:
             parts += [end for end in dimension.loops if _reads_only(end, self._names)]
-            bounds = [tile for tile in self._kernel.tiles.values() if {*tile.axes} & {*dimension.axes}]
+            bounds = [tile for tile in self.kernel.tiles.values() if {*tile.axes} & {*dimension.axes}]
             parts += [f"ceil_div({self._bound(tile)}, {tile.name})" for tile in bounds]
         if dimension.is_indirect and not parts:
-            parts = [next(iter(self.sizes))]
+            parts = [next(iter(self._usual_sizes))]
         parts = list(dict.fromkeys(parts))
         return parts[0] if len(parts) == 1 else _product(parts)
 
-    def _strides(self, extents: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    @cached_property
+    def strides(self) -> dict[str, str]:
         """The values of strides: the product of the extents behind their own."""
         found: dict[str, str] = {}
-        for array, shape in self._kernel.shapes.items():
+        for array, shape in self.kernel.shapes.items():
             for place, one in enumerate(shape):
-                behind = [part for part in extents[array][place + 1 :] if part != "1"]
+                behind = [part for part in self.extents[array][place + 1 :] if part != "1"]
                 if len(one.strides) == 1:
                     found.setdefault(one.strides[0], _product(behind))
         return {name: text for name, text in found.items() if name in self._strides_alone}
-
-
-def _affordable(
-    sizes: Mapping[str, int],
-    fixed: Collection[str],
-    shapes: Sequence[Sequence[str]],
-    blocks: Sequence[Sequence[str]],
-    config: Mapping[str, Value],
-    derived: Mapping[str, str],
-) -> dict[str, int]:
-    """Smaller sizes until blocks fit registers, and arrays and work take little of a device."""
-    chosen = dict(sizes)
-
-    def values() -> dict[str, Value]:
-        known: dict[str, Value] = {**config, **chosen}
-        for name, text in derived.items():
-            with suppress(ExpressionError):
-                known[name] = parse(text)(known)
-        return known
-
-    def halve(names: Collection[str]) -> bool:
-        widest = max((one for one in names if chosen[one] > _LEAST), key=lambda one: chosen[one], default="")
-        if widest:
-            chosen[widest] //= 2
-        return bool(widest)
-
-    for block in blocks:
-        words = {word for name in block for word in names_in_text(derived.get(name, name))}
-        read = [name for name in chosen if name in words]
-        while read and _largest([block], values()) > _MAX_TILE and halve(read):
-            pass
-    free = [name for name in chosen if name not in fixed]
-    while (_largest(shapes, values()) > _MAX_ELEMENTS or prod(chosen.values()) > _MAX_WORK) and halve(free):
-        pass
-    return chosen
 
 
 def _largest(shapes: Iterable[Sequence[str]], values: Mapping[str, Value]) -> int:

@@ -15,7 +15,6 @@ from autotune.sources.facts import names_in
 from autotune.sources.kernel_source import KernelSource
 from autotune.sources.statements import parsed_expression
 from autotune.sources.type_table import Field
-from autotune.sources.type_table import Structure as DeclaredStructure
 from autotune.sources.whole_numbers import number_of
 
 UNKNOWN, STRUCT = "unknown", "structure"
@@ -45,22 +44,22 @@ _NO_LAYOUT = Structure(STRUCT, 1, 1)
 
 @dataclass(frozen=True)
 class KnownTypes:
-    """The types of a source.
-
-    `generic` is given for the types that templates take, and a vector of three takes `of_three` elements.
-    """
+    """The types of a source; `generic` is given for the types that templates take."""
 
     source: KernelSource
     aliases: Mapping[str, str]
     generic: str = "DTYPE"
-    of_three: int = 3
     chosen: dict[str, str] = field(default_factory=dict)  # types that stand in
 
     @classmethod
     def of(cls, source: KernelSource, generic: str = "DTYPE") -> KnownTypes:
-        """The types of a source; a vector of three has the size of one of four in OpenCL only."""
-        aliases = {"dim3": "uint3", **source.types.aliases}
-        return cls(source, aliases, generic, 4 if source.dialect == "opencl" else 3)
+        """The types of a source."""
+        return cls(source, {"dim3": "uint3", **source.types.aliases}, generic)
+
+    @property
+    def of_three(self) -> int:
+        """The elements that a vector of three takes."""
+        return 4 if self.source.dialect == "opencl" else 3
 
     def layout(self, kind: str) -> tuple[str, int]:
         """Element type and number of elements of a type, UNKNOWN or STRUCT where they cannot be told."""
@@ -93,8 +92,8 @@ class KnownTypes:
     def fields_of(self, kind: str) -> tuple[tuple[str, str], ...]:
         """Names and types of the numbers in a structure or a vector; empty for any other type."""
         kind = self._resolved(kind)
-        if declared := self.source.types.structures.get(kind):
-            return self._fields(declared)
+        if kind in self.source.types.structures:
+            return self._fields(kind)
         dtype, width = self.layout(kind)
         if width == 1 or dtype in (UNKNOWN, STRUCT):
             return ()
@@ -117,7 +116,7 @@ class KnownTypes:
     def _used(self) -> frozenset[str]:
         """The names of types that the device's functions and structures use."""
         fields = (one.type for each in self.source.types.structures.values() for one in each.fields)
-        own = (name for each in self.source.functions if not each.is_of_host for name in each.types)
+        own = (name for each in self.source.device_functions for name in each.types)
         return frozenset((*fields, *own))
 
     def stand_in(self, name: str) -> str:
@@ -143,8 +142,8 @@ class KnownTypes:
 
     def _variables(self, kind: str) -> list[tuple[set[str], tuple[ast.AST, ...]]]:
         """For each function, its variables of a type and all that it consists of."""
-        own = (one for one in self.source.functions if not one.is_of_host and kind in one.types)
-        return [(one.variables_of(kind), one.parts) for one in own]
+        own = self.source.device_functions
+        return [(one.variables_of(kind), one.parts) for one in own if kind in one.types]
 
     def elements(self, kind: str) -> str:
         """How many elements vectors have whose members are used, `p.w` or `p.s3`; empty if none is."""
@@ -213,36 +212,31 @@ class KnownTypes:
         dtype = dtypes.pop() if len(dtypes) == 1 else "uint8"
         return Structure(dtype, size_bytes // assumed_bytes(dtype), widest)
 
-    def _fields(self, declared: DeclaredStructure) -> tuple[tuple[str, str], ...]:
+    def _fields(self, name: str) -> tuple[tuple[str, str], ...]:
         """Names and types of the numbers in a structure, also those of its arrays and vectors: `w_0`, `w_1`.
 
         Empty if a field holds anything else, or does not lie where the numbers alone would.
         """
+        declared, whole = self.source.types.structures[name], self._structure(name)
         found: list[tuple[str, str]] = []
-        place = 0
-        widest = own_widest = 1
-        if declared.is_union or declared.is_packed or declared.alignment or not declared.is_plain:
-            return ()
-        if any(one.is_pointer for one in declared.fields):
+        place, widest = 0, 1
+        if whole.dtype == STRUCT or declared.is_union or declared.is_packed or declared.alignment:
             return ()
         for one in declared.fields:
             kind = self._known(one.type)
             dtype, width = self.layout(kind)
-            if dtype in (UNKNOWN, STRUCT):
-                return ()
             dtypes = {dtype for _, dtype in self.fields_of(kind)}
             if width > 1 and dtypes != {dtype}:  # bytes of several types
                 return ()
-            aligned, count = self.alignment_bytes(kind), self._count(one)
-            widest, own_widest = max(widest, aligned), max(own_widest, assumed_bytes(dtype))
+            widest = max(widest, assumed_bytes(dtype))
             place = _round_up(place, assumed_bytes(dtype))
-            if count == 0 or place % aligned:
+            if place % self.alignment_bytes(kind):
                 return ()
-            place += count * width * assumed_bytes(dtype)
-            numbers = range(count * width)
+            numbers = range(self._count(one) * width)
+            place += len(numbers) * assumed_bytes(dtype)
             names = [one.name] if len(numbers) == 1 else [f"{one.name}_{number}" for number in numbers]
             found += [(name, dtype) for name in names]
-        is_alike = _round_up(place, widest) == _round_up(place, own_widest)
+        is_alike = _round_up(place, whole.alignment_bytes) == _round_up(place, widest)
         return tuple(found) if is_alike and len(found) <= _MAX_FIELDS else ()
 
 

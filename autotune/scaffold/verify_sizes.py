@@ -1,13 +1,9 @@
-"""Choose the sizes to verify: 1, then those around the largest tiles, where a bounds check fails first.
-
-A size that a block strides over, as in a sum, is once so large that the largest block takes several steps.
-"""
+"""Choose the sizes to verify: 1, then those around the largest tiles, where a bounds check fails first."""
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from math import prod
@@ -20,7 +16,6 @@ from autotune.sources.facts import Facts
 # a size, the threads that share one of its elements, what a block covers
 _BLOCKS = re.compile(r"ceil_div\((\w+)(?: \* (\w+))?, ((?:[^()]|\([^()]*\))*)\)")
 _LARGEST_BLOCK = 1024  # threads
-_MAX_ELEMENTS = 2**24  # of an array with all sizes
 _USUAL_TILE, _WHOLE_TILE = 32, 128  # of a size without a tile of its own; the second fills any block
 
 
@@ -30,20 +25,6 @@ def is_checked(facts: Facts) -> bool:
     return bool(facts.compared or facts.loops) or is_guarded or "min" in facts.calls
 
 
-def strided_sizes(facts: Facts, block: Sequence[str]) -> frozenset[str]:
-    """What the loops of a kernel end at whose threads step by a block."""
-    steps = {*block, *(f"blockDim.{axis}" for axis in "xyz")}
-    strided = {
-        name
-        for name, changes in facts.changed.items()
-        if any(ast.unparse(one) in steps for one in changes)
-        and any("threadIdx." in ast.unparse(facts.written_out(one)) for one in facts.values.get(name, ()))
-    }
-    return frozenset(
-        ast.unparse(one.right) for one in facts.compared if one.is_loop and ast.unparse(one.left) in strided
-    )
-
-
 def verify_sizes(
     names: Sequence[str],
     grid: Sequence[str],
@@ -51,31 +32,17 @@ def verify_sizes(
     values: Mapping[str, tuple[Value, ...]],
     *,
     checked: bool,
-    strided: Collection[str] = (),
 ) -> tuple[tuple[int, ...], ...]:
     """Extents of each size, several times; those of one time differ, for equal ones hide swapped axes.
 
-    Args:
-        names: The sizes.
-        grid: Blocks along each axis.
-        block: Threads along each axis.
-        values: The values of each parameter.
-        checked: Whether the kernel checks bounds; if not, only extents that fill all blocks are chosen.
-        strided: The sizes that a block strides over.
+    Only extents that fill all blocks are chosen unless the bounds are `checked`.
     """
     tiles = _largest_tiles(grid, block, values)
     if not checked:
         return (_differing([tiles.get(name, _WHOLE_TILE) for name in names], [0] * len(names)),)
     chosen = [tiles.get(name, _USUAL_TILE) for name in names]
     edges = [[(time + number) % 3 - 1 for number in range(len(names))] for time in range(3)]
-    counted = set(re.findall(r"\w+", " ".join(grid)))  # with more of these there are more blocks, too
-    several = tuple(
-        2 * _LARGEST_BLOCK + 1 if name in strided and name not in counted else extent
-        for name, extent in zip(names, _differing(chosen, edges[-1]), strict=True)
-    )
-    around = [_differing(chosen, each) for each in edges]
-    is_useful = several not in around and prod(several) <= _MAX_ELEMENTS
-    return (1,) * len(names), *around, *([several] if is_useful else [])
+    return (1,) * len(names), *(_differing(chosen, each) for each in edges)
 
 
 def _differing(tiles: Sequence[int], edges: Sequence[int]) -> tuple[int, ...]:

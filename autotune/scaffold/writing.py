@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from autotune.core.records import Value
 from autotune.scaffold.guessed_arguments import GuessedArgument
 from autotune.scaffold.guessed_launch import GuessedLaunch
-from autotune.scaffold.guessed_parameters import GuessedParameter
 from autotune.scaffold.guesses import Guess
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import FoundKernel
@@ -139,11 +138,8 @@ def _parameters(guess: Guess) -> list[str]:
         lines.append("constraints:")
     for size, name in guess.launch.divided:
         lines.append(f"  - {size} % {name} == 0  # the source divides {size} by {name}: what of a remainder?")
-    return [*lines, *_flow("default: {", (_chosen(item) for item in guess.launch.parameters), "}")]
-
-
-def _chosen(parameter: GuessedParameter) -> str:
-    return f"{parameter.name}: {scalar(parameter.default)}"
+    chosen = (f"{name}: {scalar(value)}" for name, value in guess.launch.default.items())
+    return [*lines, *_flow("default: {", chosen, "}")]
 
 
 def scalar(value: Value) -> str:

@@ -35,27 +35,18 @@ _EQUAL = re.compile(r"(?<![!\w])(\w+)\s*[=!]=\s*(\w+)\b")
 class Branches:
     """What conditions ask for.
 
-    Attributes:
-        tested: How each name is asked for: "if" for its value, "ifdef" only whether it is defined. Tests
-            around a default or an `#error` do not count.
-        compared: What each name is compared with.
-        defined: The names that are defined in some branch.
-        passed: Macros that are given on where they are defined: `#ifdef A`, `#define B A`.
-        constants: Names in capitals that the code of all branches uses as values.
-        pragmas: Those in pragmas, and numbers of steps to unroll under any name.
-        kernels: Where kernels begin under conditions, and what these want: `#if LAYOUT == 1` that it is 1,
-            and an empty text for what only has to be defined.
-        required: What has to hold so that no `#error` is met.
+    Tests around a default or an `#error` do not count. A kernel below `#if LAYOUT == 1` wants that it is 1;
+    an empty text stands for what only has to be defined.
     """
 
-    tested: dict[str, str] = field(default_factory=dict)
-    compared: dict[str, list[str]] = field(default_factory=dict)
-    defined: set[str] = field(default_factory=set)
-    passed: dict[str, str] = field(default_factory=dict)
-    constants: set[str] = field(default_factory=set)
-    pragmas: set[str] = field(default_factory=set)
-    kernels: list[tuple[int, Mapping[str, str]]] = field(default_factory=list)
-    required: dict[str, str] = field(default_factory=dict)
+    tested: dict[str, str] = field(default_factory=dict)  # "if" for its value, "ifdef" for no more
+    compared: dict[str, list[str]] = field(default_factory=dict)  # what each name is compared with
+    defined: set[str] = field(default_factory=set)  # in some branch
+    passed: dict[str, str] = field(default_factory=dict)  # `#ifdef A`, `#define B A`
+    constants: set[str] = field(default_factory=set)  # names in capitals that code uses as values
+    pragmas: set[str] = field(default_factory=set)  # also numbers of steps to unroll, by any name
+    kernels: list[tuple[int, Mapping[str, str]]] = field(default_factory=list)  # places, and what each wants
+    required: dict[str, str] = field(default_factory=dict)  # so that no `#error` is met
 
 
 def read_branches(text: str) -> Branches:

@@ -25,7 +25,6 @@ from autotune.sources.thread_values import (
     ARGUMENTS,
     EXACT,
     NO,
-    SIGNS,
     UNKNOWN,
     YES,
     Bools,
@@ -56,25 +55,15 @@ class OutOfSteps(Exception):
 
 @dataclass(eq=False)
 class Memory:
-    """An array.
-
-    Attributes:
-        name: Its name.
-        size: In bytes; None if it is unknown.
-        unit: The bytes of an element.
-        kind: argument, block or thread, which share it.
-        read: The elements that threads may have read; None where nobody asks.
-        written: Those that they may have written.
-        is_lost: Whether any of them may have been, too.
-    """
+    """An array."""
 
     name: str
-    size: int | None
-    unit: int
-    kind: str
-    read: Bools | None = None
-    written: Bools | None = None
-    is_lost: bool = False
+    size: int | None  # in bytes; None if it is unknown
+    unit: int  # the bytes of an element
+    kind: str  # argument, block or thread, which share it
+    read: Bools | None = None  # the elements that threads may have read; None where nobody asks
+    written: Bools | None = None  # those that they may have written
+    is_lost: bool = False  # any of them may have been, too
 
     def reached(self) -> Bools:
         """The elements that threads may have read or written, as far as they are followed."""
@@ -142,13 +131,13 @@ class _Frame:
     """What belongs to one call of a function."""
 
     types: Mapping[str, str]  # of its template
+    left: Bools  # threads that may have returned
+    turned: Bools  # and those that may have left the turn of a loop
+    ended: Bools  # or the loop
     variables: dict[str, Value | Pointer] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     pinned: set[str] = field(default_factory=set)  # whose address is taken
     result: Value | Pointer = UNKNOWN
-    left: Bools = field(default_factory=lambda: NO)  # threads that may have returned
-    turned: Bools = field(default_factory=lambda: NO)  # and those that may have left the turn of a loop
-    ended: Bools = field(default_factory=lambda: NO)  # or the loop
 
 
 def blocks_of(axes: Sequence[Sequence[int]]) -> Ints:
@@ -158,15 +147,7 @@ def blocks_of(axes: Sequence[Sequence[int]]) -> Ints:
 
 
 class DryRun:
-    """Runs blocks of one launch.
-
-    Attributes:
-        found: The first access and the first divergence at each place of the source.
-        is_whole: False once something may have reached arrays that it could not follow.
-        turns: The most turns that a thread surely takes of each loop, by the loop's place in the source.
-        reached: The array of each access, in order, where in it threads surely are, and False where
-            some of these places are unknown.
-    """
+    """Runs blocks of one launch."""
 
     def __init__(
         self,
@@ -177,28 +158,26 @@ class DryRun:
         most_turns: float = math.inf,
         is_wide: bool = False,
     ) -> None:
-        """Prepare to run.
+        """Prepare to run, given the statements of functions that were needed so far.
 
-        Args:
-            source: The source that has the kernel.
-            steps: What is left of the steps.
-            bodies: The statements of functions that were needed so far.
-            most_turns: Of a loop; what further ones change is unknown.
-            is_wide: True to count with 64 bits where the source counts with 32.
+        What turns of a loop beyond `most_turns` change is unknown. A run that is wide counts with 64 bits
+        where the source counts with 32.
         """
-        self.turns: dict[int, int] = {}
+        self.turns: dict[int, int] = {}  # the most that a thread surely takes of each loop, by its place
+        # the array of each access, where in it threads surely are, and False where some places are unknown
         self.reached: list[tuple[str, bytes, bool]] = []
         self._most_turns, self._is_wide = most_turns, is_wide
-        self.found: dict[tuple[int, str], Beyond | Divergent] = {}
-        self.is_whole = True
+        self.found: dict[tuple[int, str], Beyond | Divergent] = {}  # the first at each place of the source
+        self.is_whole = True  # False once something may have reached arrays that it could not follow
         self._source, self._steps, self._bodies = source, steps, bodies
-        own = [one for one in source.functions if not one.is_of_host and not one.is_kernel]
+        own = [one for one in source.device_functions if not one.is_kernel]
         names = [one.name for one in own]
         self._functions = {one.name: one for one in own if names.count(one.name) == 1}
         self._variables = {one.name: one for one in source.variables}
         self._outer: dict[str, Value | Pointer] = {}
         self._depth = 0
         self._exited = NO
+        self._frame = _Frame({}, NO, NO, NO)
 
     def run(
         self,
@@ -252,22 +231,22 @@ class DryRun:
     ) -> Value | Pointer:
         if function.name not in self._bodies:
             self._bodies[function.name] = exact_body(function)
-        frame = _Frame(template)
+        if self._depth == _DEPTH:
+            raise NotUnderstood
+        outer = self._frame
+        nobody = self._nobody().sure
+        self._frame = frame = _Frame(template, left=nobody, turned=nobody, ended=nobody)
         for name, text in template.items():
             if re.fullmatch(r"\d+", text):
                 frame.variables[name] = whole(int(text))
         for parameter, value in zip(function.parameters, given, strict=False):
             if isinstance(value, Pointer):
-                item = self._bytes(parameter.type, frame) or (0 if self._depth == 0 else value.item)
+                item = self._bytes(parameter.type) or (0 if self._depth == 0 else value.item)
                 bound: Value | Pointer = replace(value, item=item) if parameter.pointers else value
             else:
                 frame.kinds[parameter.name] = parameter.type
-                bound = self._converted(value, parameter.type, frame)
+                bound = self._converted(value, parameter.type)
             frame.variables[parameter.name] = bound if parameter.pointers < 2 else UNKNOWN
-        frame.left = frame.turned = frame.ended = np.zeros(self._lanes, np.bool_)
-        if self._depth == _DEPTH:
-            raise NotUnderstood
-        outer, self._frame = getattr(self, "_frame", frame), frame
         self._depth += 1
         try:
             self._block(self._bodies[function.name], mask)
@@ -293,8 +272,8 @@ class DryRun:
         self._steps.pay(self._lanes)
         self._at = statement.lineno
         match statement:
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Constant(value=Declared() as own)):
-                self._declare(name, own, statement.value, mask)
+            case ast.AnnAssign(ast.Name(name), ast.Constant(Declared() as own), value):
+                self._declare(name, own, value, mask)
             case ast.Assign(targets=[target], value=value):
                 self._store(target, self._of(value, mask), mask, is_read=False)
             case ast.AugAssign(target=target, op=op, value=value):
@@ -372,9 +351,9 @@ class DryRun:
         for part in ast.walk(loop):
             match part:
                 case (
-                    ast.Assign(targets=[ast.Name(id=name)])
-                    | ast.AugAssign(target=ast.Name(id=name))
-                    | ast.AnnAssign(target=ast.Name(id=name))
+                    ast.Assign([ast.Name(name)])
+                    | ast.AugAssign(ast.Name(name))
+                    | ast.AnnAssign(ast.Name(name))
                 ):
                     self._assign(name, UNKNOWN, mask)
                 case ast.Expr(value=value):  # what is passed by reference
@@ -385,26 +364,21 @@ class DryRun:
 
     def _declare(self, name: str, own: Declared, value: ast.expr | None, mask: Mask) -> None:
         frame = self._frame
-        item = self._bytes(own.type, frame)
+        item = self._bytes(own.type)
         if own.extents and not own.is_pointer:
             extents = [self._number(one, mask) for one in own.extents]
             if own.is_dynamic:
-                self._put(
-                    name, self._array(name, item, self._launch.shared_bytes, "block", [0, *extents[1:]])
-                )
+                made = self._array(name, item, self._launch.shared_bytes, "block", [0, *extents[1:]])
             elif isinstance(value, ast.List) and extents == [0]:
-                self._put(name, self._array(name, item, item * len(value.elts), "thread", [0]))
+                made = self._array(name, item, item * len(value.elts), "thread", [0])
             elif None in extents or not all(extents):
-                self._put(name, Pointer(Memory(name, None, item, "thread"), whole(0, "i64"), item))
+                made = Pointer(Memory(name, None, item, "thread"), whole(0, "i64"), item)
             else:
                 size = item * math.prod(one or 0 for one in extents)
-                kind = "block" if own.is_shared else "thread"
-                self._put(name, self._array(name, item, size, kind, extents))
+                made = self._array(name, item, size, "block" if own.is_shared else "thread", extents)
+            frame.variables[name] = made
             for one in value.elts if isinstance(value, ast.List) else ():
                 self._of(one, mask)
-            return
-        if own.extents:  # an array of pointers
-            self._put(name, UNKNOWN)
             return
         frame.kinds[name] = "" if own.is_pointer else own.type
         found = UNKNOWN if value is None else self._of(value, mask)
@@ -419,13 +393,10 @@ class DryRun:
         memory = Memory(name, size if item and None not in extents else None, item, kind)
         return Pointer(memory, whole(0, "i64"), item if None not in extents[1:] else 0, known)
 
-    def _put(self, name: str, value: Value | Pointer) -> None:
-        self._frame.variables[name] = value
-
     def _assign(self, name: str, value: Value | Pointer, mask: Mask, *, is_new: bool = False) -> None:
         frame = self._frame
         if isinstance(value, Value):
-            value = self._converted(value, frame.kinds.get(name, ""), frame)
+            value = self._converted(value, frame.kinds.get(name, ""))
         old = None if is_new else frame.variables.get(name)
         if name in frame.pinned:
             value = UNKNOWN
@@ -457,31 +428,28 @@ class DryRun:
                     self._access(place, mask, is_read=is_read, is_written=True)
             case _:
                 self._of(target, mask)
-                self._lose()
+                self.is_whole = False
 
     # memory
-
-    def _lose(self) -> None:
-        self.is_whole = False
 
     def _place(self, node: ast.Subscript, mask: Mask) -> Pointer | None:
         base, index = self._of(node.value, mask), self._of(node.slice, mask)
         if not isinstance(base, Pointer) or isinstance(index, Pointer):
             is_vector = isinstance(node.value, ast.Name) and self._frame.kinds.get(node.value.id)
             if isinstance(base, Pointer) or not is_vector:
-                self._lose()
+                self.is_whole = False
             return None
         return self._moved(base, index, base.extents[1:])
 
     def _moved(self, base: Pointer, index: Value, rest: tuple[int, ...] | None = None) -> Pointer:
         stride = whole(base.item * math.prod(base.extents[1:]), "i64")
-        offset = arithmetic("+", base.offset, arithmetic("*", converted(index, "i64"), stride))
+        offset = arithmetic(ast.Add(), base.offset, arithmetic(ast.Mult(), converted(index, "i64"), stride))
         return replace(base, offset=offset, extents=base.extents if rest is None else rest)
 
     def _access(self, place: Pointer, mask: Mask, *, is_read: bool = False, is_written: bool = False) -> None:
         memory, item = place.memory, place.item
         if memory is None:
-            self._lose()
+            self.is_whole = False
             return
         offset, known = place.offset.data, place.offset.known
         if memory.kind == "argument":
@@ -496,14 +464,8 @@ class DryRun:
             lane = int(bad.argmax())
             first = int(np.broadcast_to(offset, (self._lanes,))[lane])
             element = (first if first < 0 else first + item - 1) // memory.unit
-            found = Beyond(
-                memory,
-                element,
-                memory.size // memory.unit,
-                is_written,
-                self._thread(lane),
-                self._block_of(lane),
-            )
+            where = _of_lane(self._threads, lane), _of_lane(self._blocks, lane)
+            found = Beyond(memory, element, memory.size // memory.unit, is_written, *where)
             self.found.setdefault((self._at, memory.name), found)
         if (mask.may & (~known | is_beyond)).any():
             memory.is_lost = True
@@ -516,14 +478,6 @@ class DryRun:
             if is_written:
                 memory.written[units // memory.unit + one] = True
 
-    def _thread(self, lane: int) -> tuple[int, int, int]:
-        x, y, z = self._threads[:, lane].tolist()
-        return x, y, z
-
-    def _block_of(self, lane: int) -> tuple[int, int, int]:
-        x, y, z = self._blocks[:, lane].tolist()
-        return x, y, z
-
     def _barrier(self, mask: Mask) -> None:
         away = ~mask.may
         if self._source.dialect == "cuda":  # which does not wait for threads that have returned
@@ -533,8 +487,9 @@ class DryRun:
         if (parted := there.any(axis=1) & missing.any(axis=1)).any():
             block = int(parted.argmax())
             first = block * self._per_block
-            thread, other = (self._thread(first + int(one[block].argmax())) for one in (there, missing))
-            found = Divergent(thread, other, self._block_of(first))
+            lanes = (first + int(one[block].argmax()) for one in (there, missing))
+            thread, other = (_of_lane(self._threads, lane) for lane in lanes)
+            found = Divergent(thread, other, _of_lane(self._blocks, first))
             self.found.setdefault((self._at, ""), found)
 
     # expressions
@@ -586,14 +541,14 @@ class DryRun:
                 self._outer[name] = UNKNOWN if node is None else self._of(node, mask)
             elif name in self._variables:
                 one = self._variables[name]
-                item = self._bytes(one.type, self._frame)
+                item = self._bytes(one.type)
                 texts = [parsed_expression(text) if text else None for text in one.extents]
                 extents = [None if text is None else self._number(text, mask) for text in texts]
                 if extents:
                     size = item * math.prod(each or 0 for each in extents)
                     self._outer[name] = self._array(name, item, size, "source", extents)
                 elif one.value is not None:
-                    self._outer[name] = self._converted(self._of(one.value, mask), one.type, self._frame)
+                    self._outer[name] = self._converted(self._of(one.value, mask), one.type)
         return self._outer[name]
 
     def _binary(self, left: ast.expr, op: ast.operator, right: ast.expr, mask: Mask) -> Value | Pointer:
@@ -603,10 +558,10 @@ class DryRun:
         if isinstance(one, Pointer):
             if isinstance(other, Pointer) or not isinstance(op, ast.Add | ast.Sub) or not one.item:
                 if not isinstance(other, Pointer):
-                    self._lose()
+                    self.is_whole = False
                 return UNKNOWN
             return self._moved(one, negative(other) if isinstance(op, ast.Sub) else other)
-        return UNKNOWN if isinstance(other, Pointer) else arithmetic(SIGNS[type(op)], one, other)
+        return UNKNOWN if isinstance(other, Pointer) else arithmetic(op, one, other)
 
     def _unary(self, op: ast.unaryop, value: Value | Pointer) -> Value:
         if isinstance(value, Pointer) or not value.kind:
@@ -616,7 +571,7 @@ class DryRun:
         if isinstance(op, ast.USub):
             return negative(value)
         if isinstance(op, ast.Invert):
-            return arithmetic("^", value, whole(-1))
+            return arithmetic(ast.BitXor(), value, whole(-1))
         return value
 
     def _split(self, test: ast.expr, mask: Mask) -> tuple[Mask, Mask]:
@@ -661,13 +616,13 @@ class DryRun:
         match node:
             case ast.Call(func=ast.Name(id="cast"), args=[ast.Constant(value=str(kind)), value]):
                 found = self._of(value, mask)
-                return found if isinstance(found, Pointer) else self._converted(found, kind, self._frame)
+                return found if isinstance(found, Pointer) else self._converted(found, kind)
             case ast.Call(func=ast.Name(id="sizeof"), args=[ast.Constant(value=str(kind))]):
-                size = self._bytes(kind, self._frame)
+                size = self._bytes(kind)
                 return whole(size, "u64") if size else UNKNOWN
             case ast.Call(func=ast.Name(id="pointer_cast"), args=[ast.Constant(value=kind), value]):
                 found = self._of(value, mask)
-                item = self._bytes(str(kind), self._frame)
+                item = self._bytes(str(kind))
                 return replace(found, item=item, extents=(0,)) if isinstance(found, Pointer) else UNKNOWN
             case ast.Call(func=ast.Name(id="address_of"), args=[ast.Subscript() as inside]):
                 place = self._place(inside, mask)
@@ -698,7 +653,7 @@ class DryRun:
                 elif one.memory is not None:
                     one.memory.is_lost = True
                 else:
-                    self._lose()
+                    self.is_whole = False
             elif isinstance(part, ast.Name) and self._source.dialect != "opencl":
                 self._assign(part.id, UNKNOWN, mask)  # it may be passed by reference
         return UNKNOWN
@@ -714,30 +669,30 @@ class DryRun:
 
     # types
 
-    def _plain(self, kind: str, frame: _Frame) -> str:
-        kind = frame.types.get(kind, kind)
+    def _plain(self, kind: str) -> str:
+        kind = self._frame.types.get(kind, kind)
         if kind in SCALARS:
             return kind
         for _ in range(_ALIASES):
             kind = self._source.code.meaning(kind) or self._source.types.aliases.get(kind, kind)
         return kind.removeprefix("const ").removeprefix("std::")
 
-    def _bytes(self, kind: str, frame: _Frame) -> int:
+    def _bytes(self, kind: str) -> int:
         """The size of a type; 0 if it is not known."""
-        plain = self._plain(kind, frame)
+        plain = self._plain(kind)
         if plain in SCALARS and SCALARS[plain] != "DTYPE":
             return element_bytes(SCALARS[plain])
         if vector := _VECTOR.fullmatch(plain):
             count = int(vector[2])
             count = 4 if count == 3 and self._source.dialect == "opencl" else count
-            return self._bytes(vector[1], frame) * count
+            return self._bytes(vector[1]) * count
         return _HALVES.get(plain, 0)
 
-    def _converted(self, value: Value | Pointer, kind: str, frame: _Frame) -> Value | Pointer:
+    def _converted(self, value: Value | Pointer, kind: str) -> Value | Pointer:
         """A value as a variable of a type holds it."""
         if isinstance(value, Pointer) or not kind or kind == "auto" or not value.kind:
             return value
-        plain = self._plain(kind, frame)
+        plain = self._plain(kind)
         if plain == "bool":
             return Value("i32", (value.data != 0).astype(np.int64), value.known)
         dtype = SCALARS.get(plain, "")
@@ -759,3 +714,9 @@ class DryRun:
             return None
         lowest, highest = int(value.data.min()), int(value.data.max())
         return lowest if lowest == highest >= 0 else None
+
+
+def _of_lane(rows: Ints, lane: int) -> tuple[int, int, int]:
+    """The indices of one thread, or of its block, along x, y and z."""
+    x, y, z = rows[:, lane].tolist()
+    return x, y, z

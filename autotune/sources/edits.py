@@ -53,7 +53,7 @@ def instead(source: KernelSource, node: Node | None, new: str) -> Edit | None:
 def reached(source: KernelSource, entries: Iterable[str]) -> list[Function]:
     """The functions that kernels use, without those of portable.h and of a source's host."""
     by_name: dict[str, list[Function]] = {}
-    for function in source.functions:
+    for function in source.device_functions:
         by_name.setdefault(function.name, []).append(function)
     left, found = [*entries], set()
     while left:
@@ -62,7 +62,7 @@ def reached(source: KernelSource, entries: Iterable[str]) -> list[Function]:
             found.add(name)
             for function in by_name.get(name, ()):
                 left += words(source, function.node) & by_name.keys()
-    return [one for name in by_name if name in found for one in by_name[name] if not one.is_of_host]
+    return [one for name in by_name if name in found for one in by_name[name]]
 
 
 def words(source: KernelSource, node: Node) -> set[str]:

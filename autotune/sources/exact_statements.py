@@ -11,9 +11,8 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from autotune.core.c_types import SCALARS
 from autotune.sources.kernel_source import Function
-from autotune.sources.statements import Statements, declarators, type_name
+from autotune.sources.statements import Statements, declarators
 from autotune.sources.tree import field
 
 CAST = "cast"
@@ -104,20 +103,10 @@ class _Exact(Statements):
             return _cast_call(kind, value)
         return value
 
-    def _cast(self, kind: Node | None, value: ast.expr) -> ast.expr:
-        if "*" in self._tree.of(kind):
-            return super()._cast(kind, value)
-        name = type_name(self._tree, field(kind, "type") or kind)
-        if name in self._known or any(name in scope for scope in self._scopes):
+    def _number_cast(self, kind: str, value: ast.expr) -> ast.expr:
+        if kind in self._known or any(kind in scope for scope in self._scopes):
             raise NotUnderstood  # of a variable in brackets
-        return _cast_call(name, value)
-
-    def _call_expression(self, node: Node) -> ast.expr:
-        name, inside = self._tree.of(field(node, "function")), field(node, "arguments")
-        given = [one for one in (inside.named_children if inside else ()) if one.type != "comment"]
-        if name in SCALARS and len(given) == 1:
-            return _cast_call(name, self.expression(given[0]))
-        return super()._call_expression(node)
+        return _cast_call(kind, value)
 
     def _lambda_expression(self, node: Node) -> ast.expr:
         raise NotUnderstood

@@ -19,29 +19,17 @@ WARP_BARRIERS = ("__syncwarp", "sub_group_barrier")
 
 @dataclass(frozen=True)
 class Access:
-    """Elements of an array that a statement reads or writes.
+    """Elements of an array that a statement reads or writes."""
 
-    Attributes:
-        array: The array, which a pointer may have been made from.
-        indices: Of each of its dimensions, the slowest first.
-        is_read: Whether its value is read.
-        is_written: Whether it is written.
-        atomic: The atomic function that does it; empty without.
-        vector: The type of the elements that it is cast to; empty without a cast.
-        guards: The conditions that hold there.
-        value: What is stored; None for other accesses and for `+=`.
-        operator: That of `+=` and the like.
-    """
-
-    array: str
-    indices: tuple[ast.expr, ...]
-    is_read: bool = False
+    array: str  # which a pointer may have been made from
+    indices: tuple[ast.expr, ...]  # of each of its dimensions, the slowest first
+    is_read: bool = False  # its value is read
     is_written: bool = False
-    atomic: str = ""
-    vector: str = ""
-    guards: tuple[ast.expr, ...] = ()
-    value: ast.expr | None = None
-    operator: ast.operator | None = None
+    atomic: str = ""  # the atomic function that does it; empty without
+    vector: str = ""  # the type of the elements that it is cast to; empty without a cast
+    guards: tuple[ast.expr, ...] = ()  # the conditions that hold there
+    value: ast.expr | None = None  # what is stored; None for other accesses and for `+=`
+    operator: ast.operator | None = None  # that of `+=` and the like
 
     @property
     def index(self) -> ast.expr:
@@ -63,35 +51,23 @@ class Compared:
 class Facts:
     """What a function's statements do.
 
-    Attributes:
-        accesses: To arrays, in the order of the text.
-        values: What each variable is set to.
-        changed: Variables that are changed in place, as by `+=`, with what is added.
-        grows: Those of them that something but a division changes.
-        compared: The comparisons of sizes, each with the smaller side first.
-        equals: The pairs that are asked to be equal, or to differ.
-        declared: How variables are declared.
-        escaped: Arrays that are passed on to what is not known.
-        calls: The names of the functions that are called.
-        loops: The heads of the loops.
-        expressions: All expressions that are evaluated, those in others included.
-        pointers: The arrays that pointers were made from.
-        read_indices: The places in the grid that are read: `threadIdx.x`, `blockDim.y`.
+    Variables have the `values` that they are set to, and those that are `changed` in place, as by `+=`, what
+    is added. `equals` are the pairs that are asked to be equal, or to differ.
     """
 
-    accesses: list[Access] = field(default_factory=list)
+    accesses: list[Access] = field(default_factory=list)  # to arrays, in the order of the text
     values: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
     changed: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
-    grows: set[str] = field(default_factory=set)
-    compared: list[Compared] = field(default_factory=list)
+    grows: set[str] = field(default_factory=set)  # changed by something but a division
+    compared: list[Compared] = field(default_factory=list)  # sizes, each with the smaller side first
     equals: list[tuple[ast.expr, ast.expr]] = field(default_factory=list)
     declared: dict[str, Declared] = field(default_factory=dict)
-    escaped: list[str] = field(default_factory=list)
-    calls: list[str] = field(default_factory=list)
-    loops: list[ast.expr] = field(default_factory=list)
-    expressions: list[ast.expr] = field(default_factory=list)
-    pointers: dict[str, str] = field(default_factory=dict)
-    read_indices: set[str] = field(default_factory=set)
+    escaped: list[str] = field(default_factory=list)  # arrays that are passed on to what is not known
+    calls: list[str] = field(default_factory=list)  # the names of functions
+    loops: list[ast.expr] = field(default_factory=list)  # their heads
+    expressions: list[ast.expr] = field(default_factory=list)  # all that are evaluated, also those in others
+    pointers: dict[str, str] = field(default_factory=dict)  # the arrays that they were made from
+    read_indices: set[str] = field(default_factory=set)  # `threadIdx.x`, `blockDim.y`
     _read: dict[int, tuple[ast.expr, frozenset[str], frozenset[str]]] = field(default_factory=dict)
     _values: dict[str, tuple[ast.expr, int]] = field(default_factory=dict)
 
@@ -147,18 +123,8 @@ class Facts:
         return self._values[name.id]
 
 
-def facts(
-    body: Iterable[ast.stmt],
-    arrays: Collection[str],
-    functions: Functions | None = None,
-) -> Facts:
-    """What statements do.
-
-    Args:
-        body: The statements.
-        arrays: The names of the arrays that they get.
-        functions: The functions of the source, whose calls are written out where they only return a value.
-    """
+def facts(body: Iterable[ast.stmt], arrays: Collection[str], functions: Functions | None = None) -> Facts:
+    """What statements do that get some arrays; `functions` that only return a value are written out."""
     reading = _Reading(arrays, functions or {})
     reading.block([*body], ())
     return reading.found
@@ -193,13 +159,10 @@ class _Reading:
     def _statement(self, statement: ast.stmt, guards: tuple[ast.expr, ...]) -> None:
         found = self.found
         match statement:
-            case ast.AnnAssign(
-                target=ast.Name(id=name), annotation=ast.Constant(value=declared), value=value
-            ):
-                if isinstance(declared, Declared):
-                    found.declared[name] = declared
-                    if declared.extents and not declared.is_pointer:
-                        self._arrays.add(name)
+            case ast.AnnAssign(ast.Name(name), ast.Constant(Declared() as declared), value):
+                found.declared[name] = declared
+                if declared.extents and not declared.is_pointer:
+                    self._arrays.add(name)
                 if value is not None:
                     self._assigned(name, self._of(value), guards)
             case ast.Assign(targets=[target], value=value):
@@ -232,10 +195,6 @@ class _Reading:
                 self._expression(test, guards, is_loop=True)
                 found.loops.append(test)
                 self.block([*body, *step], (*guards, test))
-            case ast.For(iter=iterated, body=body):
-                self._expression(iterated, guards)
-                found.loops.append(iterated)
-                self.block(body, guards)
             case ast.Return(value=value):
                 if value is not None:
                     self._expression(self._of(value), guards)
@@ -371,9 +330,7 @@ class _Reading:
             case ast.Call():
                 self._call(node, guards)
                 return
-            case ast.Attribute(
-                value=ast.Name(id="threadIdx" | "blockIdx" | "blockDim" | "gridDim" as kind), attr=axis
-            ):
+            case ast.Attribute(ast.Name("threadIdx" | "blockIdx" | "blockDim" | "gridDim" as kind), axis):
                 found.read_indices.add(f"{kind}.{axis}")
         found.expressions.append(node)
         for child in ast.iter_child_nodes(node):

@@ -15,6 +15,10 @@ _RAW_ENDS = re.compile(
     r'R"[^ ()\\\t\n]{0,16}\(|\)[^ ()\\\t\n]{0,16}"'
 )  # what is left of one without its content
 
+_BETWEEN = re.compile(  # two raw strings that are one
+    r'\)[^ ()"]*"(?:\s+|//[^\n]*\n|/\*.*?\*/)*+(?:u8?)?R"[^ ()"]*\(', re.DOTALL
+)
+
 
 def decoded(data: bytes) -> str:
     """The text of a source: UTF-8, with or without a byte-order mark, else Latin-1; lines end as in Unix.
@@ -30,7 +34,7 @@ def decoded(data: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def by_raw_strings(text: str) -> list[str]:
+def _by_raw_strings(text: str) -> list[str]:
     """The parts of a text outside and inside of raw strings of C++, by turns; the first is outside."""
     edges, place = [0], 0
     while (opening := _RAW.search(text, place)) is not None:
@@ -47,19 +51,25 @@ def by_raw_strings(text: str) -> list[str]:
 def unwrapped(text: str) -> str:
     """A source in raw strings of C++, without what is around them; lines stay.
 
-    Only strings with kernels count, unless the file has nothing but strings. A source with kernels outside
-    of them stays as it is.
+    Only texts with kernels count, each of one string or of several that a compiler joins, unless the file has
+    nothing but strings. A source with kernels outside of them stays as it is.
     """
-    parts = by_raw_strings(text)
+    parts = _by_raw_strings(text)
     if len(parts) == 1:
         return text
     from autotune.sources.dialects import INTRODUCER  # few sources are in strings
 
-    kernels = [part for part in parts[1::2] if INTRODUCER.search(part)]
-    outside = "".join(part if number % 2 == 0 else blank(part) for number, part in enumerate(parts))
+    joined: list[list[int]] = []  # the places of the strings of each text
+    for place in range(1, len(parts), 2):
+        if joined and _BETWEEN.fullmatch(parts[place - 1]):
+            joined[-1].append(place)
+        else:
+            joined.append([place])
+    kept = {place for one in joined for place in one if any(INTRODUCER.search(parts[each]) for each in one)}
+    outside = "".join(part if place % 2 == 0 else blank(part) for place, part in enumerate(parts))
     code = without_comments(outside)
-    if not kernels and not _RAW_ENDS.sub("", code).strip():
-        kernels = parts[1::2]
-    if not kernels or INTRODUCER.search(code):
+    if not kept and not _RAW_ENDS.sub("", code).strip():
+        kept = {*range(1, len(parts), 2)}
+    if not kept or INTRODUCER.search(code):
         return text
-    return "".join(part if part in kernels else blank(part) for part in parts)
+    return "".join(part if place in kept else blank(part) for place, part in enumerate(parts))

@@ -33,29 +33,17 @@ _KNOWN = frozenset(  # variables of the languages
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function.
+    """A parameter of a function."""
 
-    Attributes:
-        name: Its name; empty without one.
-        text: How the source declares it.
-        type: Its type without qualifiers and asterisks.
-        pointers: How often it has to be followed to reach a value of the type.
-        is_const: Whether that value is constant.
-        is_reference: Whether it is a reference.
-        is_function: Whether it is a pointer to a function.
-        is_shared: Whether it points to the memory of a block.
-        type_text: Its type as overloads are told apart by.
-    """
-
-    name: str
-    text: str
-    type: str
-    pointers: int = 0
-    is_const: bool = False
+    name: str  # empty without one
+    text: str  # how the source declares it
+    type: str  # its type without qualifiers and asterisks
+    pointers: int = 0  # how often it has to be followed to reach a value of the type
+    is_const: bool = False  # of the value
     is_reference: bool = False
-    is_function: bool = False
-    is_shared: bool = False
-    type_text: str = ""
+    is_function: bool = False  # a pointer to a function
+    is_shared: bool = False  # it points to the memory of a block
+    type_text: str = ""  # as overloads are told apart by
 
 
 @dataclass(frozen=True)
@@ -84,33 +72,19 @@ class Variable:
 
 @dataclass(frozen=True)
 class Function:
-    """A function that the source defines.
-
-    Attributes:
-        name: Its name.
-        namespace: The names of the namespaces around it.
-        parameters: Its parameters.
-        template: What its template takes; None for a function without one.
-        specialised: The template arguments that it is written for; empty without.
-        is_kernel: Whether it can be launched.
-        is_of_host: Whether no device can call it.
-        block: The extents of the block that it declares, or the number of threads alone.
-        place: Where its name stands in the source.
-        source: The source.
-        node: Its definition in the tree of the source.
-    """
+    """A function that the source defines."""
 
     name: str
     namespace: tuple[str, ...]
     parameters: tuple[Parameter, ...]
-    template: tuple[TemplateParameter, ...] | None
-    specialised: str
+    template: tuple[TemplateParameter, ...] | None  # None for one without
+    specialised: str  # the template arguments that it is written for; empty without
     is_kernel: bool
-    is_of_host: bool
-    block: tuple[str, ...]
-    place: int
+    is_of_host: bool  # no device can call it
+    block: tuple[str, ...]  # the extents of the block that it declares, or the number of threads alone
+    place: int  # where its name stands in the source
     source: KernelSource
-    node: Node
+    node: Node  # its definition in the tree of the source
 
     @cached_property
     def body(self) -> tuple[ast.stmt, ...]:
@@ -128,9 +102,7 @@ class Function:
         found: dict[str, Declared] = {}
         for part in self.parts:
             match part:
-                case ast.AnnAssign(
-                    target=ast.Name(id=name), annotation=ast.Constant(value=Declared() as own)
-                ):
+                case ast.AnnAssign(ast.Name(name), ast.Constant(Declared() as own)):
                     found[name] = own
         return found
 
@@ -191,21 +163,13 @@ class Function:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """What a source has for given values of its macros.
+    """What a source has for given values of its macros."""
 
-    Attributes:
-        dialect: portable, cuda or opencl; empty without a kernel.
-        original: The text that was read.
-        code: The text after the preprocessor.
-        tree: Its syntax tree.
-        prefixes: Words before the types of functions that nothing defines.
-    """
-
-    dialect: str
+    dialect: str  # portable, cuda or opencl; empty without a kernel
     original: str
-    code: Preprocessed
+    code: Preprocessed  # the text after the preprocessor
     tree: SourceTree
-    prefixes: frozenset[str] = frozenset()
+    prefixes: frozenset[str] = frozenset()  # words before the types of functions that nothing defines
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
@@ -215,6 +179,11 @@ class KernelSource:
             for node, namespace, template in _outer(self.tree, self.tree.root)
             for function in _function(self, node, namespace, template)
         )
+
+    @cached_property
+    def device_functions(self) -> tuple[Function, ...]:
+        """Those that a device can call, kernels among them."""
+        return tuple(one for one in self.functions if not one.is_of_host)
 
     @property
     def kernels(self) -> tuple[Function, ...]:
@@ -260,10 +229,9 @@ class KernelSource:
     def unknown(self) -> Mapping[str, int]:
         """Names of the device's functions that nothing declares, and where each stands in the source."""
         found: dict[str, int] = {}
-        for function in self.functions:
-            if not function.is_of_host:
-                for name, place in (*function.unknown.items(), *_of_signature(self, function)):
-                    found.setdefault(name, self.code.place(place))
+        for function in self.device_functions:
+            for name, place in (*function.unknown.items(), *_of_signature(self, function)):
+                found.setdefault(name, self.code.place(place))
         for name, place in _of_variables(self):
             found.setdefault(name, self.code.place(place))
         return dict(sorted(found.items(), key=lambda item: item[1]))
@@ -276,17 +244,10 @@ class KernelSource:
 
 
 def read_kernel_source(text: str, values: Mapping[str, str] | None = None, dialect: str = "") -> KernelSource:
-    """Read a source.
+    """Read a source for given values of its macros; a dialect that is empty is found out.
 
-    A word that nothing defines and that stands before the type of a function is taken for nothing.
-
-    Args:
-        text: It, with its includes resolved as far as they can be.
-        values: Macros that are given, with their values.
-        dialect: Its dialect; empty if it is to be found out.
-
-    Raises:
-        InputError: It cannot be read in the time that is allowed, or its macros grow without end.
+    A word that nothing defines and that stands before the type of a function is taken for nothing. Raises
+    InputError for a source that cannot be read in the time that is allowed, or whose macros grow without end.
     """
     values = values or {}
     try:

@@ -9,23 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Launch:
-    """The launch of a kernel.
-
-    Attributes:
-        kernel: The kernel's name.
-        template: Its template arguments; one that the launching function's own template takes is its default.
-        grid: Three extents.
-        block: Three extents.
-        arguments: What is passed.
-        variables: What the host's variables were set to last; those that are changed in place are left out.
-    """
+    """The launch of a kernel."""
 
     kernel: str
-    template: tuple[str, ...]
-    grid: tuple[ast.expr, ...]
-    block: tuple[ast.expr, ...]
+    template: tuple[str, ...]  # a default for what the launching function's own template takes
+    grid: tuple[ast.expr, ...]  # three extents
+    block: tuple[ast.expr, ...]  # three extents
     arguments: tuple[ast.expr, ...]
-    variables: Mapping[str, ast.expr]
+    variables: Mapping[str, ast.expr]  # of the host as last set, without those changed in place
 
 
 def launches(body: Sequence[ast.stmt], defaults: Mapping[str, str]) -> Iterator[Launch]:
@@ -54,9 +45,7 @@ def launches(body: Sequence[ast.stmt], defaults: Mapping[str, str]) -> Iterator[
                 variables[name] = value
             case ast.AugAssign(target=ast.Name(id=name)):
                 changed.add(name)
-            case ast.Assign(
-                targets=[ast.Attribute(value=ast.Name(id=name), attr="x" | "y" | "z" as axis)], value=value
-            ):
+            case ast.Assign([ast.Attribute(ast.Name(name), "x" | "y" | "z" as axis)], value):
                 extents = [*_extents(ast.Name(name), variables)]
                 extents["xyz".index(axis)] = value
                 variables[name] = ast.Call(ast.Name("dim3"), extents, [])

@@ -30,10 +30,6 @@ def unseen_macros(text: str, given: Collection[str]) -> dict[str, tuple[Unseen, 
 
     Each comes with the place of the directive that shows it. One that the source does not mention, or only
     gives a default, is not among them.
-
-    Args:
-        text: The source, with its includes resolved.
-        given: The macros that are defined for it.
     """
     given = {*given}
     code = without_comments(text)

@@ -17,21 +17,13 @@ _NEVER = re.compile(
 
 @dataclass(frozen=True)
 class Macro:
-    """What is known of a name.
+    """What is known of a name."""
 
-    Attributes:
-        bodies: What the text may have defined it as.
-        is_given: Whether it may still have the value that it is given from outside.
-        may_be_undefined: Whether it may not be defined at all.
-        has_arguments: Whether it is called like a function.
-        parameters: The names of its arguments.
-    """
-
-    bodies: tuple[str, ...] = ()
-    is_given: bool = False
-    may_be_undefined: bool = False
-    has_arguments: bool = False
-    parameters: tuple[str, ...] = ()
+    bodies: tuple[str, ...] = ()  # what the text may have defined it as
+    is_given: bool = False  # it may still have the value that it is given from outside
+    may_be_undefined: bool = False  # it may not be defined at all
+    has_arguments: bool = False  # it is called like a function
+    parameters: tuple[str, ...] = ()  # the names of its arguments
 
     @property
     def is_sure(self) -> bool:

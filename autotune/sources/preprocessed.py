@@ -19,20 +19,12 @@ _MAX_LINES = 400  # of the call of one macro
 
 @dataclass(frozen=True)
 class Preprocessed:
-    """A source after its preprocessor.
+    """A source after its preprocessor; what is left open stays a name."""
 
-    Attributes:
-        text: The code of the branches that hold, without directives, comments and what strings say. What is
-            left open stays a name.
-        macros: What the names stand for that are defined at the end.
-        defaults: What macros stand for where nobody defines them: `#ifndef NAME`, `#define NAME 4`.
-        used: The words of the code before macros are written out.
-    """
-
-    text: str
-    macros: Mapping[str, Macro]
-    defaults: Mapping[str, str] = field(default_factory=dict)
-    used: frozenset[str] = frozenset()
+    text: str  # of the branches that hold, without directives, comments and what strings say
+    macros: Mapping[str, Macro]  # that are defined at the end
+    defaults: Mapping[str, str] = field(default_factory=dict)  # of names that nobody else defines
+    used: frozenset[str] = frozenset()  # the words of the code before macros are written out
     _starts: tuple[int, ...] = ()
     _origins: tuple[int, ...] = ()
 

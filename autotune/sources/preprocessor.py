@@ -29,25 +29,15 @@ _MAX_TOKENS = 4096  # of a condition with its macros written out
 
 @dataclass(frozen=True)
 class Condition:
-    """The branch of a condition that is being read; None for what is not known.
+    """The branch of a condition that is being read; None for what is not known."""
 
-    Attributes:
-        directive: The one that begins the branch.
-        rest: What follows it.
-        outer: The branch that it is in.
-        is_within: Whether the conditions around it hold.
-        holds: Whether its own condition does.
-        earlier: Whether that of an earlier branch does.
-        before: The branch before it, for `#elif` and `#else`.
-    """
-
-    directive: str
-    rest: str
-    outer: Condition | None
-    is_within: bool | None
-    holds: bool | None
-    earlier: bool | None = False
-    before: Condition | None = None
+    directive: str  # the one that begins the branch
+    rest: str  # what follows it
+    outer: Condition | None  # the branch that it is in
+    is_within: bool | None  # the conditions around it hold
+    holds: bool | None  # its own condition does
+    earlier: bool | None = False  # that of an earlier branch does
+    before: Condition | None = None  # the branch before it, for `#elif` and `#else`
 
     @property
     def state(self) -> bool | None:

@@ -8,10 +8,10 @@ array that is no input counts as written: an earlier launch may have done that.
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 
 from tree_sitter import Node
@@ -21,7 +21,7 @@ from autotune.sources import tree
 from autotune.sources.edits import Edit, edited, instead, is_statement, reached
 from autotune.sources.facts import BARRIERS, WARP_BARRIERS, names_in
 from autotune.sources.kernel_source import Function, KernelSource
-from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, Declared, Loop
+from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, Declared, Loop, Statements
 
 ATOMICS, BARRIER_CALLS, CHECKS = "atomics", "barriers", "checks of bounds"
 
@@ -38,6 +38,7 @@ template <class T, class V> __device__ inline void {_STORE}(T *pointer, V value)
 #endif
 """
 _ORDERED = ("<", "<=", ">", ">=")
+_Find = Callable[[KernelSource, Function], Iterator[Edit | None]]
 _LEAVES = ("return_statement", "continue_statement", "break_statement")
 
 
@@ -56,8 +57,9 @@ def without(kind: str, source: KernelSource, inputs: Mapping[str, Collection[int
     """
     functions = reached(source, inputs)
     flow = _Flow.of(functions, inputs)
-    find = {ATOMICS: _atomics, BARRIER_CALLS: _barriers, CHECKS: _Checks(flow.sizes()).edits}[kind]
-    found = [edit for function in functions for edit in find(source, function)]
+    checks = partial(_checks, flow.sizes())
+    find: Mapping[str, _Find] = {ATOMICS: _atomics, BARRIER_CALLS: _barriers, CHECKS: checks}
+    found = [edit for function in functions for edit in find[kind](source, function)]
     if not found:
         return None
     if None in found:
@@ -101,25 +103,19 @@ def _called(source: KernelSource, node: Node) -> str:
     return source.tree.of(tree.field(node, "function"))
 
 
-@dataclass(frozen=True)
-class _Checks:
-    """Finds comparisons with what comes from the sizes of a problem, in branches and not in loops."""
-
-    sizes: frozenset[str]
-
-    def edits(self, source: KernelSource, function: Function) -> Iterator[Edit | None]:
-        for node in tree.descendants(function.node):
-            if node.type in ("if_statement", "conditional_expression"):
-                condition = tree.field(node, "condition")
-                leaves = _leaves(tree.field(node, "consequence"))
-                for part in _parts(tree.field(condition, "value") or condition):
-                    names = {
-                        _local(function, source.tree.of(tree.field(part, side))) for side in ("left", "right")
-                    }
-                    is_ordered = source.tree.of(tree.field(part, "operator")) in _ORDERED
-                    edit = instead(source, part, "0" if leaves else "1")
-                    if is_ordered and names & self.sizes and edit is not None:
-                        yield edit
+def _checks(sizes: Collection[str], source: KernelSource, function: Function) -> Iterator[Edit | None]:
+    """Comparisons with what comes from the sizes of a problem, in branches and not in loops."""
+    for node in tree.descendants(function.node):
+        if node.type in ("if_statement", "conditional_expression"):
+            condition = tree.field(node, "condition")
+            leaves = _leaves(tree.field(node, "consequence"))
+            for part in _parts(tree.field(condition, "value") or condition):
+                sides = (source.tree.of(tree.field(part, side)) for side in ("left", "right"))
+                is_size = any(_local(function, side) in sizes for side in sides)
+                is_ordered = source.tree.of(tree.field(part, "operator")) in _ORDERED
+                edit = instead(source, part, "0" if leaves else "1")
+                if is_ordered and is_size and edit is not None:
+                    yield edit
 
 
 def _parts(condition: Node | None) -> Iterator[Node]:
@@ -149,29 +145,17 @@ def _leaves(body: Node | None) -> bool:
 
 @dataclass
 class _Flow:
-    """Where the names of several functions get their values from; a local name has its function's before it.
-
-    Attributes:
-        functions: The functions by name.
-        given: The expressions that each name is set to, those of calls included; `*p` is what p points to.
-        passed: The numbers that a launch passes.
-        shared: Variables that the threads of a block share, and those that an unknown function may set.
-        pointers: Names of pointers and arrays.
-        fixed: Pointers to memory that nothing writes.
-        turns: The conditions on which loops go on or end.
-        indices: Those of accesses.
-        has_launches: Whether a kernel launches another one.
-    """
+    """Where names get their values from in several functions, whose names stand before those of their own."""
 
     functions: Mapping[str, Function]
-    given: dict[str, list[ast.expr]] = field(default_factory=dict)
-    passed: set[str] = field(default_factory=set)
-    shared: set[str] = field(default_factory=set)
-    pointers: set[str] = field(default_factory=set)
-    fixed: set[str] = field(default_factory=set)
-    turns: list[ast.expr] = field(default_factory=list)
-    indices: list[ast.expr] = field(default_factory=list)
-    has_launches: bool = False
+    given: dict[str, list[ast.expr]] = field(default_factory=dict)  # `*p` is what p points to
+    passed: set[str] = field(default_factory=set)  # numbers of a launch
+    shared: set[str] = field(default_factory=set)  # by a block, or set by an unknown function
+    pointers: set[str] = field(default_factory=set)  # and arrays
+    fixed: set[str] = field(default_factory=set)  # pointers to memory that nothing writes
+    turns: list[ast.expr] = field(default_factory=list)  # conditions of loops
+    indices: list[ast.expr] = field(default_factory=list)  # of accesses
+    has_launches: bool = False  # a kernel launches another one
 
     @classmethod
     def of(cls, functions: Sequence[Function], inputs: Mapping[str, Collection[int]]) -> _Flow:
@@ -201,9 +185,7 @@ class _Flow:
     def _note(self, part: ast.AST, function: Function) -> None:
         """Note what a part does."""
         match part:
-            case ast.AnnAssign(
-                target=ast.Name(id=name), annotation=ast.Constant(value=Declared() as own), value=value
-            ):
+            case ast.AnnAssign(ast.Name(name), ast.Constant(Declared() as own), value):
                 self._set(name, value)
                 self.pointers |= {name} if own.is_pointer or own.extents else set()
                 self.fixed |= {name} if own.is_pointer and not own.is_shared else set()
@@ -216,8 +198,6 @@ class _Flow:
                 self.turns.append(test)
                 branches = [one for one in ast.walk(part) if isinstance(one, ast.If)]
                 self.turns += (one.test for one in branches if _has_exit(one))
-            case ast.For(target=ast.Name(id=name), iter=iterated):
-                self._set(name, iterated)
             case ast.Subscript(slice=index):
                 self.indices.append(index)
             case ast.Call(func=ast.Name(id=name), args=given):
@@ -306,12 +286,9 @@ def _local(function: Function, name: str) -> str:
 
 def _with_local_names(function: Function) -> Iterator[ast.AST]:
     """All parts of a function's statements, with its name before those of its parameters and variables."""
-    body = [copy.deepcopy(statement) for statement in function.body]
+    body, _ = function.read_by(Statements)  # anew, for its names change
     parts = [part for statement in body for part in ast.walk(statement)]
     own = {one.name for one in function.parameters} | function.declared.keys()
-    own |= {
-        part.target.id for part in parts if isinstance(part, ast.For) and isinstance(part.target, ast.Name)
-    }
     for part in parts:
         if isinstance(part, ast.Name) and part.id in own:
             part.id = _local(function, part.id)

@@ -1,13 +1,12 @@
 """Functions in C as statements of Python's syntax tree, for what interprets kernels.
 
-C's dialects read alike then: `get_group_id(0)` is `blockIdx.x`. Every loop but one over a range is a `Loop`.
+C's dialects read alike then: `get_group_id(0)` is `blockIdx.x`. Every loop is a `Loop`.
 Casts of numbers are left out, `*(p + i)` is `p[i]`, and each variable has a name of its own.
 """
 
 from __future__ import annotations
 
 import ast
-import copy
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -44,21 +43,13 @@ _CASTS = ("static_cast", "const_cast", "reinterpret_cast", "__builtin_bit_cast")
 
 @dataclass(frozen=True)
 class Declared:
-    """How a variable is declared.
+    """How a variable is declared."""
 
-    Attributes:
-        type: Its type without qualifiers and asterisks.
-        extents: Those of an array.
-        is_pointer: Whether it is a pointer.
-        is_shared: Whether it is in the memory of a block.
-        is_dynamic: Whether the launch gives it its size.
-    """
-
-    type: str
-    extents: tuple[ast.expr, ...] = ()
+    type: str  # its type without qualifiers and asterisks
+    extents: tuple[ast.expr, ...] = ()  # of an array
     is_pointer: bool = False
-    is_shared: bool = False
-    is_dynamic: bool = False
+    is_shared: bool = False  # it is in the memory of a block
+    is_dynamic: bool = False  # the launch gives it its size
 
 
 class Loop(ast.stmt):
@@ -78,11 +69,6 @@ class Loop(ast.stmt):
         super().__init__()
         self.before, self.test, self.body, self.step, self.is_late = before, test, body, step, is_late
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Loop:
-        """A copy of all parts; Python's own way for syntax trees makes an empty node first."""
-        parts = copy.deepcopy((self.before, self.test, self.body, self.step), memo)
-        return Loop(*parts, is_late=self.is_late)
-
 
 def declarators(node: Node | None) -> Iterator[Node]:
     """A declarator and those in it, from the outermost."""
@@ -101,18 +87,13 @@ def declarator_name(node: Node | None) -> Node | None:
 
 
 class Statements:
-    """Turns the body of one function into statements.
-
-    Attributes:
-        unknown: Names that nothing declares, in the order of their use.
-        types: The names of types in its declarations and casts, in this order, too.
-    """
+    """Turns the body of one function into statements."""
 
     def __init__(self, tree: SourceTree, known: Iterable[str], pointers: Iterable[str]) -> None:
         self._tree, self._known = tree, frozenset(known)
         self._pointers = {*pointers}
-        self.unknown: dict[str, int] = {}
-        self.types: dict[str, int] = {}
+        self.unknown: dict[str, int] = {}  # names that nothing declares, in the order of their use
+        self.types: dict[str, int] = {}  # of declarations and casts, by name, in this order, too
         self._scopes: list[dict[str, str]] = [{}]
         self._taken: dict[str, int] = {}
         self._before: list[ast.stmt] = []
@@ -187,11 +168,11 @@ class Statements:
             case "for_range_loop":
                 self._scopes.append({})
                 iterated = self.expression(field(node, "right"))
-                name = declarator_name(field(node, "declarator"))
-                target = ast.Name(self._declared(self._tree.of(name)))
+                name = self._declared(self._tree.of(declarator_name(field(node, "declarator"))))
+                element = _variable(name, Declared(""), _call(UNREADABLE, iterated))
                 body = self._part(node, "body")
                 self._scopes.pop()
-                return [ast.For(target, iterated, body, [])]
+                return [Loop([element], iterated, body, [])]
             case "switch_statement":
                 subject = self.expression(field(node, "condition"))
                 cases = field(node, "body")
@@ -243,9 +224,7 @@ class Statements:
         self._note_type(field(node, "type"))
         for declared in node.children_by_field_name("declarator"):
             parts = [*declarators(declared)]
-            if parts[0].type != "init_declarator" and any(
-                one.type == "function_declarator" for one in parts[1:] or parts
-            ):
+            if parts[0].type == "function_declarator":
                 yield self._constructed(kind, parts)
                 continue
             value = field(parts[0], "value") if parts[0].type == "init_declarator" else None
@@ -345,12 +324,6 @@ class Statements:
             return ast.Name(self._tree.of(declarator_name(field(value, "declarator"))))
         return self.expression(value)
 
-    def _comma_expression(self, node: Node) -> ast.expr:
-        left, right = field(node, "left"), field(node, "right")
-        if left is not None:
-            self._before += self._statement(left)
-        return self.expression(right)
-
     def _binary_expression(self, node: Node) -> ast.expr:
         left, right = self.expression(field(node, "left")), self.expression(field(node, "right"))
         sign = self._tree.of(field(node, "operator"))
@@ -435,12 +408,15 @@ class Statements:
         text = self._tree.of(kind)
         self._note_type(field(kind, "type"))
         if "*" not in text:
-            return value
+            return self._number_cast(type_name(self._tree, field(kind, "type") or kind), value)
         name = type_name(self._tree, field(kind, "type"))
         pointer, index = self._split(value)
         if isinstance(pointer, ast.Name) and not is_zero(index):
             value = ast.BinOp(pointer, ast.Add(), index)
         return _call(POINTER_CAST, ast.Constant(value=name), value)
+
+    def _number_cast(self, kind: str, value: ast.expr) -> ast.expr:
+        return value
 
     def _sizeof_expression(self, node: Node) -> ast.expr:
         self._note_type(field(field(node, "type"), "type"))
@@ -494,7 +470,7 @@ class Statements:
         if not isinstance(called, ast.Name):
             return ast.Call(called, given, [])
         is_cast = len(given) == 1 and called.id in SCALARS
-        return given[0] if is_cast else _index_call(called.id, given)
+        return self._number_cast(called.id, given[0]) if is_cast else _index_call(called.id, given)
 
     def _template_arguments(self, function: Node) -> list[str]:
         """The template arguments of what is called."""

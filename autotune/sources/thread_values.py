@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from autotune.core.expression_ops import COMPARE
+from autotune.sources.whole_numbers import OPERATORS
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -68,29 +69,30 @@ def converted(value: Value, kind: str) -> Value:
 
 def negative(value: Value) -> Value:
     """What a minus gives."""
-    return arithmetic("-", whole(0), value)
+    return arithmetic(ast.Sub(), whole(0), value)
 
 
-def arithmetic(sign: str, one: Value, other: Value) -> Value:
+def arithmetic(op: ast.operator, one: Value, other: Value) -> Value:
     """The result of an operator of C; unknown where it overflows or divides by 0."""
-    kind = one.kind if sign in ("<<", ">>") and other.kind else common(one, other)
+    is_shift = isinstance(op, ast.LShift | ast.RShift)
+    kind = one.kind if is_shift and other.kind else common(one, other)
     if not kind:
         return UNKNOWN
     left = converted(one, kind).data
-    right = (other if sign in ("<<", ">>") else converted(other, kind)).data
+    right = (other if is_shift else converted(other, kind)).data
     known = one.known & other.known
-    if sign in ("/", "%"):
+    if isinstance(op, ast.Div | ast.Mod):
         if kind == "u64":
             known = known & (left >= 0) & (right >= 0)
         known = known & (right != 0)
         divisor = np.where(right == 0, 1, right)
         quotient = np.abs(left) // np.abs(divisor) * np.sign(left) * np.sign(divisor)
-        data = quotient if sign == "/" else left - quotient * divisor
-    elif sign in ("<<", ">>"):
-        known = known & (right >= 0) & (right < int(kind[1:])) & ((left >= 0) | (sign == "<<"))
-        data = _OPERATORS[sign](left, np.clip(right, 0, 62))
+        data = quotient if isinstance(op, ast.Div) else left - quotient * divisor
+    elif is_shift:
+        known = known & (right >= 0) & (right < int(kind[1:])) & ((left >= 0) | isinstance(op, ast.LShift))
+        data = OPERATORS[type(op)](left, np.clip(right, 0, 62))
     else:
-        data = _OPERATORS[sign](left, right)
+        data = OPERATORS[type(op)](left, right)
     if kind == "u32":
         data = data & 0xFFFFFFFF
     elif kind == "i32" and (data.min() < -(1 << 31) or data.max() >= 1 << 31):
@@ -106,7 +108,8 @@ def compared(one: Value, op: ast.cmpop, other: Value) -> Value:
     left, right = converted(one, kind).data, converted(other, kind).data
     if kind == "u64":
         left, right = left.view(np.uint64), right.view(np.uint64)
-    return Value("i32", _COMPARISONS[type(op)](left, right).astype(np.int64), one.known & other.known)
+    is_so: Bools = COMPARE[type(op)](left, right)  # type: ignore[assignment]
+    return Value("i32", is_so.astype(np.int64), one.known & other.known)
 
 
 def _least(one: Value, other: Value) -> Value:
@@ -127,7 +130,7 @@ def _picked(one: Value, other: Value, pick: Callable[[Ints, Ints], Ints]) -> Val
 
 
 def _sum_of_product(one: Value, other: Value, added: Value) -> Value:
-    return arithmetic("+", arithmetic("*", one, other), added)
+    return arithmetic(ast.Add(), arithmetic(ast.Mult(), one, other), added)
 
 
 def _magnitude(one: Value) -> Value:
@@ -141,15 +144,3 @@ EXACT: dict[str, Callable[..., Value]] = {
 ARGUMENTS = {"min": 2, "max": 2, "abs": 1, "mad24": 3, "clamp": 3}
 _RANKED = ("u64", "i64", "u32", "i32")
 _RANKS = {kind: number for number, kind in enumerate(_RANKED)}
-SIGNS: dict[type[ast.operator], str] = {
-    **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%", ast.LShift: "<<"},
-    **{ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"},
-}
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    **{"+": operator.add, "-": operator.sub, "*": operator.mul, "<<": operator.lshift},
-    **{">>": operator.rshift, "&": operator.and_, "|": operator.or_, "^": operator.xor},
-}
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge},
-    **{ast.Eq: operator.eq, ast.NotEq: operator.ne},
-}

@@ -28,19 +28,12 @@ class TritonParameter:
 
 @dataclass(frozen=True)
 class Tile:
-    """A constant that is the length of a tile, or what a program or a turn of a loop covers.
-
-    Attributes:
-        name: The constant.
-        axes: The axes of the grid along which tiles lie.
-        is_looped: Whether a loop goes from tile to tile.
-        bound: What the tiles cover, as an expression of parameters; empty if the source does not say it.
-    """
+    """A constant that is the length of a tile, or what a program or a turn of a loop covers."""
 
     name: str
-    axes: tuple[int, ...]
-    is_looped: bool
-    bound: str
+    axes: tuple[int, ...]  # the axes of the grid along which tiles lie
+    is_looped: bool  # a loop goes from tile to tile
+    bound: str  # what the tiles cover, as an expression of parameters; empty if the source does not say it
 
     @property
     def is_whole(self) -> bool:
@@ -50,44 +43,26 @@ class Tile:
 
 @dataclass(frozen=True)
 class Dimension:
-    """What runs along one dimension of an array.
+    """What runs along one dimension of an array."""
 
-    Attributes:
-        strides: The parameters that multiply its index.
-        tiles: Constants that are tiles along it.
-        axes: The axes of the grid along it.
-        loops: Where loops along it end, as expressions.
-        is_indirect: Whether its index is loaded from another array.
-    """
-
-    strides: tuple[str, ...]
-    tiles: tuple[str, ...]
-    axes: tuple[int, ...]
-    loops: tuple[str, ...]
-    is_indirect: bool
+    strides: tuple[str, ...]  # the parameters that multiply its index
+    tiles: tuple[str, ...]  # constants that are tiles along it
+    axes: tuple[int, ...]  # the axes of the grid along it
+    loops: tuple[str, ...]  # where loops along it end, as expressions
+    is_indirect: bool  # its index is loaded from another array
 
 
 @dataclass(frozen=True)
 class TritonKernel:
-    """What a kernel's source says of it.
-
-    Attributes:
-        entry: Its name.
-        parameters: In the order of the function.
-        found: What its body says of these.
-        configs: The configurations of its autotuner.
-        unread: Where the list of configurations is, and why it was not read; empty if it was.
-        heuristics: Rules for constants as expressions; empty for one that is not translated.
-        grids: Those of launches in the file, as expressions.
-    """
+    """What a kernel's source says of it."""
 
     entry: str
-    parameters: Sequence[TritonParameter]
-    found: Findings
-    configs: Sequence[Mapping[str, Value]]
-    unread: str
-    heuristics: Mapping[str, str]
-    grids: Sequence[Sequence[str]]
+    parameters: Sequence[TritonParameter]  # in the order of the function
+    found: Findings  # what its body says of these
+    configs: Sequence[Mapping[str, Value]]  # the configurations of its autotuner
+    unread: str  # where the list of configurations is, and why it was not read; empty if it was
+    heuristics: Mapping[str, str]  # rules for constants; empty for one that is not translated
+    grids: Sequence[Sequence[str]]  # those of launches in the file, as expressions
 
     @property
     def arguments(self) -> list[str]:
@@ -216,12 +191,7 @@ def kernels(text: str, path: Path) -> dict[str, tuple[TritonParameter, ...]]:
 def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     """Every kernel: a function that loads or stores through its parameters, those that hosts launch first.
 
-    Args:
-        text: That of the file.
-        path: The file, next to which imports are looked for.
-
-    Raises:
-        InputError: The text is not Python.
+    Imports are looked for next to the path. Raises InputError for a text that is not Python.
     """
     module = Module(text, path)
     try:

@@ -48,14 +48,7 @@ def device_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
 
     Functions that are imported from other files of the project, or of `folders`, are put in their place.
     Decorators such as `@triton.autotune` are left out. Frameworks that only hand Triton on are not imported.
-
-    Args:
-        text: That of a file.
-        path: The file.
-        folders: For imports.
-
-    Raises:
-        InputError: The text is not Python.
+    Raises InputError for a text that is not Python.
     """
     module = Module(text, path, folders)
     try:
@@ -144,7 +137,8 @@ class Module:
                 own = self.reader.imported
                 scope[name] = other.value(item.name) if other else own(one.module or "", item.name)
             elif isinstance(one, ast.Import):
-                scope[name] = self.reader.imported(_module_of(one, name), "")
+                module = next((item.name for item in one.names if item.asname == name), name)
+                scope[name] = self.reader.imported(module, "")
             else:
                 self.reader.run([one], scope)
         if name not in scope:
@@ -477,11 +471,6 @@ def _plain(node: ast.expr) -> ast.expr:
             kept = [one for one in named if one.arg in _KEPT]
             return ast.Call(function, [], kept) if kept else function
     return node
-
-
-def _module_of(node: ast.Import, name: str) -> str:
-    """The module that a name stands for."""
-    return next((item.name for item in node.names if item.asname == name), name)
 
 
 def _imported(node: ast.ImportFrom, name: str) -> ast.alias | None:

@@ -58,16 +58,11 @@ class NotFollowed(Exception):
 
 
 class RangeRun:
-    """Follows one program of a launch.
-
-    Attributes:
-        overflowing: The arrays of which an index overflows.
-        is_known: False once an address depends on what is not known, such as elements of arrays.
-    """
+    """Follows one program of a launch."""
 
     def __init__(self, module: Module, grid: Sequence[int], program: Sequence[int]) -> None:
-        self.overflowing: set[str] = set()
-        self.is_known = True
+        self.overflowing: set[str] = set()  # arrays of which an index does
+        self.is_known = True  # False once an address depends on what is not known, such as elements of arrays
         self._module, self._grid, self._program = module, grid, program
         self._depth, self._left = 0, _MAX_STATEMENTS
 

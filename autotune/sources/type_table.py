@@ -39,21 +39,13 @@ class Structure:
 
 @dataclass(frozen=True)
 class TypeTable:
-    """The types of a source.
+    """The types of a source."""
 
-    Attributes:
-        aliases: What names of types stand for.
-        structures: The structures, by name.
-        enumerations: The constants of each enumeration with a name, and their values where they are given.
-        enumerators: The constants of all enumerations.
-        declared: The names of types that are declared anywhere, also in functions and by templates.
-    """
-
-    aliases: Mapping[str, str]
+    aliases: Mapping[str, str]  # what names of types stand for
     structures: Mapping[str, Structure]
-    enumerations: Mapping[str, tuple[tuple[str, str], ...]]
-    enumerators: frozenset[str]
-    declared: frozenset[str]
+    enumerations: Mapping[str, tuple[tuple[str, str], ...]]  # constants by name, with values that are given
+    enumerators: frozenset[str]  # the constants of all enumerations
+    declared: frozenset[str]  # the names of types, also of those in functions and of templates
 
 
 def read_types(tree: SourceTree) -> TypeTable:
@@ -144,18 +136,13 @@ def _template_of(tree: SourceTree, node: Node) -> tuple[str, ...]:
 
 def _fields(tree: SourceTree, node: Node) -> Iterator[Field | None]:
     """The fields of a declaration; None for one that cannot be read."""
-    if node.type != "field_declaration":
-        if node.type == "ERROR":
-            yield None
-        return
     words = {tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
-    if words & {"static", "constexpr"}:
-        return
     kind = field(node, "type")
-    if kind is not None and kind.type in _STRUCTURES and field(kind, "body") is not None:
-        yield None
+    if node.type not in ("field_declaration", "ERROR") or words & {"static", "constexpr"}:
         return
-    if any(one.type == "bitfield_clause" for one in node.children):
+    is_nested = kind is not None and kind.type in _STRUCTURES and field(kind, "body") is not None
+    has_bits = any(one.type == "bitfield_clause" for one in node.children)
+    if is_nested or has_bits or node.is_error:
         yield None
         return
     for declared in node.children_by_field_name("declarator"):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from operator import add, and_, eq, ge, gt, le, lt, mul, ne, or_, sub, xor
+from operator import add, and_, lshift, mul, or_, rshift, sub, xor
+from typing import Any
 
-_OPERATORS: dict[type[ast.AST], Callable[[int, int], int]] = {
-    **{ast.BitOr: or_, ast.BitXor: xor, ast.BitAnd: and_, ast.Add: add, ast.Sub: sub, ast.Mult: mul},
-    **{ast.Eq: eq, ast.NotEq: ne, ast.Lt: lt, ast.Gt: gt, ast.LtE: le, ast.GtE: ge},
+from autotune.core.expression_ops import COMPARE
+
+OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {  # that Python has as C has them
+    **{ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.LShift: lshift},
+    **{ast.RShift: rshift, ast.BitAnd: and_, ast.BitOr: or_, ast.BitXor: xor},
 }
 _DEPTH = 8  # of constants, one in another
 
@@ -45,15 +48,12 @@ def value_of(node: ast.expr, named: Callable[[str], int | None]) -> int | None:
             chosen = value_of(test, named)
             first, second = value_of(body, named), value_of(other, named)
             return (first if first == second else None) if chosen is None else first if chosen else second
-        case (
-            ast.Compare(left=left, ops=[sign], comparators=[right])
-            | ast.BinOp(left=left, op=sign, right=right)
-        ):
+        case ast.Compare(left, [sign], [right]) | ast.BinOp(left, sign, right):
             return _result(sign, value_of(left, named), value_of(right, named))
     return None
 
 
-def _result(sign: ast.AST, left: int | None, right: int | None) -> int | None:
+def _result(sign: ast.operator | ast.cmpop, left: int | None, right: int | None) -> int | None:
     """The value of an operator of C, whose quotients are cut towards 0."""
     if left is None or right is None:
         return None
@@ -62,8 +62,8 @@ def _result(sign: ast.AST, left: int | None, right: int | None) -> int | None:
             return None
         quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
         return quotient if isinstance(sign, ast.Div) else left - quotient * right
-    if isinstance(sign, ast.LShift | ast.RShift):
-        if not 0 <= right < 64:
-            return None
-        return left << right if isinstance(sign, ast.LShift) else left >> right
-    return int(_OPERATORS[type(sign)](left, right))
+    if isinstance(sign, ast.LShift | ast.RShift) and not 0 <= right < 64:
+        return None
+    if isinstance(sign, ast.cmpop):
+        return int(COMPARE[type(sign)](left, right))
+    return int(OPERATORS[type(sign)](left, right))

@@ -26,21 +26,13 @@ _MAX_TRIED = 10_000  # combinations, for the values that a message offers
 
 @dataclass(frozen=True)
 class Landmark:
-    """A named, complete configuration.
-
-    Attributes:
-        name: Its name in the space file.
-        config: The configuration.
-        note: For its reader.
-        fixed_by: The landmark that is rid of each of its troubles, by the macro that foretells its time.
-        expect: How its trial ends: a mistake that teaches something is declared as a wrong result.
-    """
+    """A named, complete configuration."""
 
     name: str
     config: Config
-    note: str
-    fixed_by: Mapping[str, str] = field(default_factory=dict)
-    expect: Status = Status.OK
+    note: str  # for its reader
+    fixed_by: Mapping[str, str] = field(default_factory=dict)  # by the macro of a trouble: who is rid of it
+    expect: Status = Status.OK  # how its trial ends: a mistake that teaches something is a wrong result
 
 
 def read_config(
@@ -53,12 +45,8 @@ def read_config(
 ) -> Config:
     """A complete configuration in declared order; raises SpaceError.
 
-    Args:
-        element: Values by parameter.
-        parameters: Those of the space.
-        base: The values of unlisted parameters.
-        constraints: What the values that a message offers satisfy.
-        ignored: Keys that are no parameters.
+    `base` has the values of unlisted parameters; keys that are `ignored` are no parameters. Values that a
+    message offers satisfy the constraints.
     """
     domains = {parameter.name: parameter.values for parameter in parameters}
     values = dict(base)

@@ -35,19 +35,12 @@ _MOST_LETTERS = 200_000  # of a source, which is read for each configuration
 
 
 class Mistake(NamedTuple):
-    """What is wrong.
+    """What is wrong."""
 
-    Attributes:
-        kind: out_of_bounds, divergent_barrier, small_grid or unwritten_output.
-        subject: The array, or the place in the space file.
-        place: Where it shows in the source's text; None for what is wrong in the space file.
-        detail: What happens and what to do.
-    """
-
-    kind: str
-    subject: str
-    place: int | None
-    detail: str
+    kind: str  # out_of_bounds, divergent_barrier, small_grid or unwritten_output
+    subject: str  # the array, or the place in the space file
+    place: int | None  # where it shows in the source's text; None for what is wrong in the space file
+    detail: str  # what happens and what to do
 
 
 def run_mistakes(space: Space, read: KernelSource) -> Iterator[Mistake]:
@@ -74,14 +67,7 @@ def run_mistakes(space: Space, read: KernelSource) -> Iterator[Mistake]:
 
 
 def leaves_arrays(space: Space, config: Config, before: KernelSource, after: KernelSource) -> str:
-    """Why a changed source may leave arrays where the source does not; empty if it surely stays inside.
-
-    Args:
-        space: The space, whose problem is run.
-        config: The configuration that both sources are read for.
-        before: The source, which is right.
-        after: The changed one.
-    """
+    """Why a changed source may leave arrays where the source does not; empty if it surely stays inside."""
     lost: list[set[str]] = []
     for read in (before, after):
         plan = _Plan(space, config, {}, _Source(read, 0))
@@ -141,7 +127,7 @@ class _Plan:
         launches = self._launches()
         own = Steps(min(_STEPS_OF_PLAN, steps.left))
         begun = own.left
-        with suppress(NotUnderstood, OutOfSteps, RecursionError):
+        with suppress(NotUnderstood, RecursionError):
             yield from self._run(launches, own)
         steps.left = max(0, steps.left - begun + own.left)
 
@@ -153,8 +139,8 @@ class _Plan:
         found: list[Mistake] = []
         launches = self._launches()
         for launch in launches:
-            run, is_run = self._launched(launch, _some_blocks(launch), steps)
-            if not is_run:
+            run = self._launched(launch, _some_blocks(launch), steps)
+            if steps.left < 0:
                 raise OutOfSteps
             if not run.is_whole:
                 raise NotUnderstood
@@ -181,29 +167,29 @@ class _Plan:
         return launches
 
     def _run(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Mistake]:
-        is_whole = True
+        is_whole = all(map(_has_all, launches))
         for launch in launches:
-            has_all = _has_all(launch)
-            run, is_run = self._launched(launch, _some_blocks(launch), steps)
+            run = self._launched(launch, _some_blocks(launch), steps)
             yield from self._places(run)
-            is_whole = is_whole and has_all and is_run and run.is_whole
-            if not is_run:
+            is_whole = is_whole and run.is_whole
+            if steps.left < 0:
                 return
         if is_whole:
             small = [*self._small_grids(launches, steps)]
             yield from small or self._unwritten()
 
-    def _launched(self, launch: Launch, blocks: Ints, steps: Steps) -> tuple[DryRun, bool]:
-        """A run of some blocks, and whether it came to its end."""
+    def _launched(self, launch: Launch, blocks: Ints, steps: Steps) -> DryRun:
+        """A run of some blocks, which is not whole if it takes too long."""
         run = DryRun(self._source.read, steps, self._source.bodies)
         kernels = [one for one in self._source.read.kernels if one.name == own_name(launch.entry)]
         passed = [self._passed(name) for name in launch.arguments]
         if len(kernels) != 1 or len(kernels[0].parameters) != len(passed):
             raise NotUnderstood
-        with suppress(OutOfSteps):
+        try:
             run.run(kernels[0], launch, arguments_of_template(launch.entry) or (), passed, blocks)
-            return run, True
-        return run, False
+        except OutOfSteps:
+            run.is_whole = False
+        return run
 
     def _passed(self, name: str) -> Memory | Pointer | int | None:
         one = self._arguments[name]
@@ -300,9 +286,9 @@ class _Plan:
         kept = self._memories
         self._memories = {one.name: _memory(one) for one in self._arguments.values() if one.name in kept}
         further = replace(launch, grid=(grid[0], grid[1], grid[2]))
-        run, is_run = self._launched(further, blocks_of(axes), steps)
+        run = self._launched(further, blocks_of(axes), steps)
         found, self._memories = self._memories, kept
-        if not is_run or not run.is_whole:
+        if not run.is_whole:
             return {}
         return {
             name: one.reached() for name, one in found.items() if one.read is not None and not one.is_lost

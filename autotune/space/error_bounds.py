@@ -21,14 +21,9 @@ def read_errors(
     *,
     has_file: bool,
 ) -> dict[str, ErrorSpec]:
-    """The bounds by output; raises SpaceError.
+    """The bounds by output, whose expressions may read `names`; raises SpaceError.
 
-    Args:
-        verify: The entries of the section.
-        arguments: All arguments.
-        dtypes: Element types of the problem.
-        names: What expressions may read.
-        has_file: Whether the reference is a file, which can be run on absolute values.
+    A reference that is a file can be run on absolute values.
     """
     given = [verify[key] for key in ERROR_KEYS if key in verify]
     if "error" not in verify:

@@ -28,17 +28,9 @@ def read_launches(
     dialect: str,
     triton: Mapping[str, Sequence[TritonParameter]],
 ) -> tuple[LaunchSpec, ...]:
-    """Read the launch plan.
+    """Read the launch plan, whose expressions may read `names`; raises SpaceError.
 
-    Args:
-        section: Of the space file.
-        arguments: The kernel's.
-        names: What expressions may read.
-        dialect: That of the source.
-        triton: The kernels of a source in Triton, with their parameters.
-
-    Raises:
-        SpaceError: The plan is wrong.
+    `triton` has the kernels of a source in Triton, with their parameters.
     """
     known = {argument.name: argument for argument in arguments}
     if dialect == TRITON:

@@ -106,13 +106,7 @@ def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
 
 
 def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> tuple[Finding, ...]:
-    """Find likely mistakes in a space and its source on the device that the space is bound to.
-
-    Args:
-        space: The bound space.
-        source: The source text with its includes resolved.
-        constraints: The result of `constraint_report(space)`.
-    """
+    """Find likely mistakes in a bound space and its source, given the `constraint_report` of the space."""
     return (
         *lint_source(space, source),
         *_idle_constraints(space, constraints),
@@ -355,7 +349,7 @@ def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[st
             continue
         place = source_place(space, source, name)
         yield Finding("unknown_name", name, f"nothing declares it; did you mean {meant}?", place)
-    for function in (one for one in read.functions if not one.is_of_host):
+    for function in read.device_functions:
         for name in sorted(macros.intersection(function.declared)):
             detail = (
                 f"the space defines a macro of this name, which replaces this variable of {function.name}; "
@@ -382,9 +376,7 @@ def source_place(space: Space, source: str, word: str, after: str = "") -> str:
 def placed_lines(own: Path, source: str) -> Iterator[tuple[str, str]]:
     """Each line of a source without comments and strings behind its place, as `FILE:LINE`.
 
-    Args:
-        own: The source file, whose name its places give in full.
-        source: Its text with includes resolved, whose `#line` directives count.
+    `own` is the file, whose name is given in full; of other files, `#line` directives say the name.
     """
     file, line = own.name, 0
     code = bare_lines(source, is_python=own.suffix == ".py")
@@ -441,9 +433,8 @@ def _invalid_default(space: Space) -> Iterator[Finding]:
 
 def _facts_of_only_kernel(source: KernelSource) -> Facts:
     """What the device's functions do; nothing unless there is one kernel."""
-    own = [one for one in source.functions if not one.is_of_host]
-    is_one = sum(one.is_kernel for one in own) == 1
-    return facts([statement for one in own for statement in one.body] if is_one else [], ())
+    body = [statement for one in source.device_functions for statement in one.body]
+    return facts(body if len(source.kernels) == 1 else [], ())
 
 
 def _large_grids(space: Space, found: Facts) -> Iterator[Finding]:

@@ -25,9 +25,7 @@ def misspelt_names(read: KernelSource, macros: Collection[str]) -> Iterator[tupl
     words = _WORDS.get(read.dialect) or (*portable_macros(), *BARRIERS)
     is_whole = not _INCLUDE.search(read.original)
     given = {*read.code.macros, *(one.name for one in read.functions)}
-    for function in read.functions:
-        if function.is_of_host:
-            continue
+    for function in read.device_functions:
         own = {*(one.name for one in function.parameters), *function.declared} if is_whole else set()
         called = dict.fromkeys(function.called, words)  # others may be functions of the language
         for name, known in {**called, **dict.fromkeys(function.unknown, (*words, *macros, *own))}.items():

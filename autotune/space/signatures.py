@@ -46,10 +46,7 @@ class Mismatch(NamedTuple):
 def mismatches(space: Space, text: str, source: KernelSource | None) -> Iterator[Mismatch]:
     """What of the launch plan does not fit the kernels of the source: at most one for each entry.
 
-    Args:
-        space: The bound space.
-        text: The source.
-        source: What was read of it; None for one in Python.
+    `source` is what was read of the text; None for one in Python.
     """
     if space.spec.dialect == TRITON:  # whose launches are checked when the space is read
         return
@@ -233,9 +230,7 @@ def arguments_of_template(entry: str) -> tuple[str, ...] | None:
 def _parameters(function: Function, bound: Mapping[str, str]) -> list[Parameter] | None:
     """The parameters of a kernel with what their types stand for; None if they cannot be compared.
 
-    Args:
-        function: The kernel.
-        bound: The arguments of the template by its parameters; empty for an argument that is not given.
+    `bound` has the template's arguments by its parameters, empty for one that is not given.
     """
     if function.is_conditional:
         return None

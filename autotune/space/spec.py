@@ -198,7 +198,13 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         default=default,
         landmarks=read_landmarks(top["landmarks"], parameters, default) if "landmarks" in top else (),
         arguments=arguments,
-        launch=_launches(top, root, arguments, {*names, *functions.values}, dialect),
+        launch=read_launches(
+            top["launch"],
+            arguments,
+            {*names, *functions.values},
+            dialect,
+            _triton_kernels(top, root) if dialect == TRITON else {},
+        ),
         compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
         **{key: verify[key].expression(names) for key in ("rtol", "atol") if key in verify},
         full=_full(verify["full"], "verify_sizes" in top) if "full" in verify else REFERENCE,
@@ -215,7 +221,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         measure=_measure(top["measure"]) if "measure" in top else USUAL,
         metrics=metrics,
         objective=top["objective"].expression(measured) if "objective" in top else "",
-        require=_listed(top["require"], measured) if "require" in top else (),
+        require=tuple(one.expression(measured) for one in top["require"].items()) if "require" in top else (),
         functions=functions,
         call=read_call(top["call"], arguments, dtypes) if "call" in top else None,
         device=_expressions(top["device"].record((), DEVICE_SETTINGS), names) if "device" in top else {},
@@ -295,17 +301,6 @@ def _compiler(top: Mapping[str, Element], dialect: str) -> str:
     return TRITON
 
 
-def _launches(
-    top: Mapping[str, Element],
-    root: Element,
-    arguments: Sequence[FilledArgument],
-    names: Collection[str],
-    dialect: str,
-) -> tuple[LaunchSpec, ...]:
-    triton = _triton_kernels(top, root) if dialect == TRITON else {}
-    return read_launches(top["launch"], arguments, names, dialect, triton)
-
-
 def _triton_kernels(top: Mapping[str, Element], root: Element) -> Mapping[str, tuple[TritonParameter, ...]]:
     if "source" not in top:
         raise root.error("a kernel in Triton is a file: name it as source")
@@ -353,14 +348,7 @@ def _full(element: Element, has_verify_sizes: bool) -> str:
 def _special(
     element: Element, arguments: Sequence[FilledArgument], dtypes: Sequence[str], *, has_file: bool
 ) -> tuple[str, ...]:
-    """The names of the special values; raises SpaceError.
-
-    Args:
-        element: The list of names.
-        arguments: All arguments.
-        dtypes: Element types of the problem.
-        has_file: Whether the reference is a file, which can be run on other inputs.
-    """
+    """The names of the special values; raises SpaceError."""
     found = tuple(dict.fromkeys(item.choice(SPECIAL_VALUES) for item in element.items()))
     if not has_file:
         raise element.error("special values need a reference file, which is run on inputs that have them")
@@ -427,10 +415,6 @@ def _implied(parameter: Parameter, condition: Element, names: Collection[str]) -
 
 def _expressions(entries: Mapping[str, Element], names: Collection[str]) -> dict[str, str]:
     return {name: entry.expression(names) for name, entry in entries.items()}
-
-
-def _listed(element: Element, names: Collection[str]) -> tuple[str, ...]:
-    return tuple(item.expression(names) for item in element.items())
 
 
 def _derived(element: Element, names: Collection[str]) -> dict[str, str]:

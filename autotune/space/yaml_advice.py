@@ -48,10 +48,7 @@ _PLAIN = {
 def expression_advice(text: str, written: str, values: Mapping[str, Sequence[Value]]) -> str:
     """The fix for a text that is no expression, as the end of a message.
 
-    Args:
-        text: What YAML makes of it.
-        written: The file from there on; empty if it is not known.
-        values: The values of names that have a few only.
+    The file from there on is `written`, if that is known. `values` are those of names that have a few only.
     """
     text = text.strip()
     if foreign := [letter for letter in text if letter in _PLAIN]:

@@ -196,10 +196,8 @@ def test_what_is_no_kernel_is_one_line(folder, name, text, message):
     ("name", "text", "line"),
     [
         ("script.py", f"import pyopencl as cl\nprogram = cl.Program(context, '''\n{CALM}''').build()\n", 2),
-        ("host.cpp", f'#include <string>\nstatic const std::string source =\nR"CL({CALM})CL";\n', 3),
         ("plain.c", "/* a program */\nconst char *source =\n" + quoted(CALM) + ";\n", 3),
         ("program.jl", f'using OpenCL\nsource = """{CALM}"""\n', 2),
-        ("part.opencl", f'// a part\nR"(\n{CALM[:70]})" // continued\nR"({CALM[70:]})"\n', 2),
     ],
 )
 def test_a_kernel_in_a_string_is_copied_to_a_file_of_its_own(folder, name, text, line):
@@ -215,15 +213,30 @@ def test_a_kernel_in_a_string_is_copied_to_a_file_of_its_own(folder, name, text,
     assert f"to start anew: rm {own}.cl {own}.yaml {own}.py\n" in again
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("host.cpp", f'#include <string>\nstatic const std::string source =\nR"CL({CALM})CL";\n'),
+        ("part.opencl", '// a part\nR"(' + CALM.replace("{", '{\n)" // continued\nR"(', 1) + ')"\n'),
+    ],
+)
+def test_a_kernel_in_raw_strings_of_cpp_is_read_where_it_is(folder, name, text):
+    (folder.path / name).write_text(text)
+    done = folder.run("new", name)
+    assert done.returncode == 0 and "good  the default took " in done.stdout, done.stderr
+    assert f"\nsource: {name}\n" in (folder.path / f"{Path(name).stem}.yaml").read_text()
+
+
 def test_the_parts_of_a_library_that_a_kernel_needs_are_put_before_it(folder):
-    (folder.path / "types.opencl").write_text('R"(\ntypedef float real;\n)"\n')
-    unused = "typedef int whole;\nint sign(int x) { if (x) { return 1; } return 0; }"
-    (folder.path / "unused.opencl").write_text(f'R"(\n{unused}\n)"\n')
-    (folder.path / "copy.opencl").write_text(f'R"(\n{CALM.replace("float", "real")})"\n')
-    done = folder.run("new", "copy.opencl")
-    assert done.returncode == 0 and "good  the default took " in done.stdout
-    copied = (folder.path / "copy_kernel.cl").read_text()
-    assert "typedef float real;" in copied and "whole" not in copied
+    (folder.path / "level").mkdir()
+    parts = {"twice.opencl": "float twice(float x) { return x + x; }", "unused.opencl": "typedef int whole;"}
+    for name, text in parts.items():
+        (folder.path / name).write_text(f'R"(\n{text}\n)"\n')
+    (folder.path / "level" / "copy.opencl").write_text(f'R"(\n{CALM.replace("x[i]", "twice(x[i])")})"\n')
+    done = folder.run("new", "level/copy.opencl")
+    assert done.returncode == 0 and "good  the default took " in done.stdout, done.stderr
+    front = (folder.path / "level" / "copy_front.opencl").read_text()
+    assert '#include "../twice.opencl"\n' in front and "unused" not in front
 
 
 def test_definitions_and_folders_of_headers_go_into_the_space(folder):
