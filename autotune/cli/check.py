@@ -226,8 +226,11 @@ def _aged_lines(one: Aged) -> Iterator[str]:
         now, before = fresh.default_time_ms / time_ms, entry.default_time_ms / entry.time_ms
         yield f"{now:.3g} times as fast as the default; {before:.3g} times before"
     if one.searched_ms is not None:
-        gain = f", {1 - one.searched_ms / time_ms:.1%} less" if time_ms else ""
-        yield f"a new search found {one.searched_ms:.4g} ms{gain}, which is stored"
+        what = f"{one.searched_ms:.4g} ms"
+        if time_ms:
+            saved = 1 - one.searched_ms / time_ms
+            what = f"{what}, {saved:.1%} less" if saved > 0 else f"nothing faster than {what}"
+        yield f"a new search found {what}, which is stored"
     if one.note:
         yield one.note
 

@@ -20,6 +20,9 @@ FIRST_RUN_MS = 1.0  # the same on a CPU
 SETTLING_MS = 5.0  # until a CPU's threads and caches settle
 MAX_WARMUPS = 100
 MAX_POISONED_BYTES = 2**18  # of a scratch array before a timed run: little compared with a run's traffic
+# the warm-ups of the first configuration decide about the batch of a whole search: one may be slow by chance
+MAYBE_SHORT = 20  # multiples of the time below which runs are batched
+DECIDING_WARMUPS = 4
 MAX_BATCH_MS = 20.0  # the longest batch: its sample is far above the timer's resolution
 ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature drifts
 ENERGY_BATCH_MS = 20.0  # runs queued at once, to keep the device busy
@@ -249,6 +252,8 @@ def measure(
         if hopeless is not None:
             return hopeless
     warmups = stopwatch.warm_up(policy.warmups, verified_ms if verified_ms > 0 else math.inf)
+    if item.batch is None and min(warmups, default=math.inf) < MAYBE_SHORT * policy.batch_ms:
+        warmups += stopwatch.warm_up(DECIDING_WARMUPS)
     stopwatch.choose_batch(min(warmups, default=0.0), policy.batch_ms, item.batch)
     limit_ms = incumbent.measurement.median_ms if incumbent else None
     is_paired = False  # True if the incumbent ran just before the latest sample

@@ -64,7 +64,7 @@ def test_resources_and_occupancy_are_those_of_the_driver():
                 )
             ]
             assert told == [kernel.registers, kernel.local_bytes, kernel.shared_bytes]
-            room = architecture.shared_bytes_per_block - kernel.shared_bytes
+            room = architecture.device.shared_bytes_per_block - kernel.shared_bytes
             for dynamic in {min(size, room) for size in (0, 10_000, 40_000, 100_000, 180_000)}:
                 answer(
                     *driver.cuFuncSetAttribute(

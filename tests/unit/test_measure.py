@@ -72,6 +72,12 @@ def test_equal_readings_are_steady_at_once_and_the_warmup_is_kept_apart():
     assert found.rule == "steady" and found.warmups_ms == (9.0,) and set(found.samples_ms) == {1.0}
 
 
+def test_a_slow_first_run_of_a_short_kernel_does_not_decide_about_the_batch():
+    readings = Readings(0.4, 0.002)
+    found = timed(readings, POLICY, None, 0.4)
+    assert readings.batches == [(0.002, POLICY.batch_ms)] and found.warmups_ms[0] == 0.4
+
+
 def test_one_that_cannot_win_stops_after_the_screen():
     found = timed(Readings(2.0), POLICY, 1.0, 2.0)
     assert found.rule == "screened" and len(found.samples_ms) == POLICY.screen
