@@ -5,6 +5,7 @@ from math import prod
 import pytest
 
 from autotune.compilers.kernel_source import read_source, render
+from autotune.devices.listing import find_devices
 from autotune.errors import InputError
 from autotune.new.compiled_draft import KernelFile, compiled_scaffold, plain_scaffold
 from autotune.scaffold import Assumptions, scaffold
@@ -549,3 +550,15 @@ def test_what_only_another_kernel_needs_is_no_parameter():
     other = f"#ifdef MORE\n__global__ void other(float *y) {{ {body} }}\n#endif"
     assert chosen(f"{KERNEL}\n{other}").keys() == {"BLOCK_SIZE"}
     assert chosen(f"{other}\n{KERNEL}").keys() == {"MORE", "BLOCK_SIZE"}
+
+
+@pytest.mark.skipif(not find_devices(["opencl"]), reason="no OpenCL device")
+def test_a_table_that_only_a_branch_of_the_source_has_is_there_by_that_branch(tmp_path):
+    (tmp_path / "fill.cl").write_text("""
+        #ifdef LATIN
+        __constant ushort table[] = { 7, 8 };
+        #endif
+        __kernel void fill(__global ushort *y) { y[get_global_id(0)] = table[1]; }
+        """)
+    draft = compiled_scaffold(KernelFile(tmp_path / "fill.cl", "fill", "fill.py"))
+    assert draft.complaint == "" and """-DLATIN: "'1'\"""" in draft.space
