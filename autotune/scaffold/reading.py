@@ -212,7 +212,7 @@ def _stand_ins(
         if vector and types.is_unknown(name) and vector[1].isupper() and vector[1] not in branches.defined:
             found.setdefault(vector[1], types.stand_in(name).rstrip("0123456789"))
     known = {*assumed.undefined, *(word for word in source.prefixes if word.isupper())}
-    return found | dict.fromkeys(sorted(source.prefixes & known), "")
+    return found | {**types.extents} | dict.fromkeys(sorted(source.prefixes & known), "")
 
 
 def _kernel(

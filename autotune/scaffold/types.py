@@ -24,6 +24,7 @@ VECTOR = re.compile(r"(\w+?)(2|3|4|8|16)")
 _OF_VECTOR = re.compile(r"[xyzw]{1,4}|[sS][0-9a-fA-F]+|lo|hi|odd|even")
 _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _MAX_FIELDS = 64  # of a structure that is passed by value, with the elements of its arrays
+_ROOM = "64"  # of an array in a structure whose extent only the host knows
 _COMPLEX = {
     "cuFloatComplex": ("float32", 2),
     "cuComplex": ("float32", 2),
@@ -120,6 +121,22 @@ class KnownTypes:
         own = (name for each in self.source.functions if not each.is_of_host for name in each.types)
         return frozenset((*fields, *own))
 
+    @cached_property
+    def extents(self) -> Mapping[str, str]:
+        """Numbers for macros that are extents in the structures of kernels: their layout is fixed by them."""
+        code, declared = self.source.code, self.source.types
+        known = {*self.source.constants, *declared.enumerators}
+        kinds = [one.type for kernel in self.source.kernels for one in kernel.parameters]
+        found: dict[str, str] = {}
+        for kind in kinds:  # grows by the types of fields
+            structure = declared.structures.get(self._resolved(kind))
+            for one in structure.fields if structure and not structure.template else ():
+                kinds += [one.type] if one.type not in kinds else []
+                asked = (parsed_expression(extent) for extent in one.extents)
+                names = {name for node in asked if node is not None for name in names_in(node)} - known
+                found |= {name: code.defaults.get(name) or code.meaning(name) or _ROOM for name in names}
+        return dict(sorted(found.items()))
+
     def stand_in(self, name: str) -> str:
         """A type for one that the source leaves to its user.
 
@@ -185,7 +202,7 @@ class KnownTypes:
 
     def _count(self, one: Field) -> int:
         """The number of elements of a field; 0 if that is not known."""
-        counts = [constant_value(extent, self.source) for extent in one.extents]
+        counts = [constant_value(extent, self.source, self.extents) for extent in one.extents]
         return 0 if None in counts else prod(count for count in counts if count is not None)
 
     def _structure(self, name: str) -> Structure:
@@ -246,10 +263,11 @@ class KnownTypes:
         return tuple(found) if is_alike and len(found) <= _MAX_FIELDS else ()
 
 
-def constant_value(text: str, source: KernelSource) -> int | None:
-    """The value of an expression of numbers and constants of a source; None if it has others."""
+def constant_value(text: str, source: KernelSource, given: Mapping[str, str] = {}) -> int | None:
+    """The value of an expression of numbers and constants, a source's and those that are given, or None."""
     node = parsed_expression(text)
-    return None if node is None else number_of(node, source.constants)
+    numbers = {name: parsed for name, value in given.items() if (parsed := parsed_expression(value))}
+    return None if node is None else number_of(node, {**source.constants, **numbers})
 
 
 def _is_whole(names: set[str], parts: Iterable[ast.AST]) -> bool:

@@ -190,7 +190,7 @@ KERNEL_OF_P = "__global__ void fill(float *y, P p) { y[threadIdx.x] = 1; }"
         ("float3 at; float mass;", "fields: {at_0: float32, at_1: float32, at_2: float32, mass: float32}"),
         ("float mass; float2 at;", ""),
         ("Pair at; float mass;", "fields: {at_0: float32, at_1: float32, mass: float32}"),
-        ("float w[N];", ""),
+        ("float w[N];", "w_63: float32}"),
     ],
 )
 def test_arrays_and_vectors_in_a_structure_that_is_passed_by_value_are_numbers(fields, found):
@@ -550,6 +550,21 @@ def test_what_only_another_kernel_needs_is_no_parameter():
     other = f"#ifdef MORE\n__global__ void other(float *y) {{ {body} }}\n#endif"
     assert chosen(f"{KERNEL}\n{other}").keys() == {"BLOCK_SIZE"}
     assert chosen(f"{other}\n{KERNEL}").keys() == {"MORE", "BLOCK_SIZE"}
+
+
+def test_a_macro_that_is_an_extent_in_a_structure_of_the_kernel_is_a_number_that_stays():
+    text = """
+        #ifndef WORDS
+        #define WORDS 16
+        #endif
+        typedef struct { uchar v[LENGTH]; uint length; } password;
+        typedef struct { uint hash[WORDS / 4]; } state;
+        __kernel void fill(__global password *y, __global state *s) { y[0].length = s[0].hash[0]; }
+        """
+    draft = scaffold("fill.cl", "fill", text)
+    assert [one.width for one in draft.kernel.arguments] == [68, 4]
+    assert """{-DLENGTH: "'64'", -DWORDS: "'16'"}""" in draft.space
+    assert [one.name for one in draft.guess.launch.parameters] == ["BLOCK_SIZE"]
 
 
 @pytest.mark.skipif(not find_devices(["opencl"]), reason="no OpenCL device")
