@@ -206,6 +206,8 @@ def _stand_ins(
     parameters = {one.name for function in source.functions for one in function.template or ()}
     words = [word for word in (*assumed.undefined, *capitals) if word not in provided | parameters]
     found = {word: types.stand_in(word) for word in words if word != "DTYPE" and types.is_unknown(word)}
+    open_aliases = ((name, word) for name, word in types.aliases.items() if name in used and word.isupper())
+    found |= {word: types.stand_in(name) for name, word in open_aliases if types.is_open(word)}
     found |= {word: C_TYPES[SCALARS[word]] for word in assumed.undefined if SCALARS.get(word) in C_TYPES}
     for name in sorted(used & branches.defined):  # a macro may have put it together: REAL##4
         vector = VECTOR.fullmatch(name)

@@ -104,9 +104,11 @@ class KnownTypes:
 
     def is_unknown(self, name: str) -> bool:
         """True if a word is used as a type that the source leaves to its user."""
-        return (
-            name in self._used and name not in self.source.types.declared and self.layout(name)[0] == UNKNOWN
-        )
+        return name in self._used and self.is_open(name)
+
+    def is_open(self, name: str) -> bool:
+        """True if nothing says what a type is."""
+        return name not in self.source.types.declared and self.layout(name)[0] == UNKNOWN
 
     @property
     def unknown_structures(self) -> tuple[str, ...]:
