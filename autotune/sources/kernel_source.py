@@ -198,7 +198,8 @@ class KernelSource:
         original: The text that was read.
         code: The text after the preprocessor.
         tree: Its syntax tree.
-        prefixes: Words before the types of functions that nothing defines.
+        prefixes: Words before the types of functions that nothing defines, and `WORD(name) name` for those
+            around the names of kernels.
     """
 
     dialect: str
@@ -278,7 +279,8 @@ class KernelSource:
 def read_kernel_source(text: str, values: Mapping[str, str] | None = None, dialect: str = "") -> KernelSource:
     """Read a source.
 
-    A word that nothing defines and that stands before the type of a function is taken for nothing.
+    A word that nothing defines and that stands before the type of a function is taken for nothing, and one
+    that stands around the name of a kernel for that name.
 
     Args:
         text: It, with its includes resolved as far as they can be.
@@ -300,7 +302,7 @@ def read_kernel_source(text: str, values: Mapping[str, str] | None = None, diale
             is_plain = words == words_of(CUDA)
             code = plain if plain and is_plain else preprocessed(own, values, words, pinned)
             found = KernelSource(dialect, text, code, SourceTree(code.text), prefixes)
-            more = frozenset(_prefixes(found.tree)) - prefixes - values.keys()
+            more = frozenset((*_prefixes(found.tree), *_around_names(found.tree))) - prefixes - values.keys()
             if not more:
                 break
             prefixes |= more
@@ -322,6 +324,17 @@ def _prefixes(tree: SourceTree) -> Iterator[str]:
             kind = field(kind, "type")
         if kind is not None and kind.type == "type_identifier" and after is not None and after.is_error:
             yield tree.of(kind)
+
+
+def _around_names(tree: SourceTree) -> Iterator[str]:
+    """Macros around the names of kernels, `void WORD(fill)(int n)`, as they would be defined."""
+    for node, _, _ in _outer(tree, tree.root):
+        parts = [one for one in declarators(field(node, "declarator")) if one.type == "function_declarator"]
+        if node.type == "function_definition" and len(parts) == 2:
+            word, inside = field(parts[1], "declarator"), field(parts[1], "parameters")
+            is_name = inside is not None and tree.of(inside)[1:-1].strip().isidentifier()
+            if is_name and word is not None and word.type == "identifier":
+                yield f"{tree.of(word)}(name) name"
 
 
 def _outer(
