@@ -567,15 +567,17 @@ def test_a_macro_that_is_an_extent_in_a_structure_of_the_kernel_is_a_number_that
     assert [one.name for one in draft.guess.launch.parameters] == ["BLOCK_SIZE"]
 
 
-def test_a_type_that_a_source_only_names_anew_is_one_that_it_leaves_to_its_user():
-    text = """
+@pytest.mark.parametrize("between", ["#endif\n{}", "#else\n{}\n#endif"])
+def test_a_type_that_a_source_only_names_anew_is_one_that_it_leaves_to_its_user(between):
+    text = f"""
         #ifndef INDEX_TYPE
         #error give INDEX_TYPE
-        #endif
-        typedef INDEX_TYPE index_t;
-        __kernel void fill(__global float *y, __global const index_t *at) { y[at[get_global_id(0)]] = 1; }
+        {between.format("typedef INDEX_TYPE index_t;")}
+        __kernel void fill(__global float *y, __global const index_t *at) {{ y[at[get_global_id(0)]] = 1; }}
         """
-    assert """{-DINDEX_TYPE: "'unsigned'"}""" in scaffold("fill.cl", "fill", text).space
+    draft = scaffold("fill.cl", "fill", text)
+    assert """{-DINDEX_TYPE: "'unsigned'"}""" in draft.space
+    assert [one.name for one in draft.guess.launch.parameters] == ["BLOCK_SIZE"]
 
 
 @pytest.mark.skipif(not find_devices(["opencl"]), reason="no OpenCL device")
