@@ -335,9 +335,13 @@ def _argument(place: str, declared: Parameter, types: KnownTypes) -> KernelArgum
         )
     fields = () if is_pointer else types.fields_of(kind)
     if dtype == STRUCT or (width > 1 and not is_pointer and not fields):
+        why = (
+            types.obstacle(kind)
+            or "it is passed by value, and is no plain list of a few numbers without gaps"
+        )
         raise InputError(
-            f"{place}: {name} is a structure of unknown layout, or one with pointers or many numbers that is "
-            "passed by value; pass its fields as arguments of their own, or a pointer to one without pointers"
+            f"{place}: {name} is a structure that autotune cannot make: {why}; pass its fields as arguments "
+            "of their own, or a pointer to a structure without pointers"
         )
     return KernelArgument(
         name,

@@ -102,6 +102,24 @@ class KnownTypes:
         names = "xyzw"[:width] if width <= 4 else [f"s{number}" for number in range(width)]
         return tuple((name, dtype) for name in names)
 
+    def obstacle(self, kind: str) -> str:
+        """Why nobody can tell how the values of a structure lie; empty for another type."""
+        kind = self._resolved(kind)
+        if instance := self._instance(kind):
+            return instance.obstacle(kind.partition("<")[0])
+        declared = self.source.types.structures.get(kind)
+        for one in declared.fields if declared else ():
+            if one.is_pointer or one.type == kind:
+                return f"{one.name} is a pointer"
+            if inner := self.obstacle(one.type):
+                return f"{one.name}.{inner}"
+            if self.layout(self._known(one.type))[0] == UNKNOWN:
+                return f"the type {one.type} of {one.name} is not known"
+            if self._count(one) == 0:
+                return f"the extent of {one.name} is not known"
+        is_odd = declared is not None and not declared.is_plain
+        return "it has a base, bit fields or parts that cannot be read" if is_odd else ""
+
     def is_unknown(self, name: str) -> bool:
         """True if a word is used as a type that the source leaves to its user."""
         return name in self._used and self.is_open(name)
