@@ -606,3 +606,8 @@ def test_a_table_that_only_a_branch_of_the_source_has_is_there_by_that_branch(tm
         """)
     draft = compiled_scaffold(KernelFile(tmp_path / "fill.cl", "fill", "fill.py"))
     assert draft.complaint == "" and """-DLATIN: "'1'\"""" in draft.space
+
+
+def test_a_block_that_is_declared_as_a_part_of_a_macro_has_that_many_threads():
+    text = "__kernel __attribute__((reqd_work_group_size(LIMIT / 2, 1, 1))) void fill(__global float *y) {}"
+    assert scaffold("fill.cl", "fill", text).guess.launch.block == ("LIMIT // 2", "1", "1")
