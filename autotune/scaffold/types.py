@@ -152,7 +152,7 @@ class KnownTypes:
             structure = declared.structures.get(self._resolved(kind))
             for one in structure.fields if structure and not structure.template else ():
                 kinds += [one.type] if one.type not in kinds else []
-                asked = (parsed_expression(extent) for extent in one.extents)
+                asked = map(self._extent, one.extents)
                 names = {name for node in asked if node is not None for name in names_in(node)} - known
                 found |= {name: code.defaults.get(name) or code.meaning(name) or _ROOM for name in names}
         return dict(sorted(found.items()))
@@ -220,9 +220,17 @@ class KnownTypes:
         is_unknown = kind.isidentifier() and self.layout(kind)[0] == UNKNOWN
         return self.stand_in(kind) if is_unknown else kind
 
+    def _extent(self, text: str) -> ast.expr | None:
+        """An extent with numbers for the sizes of types in it."""
+        node = parsed_expression(text)
+        found: ast.expr | None = None if node is None else _WithSizes(self).visit(node)
+        return found
+
     def _count(self, one: Field) -> int:
         """The number of elements of a field; 0 if that is not known."""
-        counts = [constant_value(extent, self.source, self.extents) for extent in one.extents]
+        given = {name: parsed for name, value in self.extents.items() if (parsed := parsed_expression(value))}
+        nodes = map(self._extent, one.extents)
+        counts = [node and number_of(node, {**self.source.constants, **given}) for node in nodes]
         return 0 if None in counts else prod(count for count in counts if count is not None)
 
     def _structure(self, name: str) -> Structure:
@@ -283,11 +291,24 @@ class KnownTypes:
         return tuple(found) if is_alike and len(found) <= _MAX_FIELDS else ()
 
 
-def constant_value(text: str, source: KernelSource, given: Mapping[str, str] = {}) -> int | None:
-    """The value of an expression of numbers and constants, a source's and those that are given, or None."""
+def constant_value(text: str, source: KernelSource) -> int | None:
+    """The value of an expression of numbers and constants of a source; None if it has others."""
     node = parsed_expression(text)
-    numbers = {name: parsed for name, value in given.items() if (parsed := parsed_expression(value))}
-    return None if node is None else number_of(node, {**source.constants, **numbers})
+    return None if node is None else number_of(node, source.constants)
+
+
+class _WithSizes(ast.NodeTransformer):
+    """Writes numbers in place of the sizes of types."""
+
+    def __init__(self, types: KnownTypes) -> None:
+        self._types = types
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        match node:
+            case ast.Call(ast.Name("sizeof"), [ast.Constant(value=str(kind))]):
+                dtype, width = self._types.layout(kind)
+                return ast.Constant(width * assumed_bytes(dtype)) if dtype in C_TYPES else ast.Constant(None)
+        return node
 
 
 def _is_whole(names: set[str], parts: Iterable[ast.AST]) -> bool:

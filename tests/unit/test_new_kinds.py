@@ -169,9 +169,10 @@ def test_a_kernel_that_writes_a_number_gets_no_reference_for_a_number_has_no_sha
         ("struct __attribute__((aligned(16))) cell { float x, y, z; };", ("float32", 4)),
         ("struct __align__(8) cell { int first; };", ("int32", 2)),
         ("typedef union { float f; unsigned int bits[3]; } cell;", ("uint8", 12)),
+        ("typedef union { uint2 x; uint words[64 / sizeof(uint)]; } cell;", ("uint32", 16)),
         ("class cell { public: float x; float y; };", ("float32", 2)),
     ],
-    ids=["packed", "aligned", "aligned in CUDA", "union", "class"],
+    ids=["packed", "aligned", "aligned in CUDA", "union", "sizeof", "class"],
 )
 def test_structures_with_attributes_unions_and_classes_have_their_size(declared, layout):
     text = f"{declared} __kernel void fill(__global cell *y) {{ y[get_global_id(0)].x = 1; }}"
