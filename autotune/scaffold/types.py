@@ -229,8 +229,9 @@ class KnownTypes:
     def _count(self, one: Field) -> int:
         """The number of elements of a field; 0 if that is not known."""
         given = {name: parsed for name, value in self.extents.items() if (parsed := parsed_expression(value))}
+        known = {**self.source.constants, **given}
         nodes = map(self._extent, one.extents)
-        counts = [node and number_of(node, {**self.source.constants, **given}) for node in nodes]
+        counts = [None if node is None else number_of(node, known) for node in nodes]
         return 0 if None in counts else prod(count for count in counts if count is not None)
 
     def _structure(self, name: str) -> Structure:

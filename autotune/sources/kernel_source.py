@@ -332,9 +332,10 @@ def _around_names(tree: SourceTree) -> Iterator[str]:
         parts = [one for one in declarators(field(node, "declarator")) if one.type == "function_declarator"]
         if node.type == "function_definition" and len(parts) == 2:
             word, inside = field(parts[1], "declarator"), field(parts[1], "parameters")
-            is_name = inside is not None and tree.of(inside)[1:-1].strip().isidentifier()
-            if is_name and word is not None and word.type == "identifier":
-                yield f"{tree.of(word)}(name) name"
+            words = tree.of(inside)[1:-1].split(",")
+            is_named = all(one.strip().isidentifier() for one in words)
+            if is_named and word is not None and word.type == "identifier":
+                yield f"{tree.of(word)}(name{', ...' if words[1:] else ''}) name"
 
 
 def _outer(
