@@ -231,16 +231,23 @@ class _Reader:
         if within is None:
             self._placed.add(path.resolve())
         parts, done = [f"#line 1 {c_string(path.name)}\n"], 0
+        placed_in = within  # the branch of the last `#line`, which counts only if that branch is compiled
         for line in self._lines(code, guard[1] if guard else "", within):
             body = None
+            begin = code.rfind("\n", 0, line.place) + 1
+            if placed_in is not within and all(one is not placed_in for one in _around(line)):
+                number = text.count("\n", 0, begin) + 1
+                parts += [text[done:begin], f"#line {number} {c_string(path.name)}\n"]
+                placed_in, done = line.condition, begin
             if line.directive == "include":
                 body = self._included(line, path, text.count("\n", 0, line.place) + 1)
             if body is None:
                 self.hidden = self.hidden or hidden_read(line)
                 continue
             end = code.find("\n", line.place)
-            parts += [text[done : code.rfind("\n", 0, line.place) + 1], body]
+            parts += [text[done:begin], body]
             done = end if end >= 0 else len(text)
+            placed_in = line.condition
         placed = "".join((*parts, text[done:]))
         self._open.pop()
         return _guarded(placed) if self._open and _ONCE.search(placed) else placed
@@ -329,6 +336,14 @@ def source_text(path: Path) -> str:
     except UnicodeDecodeError:
         raise InputError(f"{path}: is not a text file; expected a kernel source") from None
     return text if path.suffix == ".py" else unwrapped(text)
+
+
+def _around(line: SourceLine) -> Iterator[Condition]:
+    """The branches that a line is in."""
+    inner = line.condition
+    while inner is not None:
+        yield inner
+        inner = inner.outer
 
 
 def _guarded(text: str) -> str:

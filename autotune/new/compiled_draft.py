@@ -7,6 +7,7 @@ a type of the space.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, lru_cache
 from math import prod
@@ -26,10 +27,15 @@ from autotune.errors import MissingExtra
 from autotune.evaluation.compiler_pool import CompilerPool, CompilerSetting, cuda_setting, device_setting
 from autotune.new.space_draft import ARCHITECTURE, KernelFile
 from autotune.scaffold import Assumptions, Scaffold, scaffold
+from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import USUAL
+from autotune.sources.branches import wanted_by
 from autotune.sources.dialects import INTRODUCER
+from autotune.sources.kernel_source import read_kernel_source
+from autotune.sources.preprocessor import compiled_lines
 
 _ATTEMPTS = 4  # to find what the source leaves to its user
+_BRANCHES, _SWITCHES = 8, 2  # that are read, and that are compiled
 _TIMEOUT_S = 120.0
 _MOST_CONFIGURATIONS = 1_000_000  # before constraints
 _PORTABLE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]portable\.h", re.MULTILINE)
@@ -38,15 +44,37 @@ _PORTABLE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]portable\.h", re.MULTIL
 def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL) -> Scaffold:
     """Write a space whose default compiles; the complaint is empty without a compiler, too.
 
-    A template that no floating-point type fits is tried with whole numbers. Raises InputError if it is no
-    kernel's source or an include is missing.
+    A template that no floating-point type fits is tried with whole numbers, and a word that a branch of the
+    source defines which is left out with that branch. Raises InputError if it is no kernel's source or an
+    include is missing.
     """
     assumed = replace(assumed, defined=kernel.definitions)
     made = _without_unknown_words(kernel, assumed)
-    if not made.complaint or "DTYPE" not in made.kernel.entry:
+    if not made.complaint:
         return made
-    whole = _without_unknown_words(kernel, replace(assumed, generic="int"))
-    return made if whole.complaint else whole
+    others = [replace(assumed, generic="int")] if "DTYPE" in made.kernel.entry else []
+    others += [replace(assumed, defined=(*assumed.defined, *one)) for one in _switches(made)]
+    tried = (_without_unknown_words(kernel, one) for one in others)
+    return next((one for one in tried if not one.complaint), made)
+
+
+def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:
+    """Macros that select a branch of the source in which words are defined that are open without it."""
+    read = made.source.read
+    left = {*undefined_names(made.complaint), *made.guess.launch.values, *made.kernel.types}
+    named: dict[tuple[tuple[str, str], ...], set[str]] = {}
+    for line in compiled_lines(read.original):
+        if words := left & {*WORD.findall(line.rest)} if line.condition else set():
+            wanted = tuple((name, value or "1") for name, value in wanted_by(line.condition).items())
+            named.setdefault(wanted, set()).update(words)
+    named.pop((), None)
+    found = 0
+    for wanted in sorted(named, key=lambda one: -len(named[one]))[:_BRANCHES]:
+        other = read_kernel_source(read.original, dict(wanted), read.dialect)
+        known = {*other.declared_names, *other.types.declared, *other.code.macros} - dict(wanted).keys()
+        if named[wanted] & known and found < _SWITCHES:
+            found += 1
+            yield wanted
 
 
 def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold:

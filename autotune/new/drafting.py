@@ -132,6 +132,9 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
     if complaint:
         structures = KnownTypes.of(source.read).unknown_structures
         complaint += what_helps(made.complaint, path, source.read.original, source.dialect, structures)
+        headers = missing_headers(path, _folders(kernel))
+        if headers and "include_dirs" not in complaint:
+            complaint += f"; not found: {', '.join(headers[:3])}: name the folder with --include"
     return SpaceDraft(
         kernel=kernel,
         dialect=source.dialect,

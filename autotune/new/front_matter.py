@@ -68,13 +68,16 @@ def _text(source: Path, found: dict[str, str]) -> str:
 
 
 def _definitions(
-    source: Path, made: Scaffold, front: Path, known: Container[str], refused: Container[str]
+    source: Path, made: Scaffold, front: Path, known: Set[str], refused: Container[str]
 ) -> Iterator[tuple[str, str]]:
     """The words that nothing defines, each with a line that may define it and is not `refused`."""
     unknown = KnownTypes.of(made.source.read).unknown_structures
     functions = made.source.read.device_functions
     called = {name: count for one in functions for name, count in one.called.items()}
     missing = dict.fromkeys((*unknown, *undefined_names(made.complaint)))
+    for word in made.source.read.prefixes - {*known}:
+        if " " in word:  # around the names of kernels
+            yield word, f"#define {word}"
     for word in missing:
         if word in known or not (word in called or word in unknown):
             continue
@@ -95,9 +98,10 @@ def _include(word: str, missing: Set[str], source: Path, front: Path, read: Kern
     found: dict[Path, tuple[int, Condition | None]] = {}
     for file in defining_files(word, source):
         text = source_text(file)
-        if file != front and not INTRODUCER.search(text):
+        lines = [*compiled_lines(text)]
+        if file != front and not any(INTRODUCER.search(line.rest) for line in lines if not line.directive):
             parts: dict[Condition | None, str] = {None: ""}
-            for line in compiled_lines(text):
+            for line in lines:
                 directive = f"#{line.directive} " if line.directive else ""
                 parts[line.condition] = f"{parts.get(line.condition, '')}{directive}{line.rest}\n"
             own = {inner: missing & definitions(part) for inner, part in parts.items()}

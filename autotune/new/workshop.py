@@ -56,7 +56,7 @@ class Workshop:
         except ChildFailed as error:
             self._child.kill()
             self._child = Child(_ready)
-            what = f"took longer than {limit_s:.2g} s" if isinstance(error, ChildTimeout) else str(error)
+            what = f"took longer than {limit_s:,.0f} s" if isinstance(error, ChildTimeout) else str(error)
             raise Stopped(what) from None
 
 

@@ -74,7 +74,7 @@ def scaffold(
 def _asked_of(source: Source) -> set[str]:
     """The names that conditions of a source ask for, and those in what these stand for."""
     asked: set[str] = set()
-    fresh = {*source.branches.tested}
+    fresh = {*source.branches.tested, *source.branches.required}
     while fresh:
         asked |= fresh
         bodies = (
@@ -110,7 +110,9 @@ def _guessed(
 ) -> Guess:
     """What is guessed for a kernel of a source that is read for some values of its macros."""
     source = read_kernels(file, text, values, assumed, host, own)
-    source = source if known is None else replace(source, macros=known)
+    if known is not None:
+        types = {word for kernel in source.kernels for word in kernel.types}  # that only these branches show
+        source = replace(source, macros=tuple(one for one in known if one.name not in types))
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:

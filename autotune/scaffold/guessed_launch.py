@@ -24,8 +24,7 @@ from autotune.scaffold.guessed_parameters import (
     with_elements,
     within_a_block,
 )
-from autotune.scaffold.host_grid import host_grid
-from autotune.scaffold.index_bounds import LaunchShape
+from autotune.scaffold.host_grid import declared_extents, host_grid
 from autotune.scaffold.macros import WORD, Macro
 from autotune.scaffold.reading import Assumptions, FoundKernel, KernelArgument, Source
 from autotune.scaffold.roles import is_offset, scalar_value
@@ -229,10 +228,8 @@ def _block(
     """
     names = frozenset(macro.name for macro in macros)
     numbers = {name: value for name, value in source.read.constants.items() if name not in names}
-    reader = LaunchShape((), (), names, frozenset(), numbers)
-    bounds = [reader.bound(part) for part in kernel.block]
-    declared = tuple(reader.text(bound) for bound in bounds if bound is not None)
-    readable = len(declared) == len(bounds)
+    declared = declared_extents(kernel.block, names, numbers)
+    readable = len(declared) == len(kernel.block)
     if len(declared) == 3 and readable:
         return declared
     reckoned = [threads_along(axis, kernel.facts) for axis in axes]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.scaffold.index_bounds import expression_of
 from autotune.sources.facts import inlined
 from autotune.sources.kernel_source import KernelSource
 from autotune.sources.launches import Launch
+from autotune.sources.statements import parsed_expression
+from autotune.sources.whole_numbers import number_of
 
 _DEPTH = 12  # of variables, one in another
 _FUNCTIONS = ("min", "max")
@@ -50,6 +52,22 @@ def host_grid(
         return ()
 
 
+def declared_extents(
+    parts: Sequence[str], known: Collection[str], constants: Mapping[str, ast.expr]
+) -> tuple[str, ...]:
+    """The extents of a block that a source declares, as a launch plan has them; empty as for `host_grid`."""
+    reader = _Reader({name: name for name in known}, (), constants)
+    try:
+        nodes = [_tree(part, parsed_expression) for part in parts]
+        numbers = [number_of(node, constants) for node in nodes]
+        return tuple(
+            ast.unparse(reader.read(node, _DEPTH)) if number is None else str(number)
+            for node, number in zip(nodes, numbers, strict=True)
+        )
+    except _Unreadable:
+        return ()
+
+
 @dataclass(frozen=True)
 class _Reader:
     """Reads the host's formulas as a launch plan has them."""
@@ -78,8 +96,8 @@ class _Reader:
         raise _Unreadable(ast.unparse(node))
 
 
-def _tree(text: str) -> ast.expr:
-    tree = expression_of(text)
+def _tree(text: str, parse: Callable[[str], ast.expr | None] = expression_of) -> ast.expr:
+    tree = parse(text)
     if tree is None:
         raise _Unreadable(text)
     return tree

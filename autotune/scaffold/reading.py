@@ -216,13 +216,15 @@ def _stand_ins(
     parameters = {one.name for function in source.functions for one in function.template or ()}
     words = [word for word in (*assumed.undefined, *capitals) if word not in provided | parameters]
     found = {word: types.stand_in(word) for word in words if word != "DTYPE" and types.is_unknown(word)}
+    open_aliases = ((name, word) for name, word in types.aliases.items() if name in used and word.isupper())
+    found |= {word: types.stand_in(name) for name, word in open_aliases if types.is_open(word)}
     found |= {word: C_TYPES[SCALARS[word]] for word in assumed.undefined if SCALARS.get(word) in C_TYPES}
     for name in sorted(used & branches.defined):  # a macro may have put it together: REAL##4
         vector = VECTOR.fullmatch(name)
         if vector and types.is_unknown(name) and vector[1].isupper() and vector[1] not in branches.defined:
             found.setdefault(vector[1], types.stand_in(name).rstrip("0123456789"))
     known = {*assumed.undefined, *(word for word in source.prefixes if word.isupper())}
-    return found | dict.fromkeys(sorted(source.prefixes & known), "")
+    return found | {**types.extents} | dict.fromkeys(sorted(source.prefixes & known), "")
 
 
 def _kernel(
@@ -342,9 +344,13 @@ def _argument(place: str, declared: Parameter, types: KnownTypes) -> KernelArgum
         )
     fields = () if is_pointer else types.fields_of(kind)
     if dtype == STRUCT or (width > 1 and not is_pointer and not fields):
+        why = (
+            types.obstacle(kind)
+            or "it is passed by value, and is no plain list of a few numbers without gaps"
+        )
         raise InputError(
-            f"{place}: {name} is a structure of unknown layout, or one with pointers or many numbers that is "
-            "passed by value; pass its fields as arguments of their own, or a pointer to one without pointers"
+            f"{place}: {name} is a structure that autotune cannot make: {why}; pass its fields as arguments "
+            "of their own, or a pointer to a structure without pointers"
         )
     return KernelArgument(
         name,

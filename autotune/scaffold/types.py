@@ -23,6 +23,7 @@ VECTOR = re.compile(r"(\w+?)(2|3|4|8|16)")
 _OF_VECTOR = re.compile(r"[xyzw]{1,4}|[sS][0-9a-fA-F]+|lo|hi|odd|even")
 _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _MAX_FIELDS = 64  # of a structure that is passed by value, with the elements of its arrays
+_ROOM = "64"  # of an array in a structure whose extent only the host knows
 _COMPLEX = {
     "cuFloatComplex": ("float32", 2),
     "cuComplex": ("float32", 2),
@@ -100,11 +101,31 @@ class KnownTypes:
         names = "xyzw"[:width] if width <= 4 else [f"s{number}" for number in range(width)]
         return tuple((name, dtype) for name in names)
 
+    def obstacle(self, kind: str) -> str:
+        """Why nobody can tell how the values of a structure lie; empty for another type."""
+        kind = self._resolved(kind)
+        if instance := self._instance(kind):
+            return instance.obstacle(kind.partition("<")[0])
+        declared = self.source.types.structures.get(kind)
+        for one in declared.fields if declared else ():
+            if one.is_pointer or one.type == kind:
+                return f"{one.name} is a pointer"
+            if inner := self.obstacle(one.type):
+                return f"{one.name}.{inner}"
+            if self.layout(self._known(one.type))[0] == UNKNOWN:
+                return f"the type {one.type} of {one.name} is not known"
+            if self._count(one) == 0:
+                return f"the extent of {one.name} is not known"
+        is_odd = declared is not None and not declared.is_plain
+        return "it has a base, bit fields or parts that cannot be read" if is_odd else ""
+
     def is_unknown(self, name: str) -> bool:
         """True if a word is used as a type that the source leaves to its user."""
-        return (
-            name in self._used and name not in self.source.types.declared and self.layout(name)[0] == UNKNOWN
-        )
+        return name in self._used and self.is_open(name)
+
+    def is_open(self, name: str) -> bool:
+        """True if nothing says what a type is."""
+        return name not in self.source.types.declared and self.layout(name)[0] == UNKNOWN
 
     @property
     def unknown_structures(self) -> tuple[str, ...]:
@@ -118,6 +139,22 @@ class KnownTypes:
         fields = (one.type for each in self.source.types.structures.values() for one in each.fields)
         own = (name for each in self.source.device_functions for name in each.types)
         return frozenset((*fields, *own))
+
+    @cached_property
+    def extents(self) -> Mapping[str, str]:
+        """Numbers for macros that are extents in the structures of kernels: their layout is fixed by them."""
+        code, declared = self.source.code, self.source.types
+        known = {*self.source.constants, *declared.enumerators}
+        kinds = [one.type for kernel in self.source.kernels for one in kernel.parameters]
+        found: dict[str, str] = {}
+        for kind in kinds:  # grows by the types of fields
+            structure = declared.structures.get(self._resolved(kind))
+            for one in structure.fields if structure and not structure.template else ():
+                kinds += [one.type] if one.type not in kinds else []
+                asked = map(self._extent, one.extents)
+                names = {name for node in asked if node is not None for name in names_in(node)} - known
+                found |= {name: code.defaults.get(name) or code.meaning(name) or _ROOM for name in names}
+        return dict(sorted(found.items()))
 
     def stand_in(self, name: str) -> str:
         """A type for one that the source leaves to its user.
@@ -182,9 +219,18 @@ class KnownTypes:
         is_unknown = kind.isidentifier() and self.layout(kind)[0] == UNKNOWN
         return self.stand_in(kind) if is_unknown else kind
 
+    def _extent(self, text: str) -> ast.expr | None:
+        """An extent with numbers for the sizes of types in it."""
+        node = parsed_expression(text)
+        found: ast.expr | None = None if node is None else _WithSizes(self).visit(node)
+        return found
+
     def _count(self, one: Field) -> int:
         """The number of elements of a field; 0 if that is not known."""
-        counts = [constant_value(extent, self.source) for extent in one.extents]
+        given = {name: parsed for name, value in self.extents.items() if (parsed := parsed_expression(value))}
+        known = {**self.source.constants, **given}
+        nodes = map(self._extent, one.extents)
+        counts = [None if node is None else number_of(node, known) for node in nodes]
         return 0 if None in counts else prod(count for count in counts if count is not None)
 
     def _structure(self, name: str) -> Structure:
@@ -244,6 +290,20 @@ def constant_value(text: str, source: KernelSource) -> int | None:
     """The value of an expression of numbers and constants of a source; None if it has others."""
     node = parsed_expression(text)
     return None if node is None else number_of(node, source.constants)
+
+
+class _WithSizes(ast.NodeTransformer):
+    """Writes numbers in place of the sizes of types."""
+
+    def __init__(self, types: KnownTypes) -> None:
+        self._types = types
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        match node:
+            case ast.Call(ast.Name("sizeof"), [ast.Constant(value=str(kind))]):
+                dtype, width = self._types.layout(kind)
+                return ast.Constant(width * assumed_bytes(dtype)) if dtype in C_TYPES else ast.Constant(None)
+        return node
 
 
 def _is_whole(names: set[str], parts: Iterable[ast.AST]) -> bool:

@@ -169,7 +169,8 @@ class KernelSource:
     original: str
     code: Preprocessed  # the text after the preprocessor
     tree: SourceTree
-    prefixes: frozenset[str] = frozenset()  # words before the types of functions that nothing defines
+    # words before the types of functions that nothing defines; `WORD(name) name` for those around kernels' names
+    prefixes: frozenset[str] = frozenset()
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
@@ -246,8 +247,9 @@ class KernelSource:
 def read_kernel_source(text: str, values: Mapping[str, str] | None = None, dialect: str = "") -> KernelSource:
     """Read a source for given values of its macros; a dialect that is empty is found out.
 
-    A word that nothing defines and that stands before the type of a function is taken for nothing. Raises
-    InputError for a source that cannot be read in the time that is allowed, or whose macros grow without end.
+    A word that nothing defines and that stands before the type of a function is taken for nothing, and one
+    that stands around the name of a kernel for that name. Raises InputError for a source that cannot be read
+    in the time that is allowed, or whose macros grow without end.
     """
     values = values or {}
     try:
@@ -261,7 +263,7 @@ def read_kernel_source(text: str, values: Mapping[str, str] | None = None, diale
             is_plain = words == words_of(CUDA)
             code = plain if plain and is_plain else preprocessed(own, values, words, pinned)
             found = KernelSource(dialect, text, code, SourceTree(code.text), prefixes)
-            more = frozenset(_prefixes(found.tree)) - prefixes - values.keys()
+            more = frozenset((*_prefixes(found.tree), *_around_names(found.tree))) - prefixes - values.keys()
             if not more:
                 break
             prefixes |= more
@@ -283,6 +285,18 @@ def _prefixes(tree: SourceTree) -> Iterator[str]:
             kind = field(kind, "type")
         if kind is not None and kind.type == "type_identifier" and after is not None and after.is_error:
             yield tree.of(kind)
+
+
+def _around_names(tree: SourceTree) -> Iterator[str]:
+    """Macros around the names of kernels, `void WORD(fill)(int n)`, as they would be defined."""
+    for node, _, _ in _outer(tree, tree.root):
+        parts = [one for one in declarators(field(node, "declarator")) if one.type == "function_declarator"]
+        if node.type == "function_definition" and len(parts) == 2:
+            word, inside = field(parts[1], "declarator"), field(parts[1], "parameters")
+            words = tree.of(inside)[1:-1].split(",")
+            is_named = all(one.strip().isidentifier() for one in words)
+            if is_named and word is not None and word.type == "identifier":
+                yield f"{tree.of(word)}(name{', ...' if words[1:] else ''}) name"
 
 
 def _outer(

@@ -104,3 +104,15 @@ def test_a_name_that_a_template_declares_is_no_macro(tmp_path):
     (tmp_path / "kernel.cu").write_text("template <class T, int ROWS = 4>\n__global__ void f(T *x);\n")
     text = render(read_source(tmp_path / "kernel.cu"), {"ROWS": 8, "T": 1, "BLOCK": 64})
     assert "#define BLOCK 64" in text and "ROWS 8" not in text and "define T " not in text
+
+
+def test_lines_after_a_branch_with_an_include_are_counted_whether_or_not_it_is_compiled(tmp_path):
+    (tmp_path / "own.h").write_text("int a;\n")
+    text = '#ifdef GIVEN\n#include "own.h"\nint b;\n#endif\nint c;\n#ifdef OTHER\nint d;\n#endif\n'
+    (tmp_path / "fill.cl").write_text(text)
+    lines = read_source(tmp_path / "fill.cl").text.split("\n")
+    assert lines[lines.index("int c;") - 1] == '#line 5 "fill.cl"'
+    assert [line for line in lines if line.startswith("#line")][2:] == [
+        '#line 3 "fill.cl"',
+        '#line 5 "fill.cl"',
+    ]

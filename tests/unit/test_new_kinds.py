@@ -5,6 +5,7 @@ from math import prod
 import pytest
 
 from autotune.compilers.kernel_source import read_source, render
+from autotune.devices.listing import find_devices
 from autotune.errors import InputError
 from autotune.new.compiled_draft import KernelFile, compiled_scaffold, plain_scaffold
 from autotune.scaffold import Assumptions, scaffold
@@ -168,9 +169,10 @@ def test_a_kernel_that_writes_a_number_gets_no_reference_for_a_number_has_no_sha
         ("struct __attribute__((aligned(16))) cell { float x, y, z; };", ("float32", 4)),
         ("struct __align__(8) cell { int first; };", ("int32", 2)),
         ("typedef union { float f; unsigned int bits[3]; } cell;", ("uint8", 12)),
+        ("typedef union { uint2 x; uint words[64 / sizeof(uint)]; } cell;", ("uint32", 16)),
         ("class cell { public: float x; float y; };", ("float32", 2)),
     ],
-    ids=["packed", "aligned", "aligned in CUDA", "union", "class"],
+    ids=["packed", "aligned", "aligned in CUDA", "union", "sizeof", "class"],
 )
 def test_structures_with_attributes_unions_and_classes_have_their_size(declared, layout):
     text = f"{declared} __kernel void fill(__global cell *y) {{ y[get_global_id(0)].x = 1; }}"
@@ -189,7 +191,7 @@ KERNEL_OF_P = "__global__ void fill(float *y, P p) { y[threadIdx.x] = 1; }"
         ("float3 at; float mass;", "fields: {at_0: float32, at_1: float32, at_2: float32, mass: float32}"),
         ("float mass; float2 at;", ""),
         ("Pair at; float mass;", "fields: {at_0: float32, at_1: float32, mass: float32}"),
-        ("float w[N];", ""),
+        ("float w[N];", "w_63: float32}"),
     ],
 )
 def test_arrays_and_vectors_in_a_structure_that_is_passed_by_value_are_numbers(fields, found):
@@ -197,7 +199,7 @@ def test_arrays_and_vectors_in_a_structure_that_is_passed_by_value_are_numbers(f
     if found:
         assert found in made(text).space
     else:
-        with pytest.raises(InputError, match="p is a structure of unknown layout, or one with pointers or"):
+        with pytest.raises(InputError, match="p is a structure that autotune cannot make: "):
             made(text)
 
 
@@ -218,7 +220,7 @@ def test_a_structure_in_another_one_begins_at_a_multiple_of_its_widest_field():
 def test_a_structure_of_several_types_in_another_one_is_not_passed_by_value(before):
     nested = NESTED.replace("char kind;", before)
     text = f"{nested} __global__ void fill(float *y, Outer p) {{ y[threadIdx.x] = 1; }}"
-    with pytest.raises(InputError, match="p is a structure of unknown layout, or one with pointers or"):
+    with pytest.raises(InputError, match="p is a structure that autotune cannot make: "):
         made(text)
 
 
@@ -504,12 +506,28 @@ def test_a_function_object_that_a_template_has_by_default_is_left_to_the_compile
     assert made(text).kernel.entry == "own::fold<DTYPE, BLOCK>"
 
 
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ("struct { float *at; } own;", "it has a base, bit fields or parts that cannot be read"),
+        ("Inner in;", "in.at is a pointer"),
+        ("Box<int> in;", "the type Box<int> of in is not known"),
+    ],
+)
+def test_a_structure_that_cannot_be_made_is_refused_with_the_field_that_is_the_cause(fields, why):
+    text = f"struct Inner {{ int n; float *at; }}; struct P {{ {fields} }}; {KERNEL_OF_P}"
+    with pytest.raises(InputError, match=f"p is a structure that autotune cannot make: {why}; pass"):
+        made(text)
+
+
 def test_a_structure_that_points_to_its_like_is_refused_in_one_line():
     text = """
     struct Node { struct Node *next; int value; };
     __global__ void follow(Node *first, int *y, int n) { y[threadIdx.x] = first[n].next->value; }
     """
-    with pytest.raises(InputError, match="first is a structure of unknown layout"):
+    with pytest.raises(
+        InputError, match="first is a structure that autotune cannot make: next is a pointer;"
+    ):
         scaffold("follow.cu", "follow", text)
 
 
@@ -549,3 +567,48 @@ def test_what_only_another_kernel_needs_is_no_parameter():
     other = f"#ifdef MORE\n__global__ void other(float *y) {{ {body} }}\n#endif"
     assert chosen(f"{KERNEL}\n{other}").keys() == {"BLOCK_SIZE"}
     assert chosen(f"{other}\n{KERNEL}").keys() == {"MORE", "BLOCK_SIZE"}
+
+
+def test_a_macro_that_is_an_extent_in_a_structure_of_the_kernel_is_a_number_that_stays():
+    text = """
+        #ifndef WORDS
+        #define WORDS 16
+        #endif
+        typedef struct { uchar v[LENGTH]; uint length; } password;
+        typedef struct { uint hash[WORDS / 4]; } state;
+        __kernel void fill(__global password *y, __global state *s) { y[0].length = s[0].hash[0]; }
+        """
+    draft = scaffold("fill.cl", "fill", text)
+    assert [one.width for one in draft.kernel.arguments] == [68, 4]
+    assert """{-DLENGTH: "'64'", -DWORDS: "'16'"}""" in draft.space
+    assert [one.name for one in draft.guess.launch.parameters] == ["BLOCK_SIZE"]
+
+
+@pytest.mark.parametrize("between", ["#endif\n{}", "#else\n{}\n#endif"])
+def test_a_type_that_a_source_only_names_anew_is_one_that_it_leaves_to_its_user(between):
+    text = f"""
+        #ifndef INDEX_TYPE
+        #error give INDEX_TYPE
+        {between.format("typedef INDEX_TYPE index_t;")}
+        __kernel void fill(__global float *y, __global const index_t *at) {{ y[at[get_global_id(0)]] = 1; }}
+        """
+    draft = scaffold("fill.cl", "fill", text)
+    assert """{-DINDEX_TYPE: "'unsigned'"}""" in draft.space
+    assert [one.name for one in draft.guess.launch.parameters] == ["BLOCK_SIZE"]
+
+
+@pytest.mark.skipif(not find_devices(["opencl"]), reason="no OpenCL device")
+def test_a_table_that_only_a_branch_of_the_source_has_is_there_by_that_branch(tmp_path):
+    (tmp_path / "fill.cl").write_text("""
+        #ifdef LATIN
+        __constant ushort table[] = { 7, 8 };
+        #endif
+        __kernel void fill(__global ushort *y) { y[get_global_id(0)] = table[1]; }
+        """)
+    draft = compiled_scaffold(KernelFile(tmp_path / "fill.cl", "fill", "fill.py"))
+    assert draft.complaint == "" and """-DLATIN: "'1'\"""" in draft.space
+
+
+def test_a_block_that_is_declared_as_a_part_of_a_macro_has_that_many_threads():
+    text = "__kernel __attribute__((reqd_work_group_size(LIMIT / 2, 1, 1))) void fill(__global float *y) {}"
+    assert scaffold("fill.cl", "fill", text).guess.launch.block == ("LIMIT // 2", "1", "1")

@@ -253,6 +253,13 @@ def test_definitions_and_folders_of_headers_go_into_the_space(folder):
     assert "FACTOR: [" not in space
 
 
+def test_a_default_that_does_not_compile_without_a_header_says_so(folder):
+    text = CALM.replace("x[i]", "lost(x[i])")
+    (folder.path / "copy.cl").write_text(f"#include <parts/lost.h>\n{text}")
+    done = folder.run("new", "copy.cl")
+    assert "; not found: parts/lost.h: name the folder with --include\n" in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("option", [("--define", "N=4"), ("--include", ".")])
 def test_options_for_c_are_refused_for_triton(folder, option):
     text = "import triton\nimport triton.language as tl\n@triton.jit\ndef one(y):\n    tl.store(y, 1.0)\n"
