@@ -180,14 +180,14 @@ def store_for_kernel_tuner(file: Path, gpus: int) -> None:
             )
 
 
-def hot_kernel_tuner(file: Path) -> dict[str, float]:
+def hot_kernel_tuner(file: Path, calls: int) -> dict[str, float]:
     """Kernel Tuner's look-ups in a file that it has read, in microseconds."""
     from kernel_tuner.integration import TuneResults
 
     results = TuneResults(str(file))
     return {
-        "Kernel Tuner hot, exact": hot_us(lambda: results.get_best_config("Vendor GPU 1", 2**24), 2200),
-        "Kernel Tuner hot, absent GPU": hot_us(lambda: results.get_best_config("Other GPU", 2**24), 2200),
+        "Kernel Tuner hot, exact": hot_us(lambda: results.get_best_config("Vendor GPU 1", 2**24), calls),
+        "Kernel Tuner hot, absent GPU": hot_us(lambda: results.get_best_config("Other GPU", 2**24), calls),
     }
 
 
@@ -207,7 +207,7 @@ def fresh_processes(programs: dict[str, str], root: Path, runs: int) -> dict[str
     return {name: medians[name] - (0.0 if name == "bare" else medians["bare"]) for name in medians}
 
 
-def hot_us(call: Callable[[], object], calls: int = 20_000) -> float:
+def hot_us(call: Callable[[], object], calls: int) -> float:
     """Median time of one call in microseconds, over 11 rounds."""
     rounds = []
     for _ in range(11):
@@ -259,7 +259,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--runs", type=int, default=20, help="new processes of each kind")
+    parser.add_argument(
+        "--runs", type=int, default=20, help="new processes of each kind, and thousands of look-ups"
+    )
     parser.add_argument("--kernels", type=int, default=200)
     parser.add_argument("--gpus", type=int, default=50, help="at least 2")
     parser.add_argument("--json", action="store_true")
@@ -271,14 +273,15 @@ def main() -> None:
         cold = fresh_processes(programs() | kernel_tuner_programs(file), root, arguments.runs)
         os.environ["AUTOTUNE_CACHE"] = str(root)
         best = best_config("kernel_0", "Vendor GPU 1", n=SIZES[1])
+        calls = 1000 * arguments.runs
         hot = {
-            "hot, exact": hot_us(lambda: best_config("kernel_0", "Vendor GPU 1", n=2**24)),
-            "hot, exact, by DeviceInfo": hot_us(lambda: best_config("kernel_0", DEVICE, n=2**24)),
-            "hot, nearest size": hot_us(lambda: best_config("kernel_0", "Vendor GPU 1", n=5_000_000)),
-            "hot, absent GPU": hot_us(lambda: best_config("kernel_0", "Other GPU", n=2**24)),
+            "hot, exact": hot_us(lambda: best_config("kernel_0", "Vendor GPU 1", n=2**24), calls),
+            "hot, exact, by DeviceInfo": hot_us(lambda: best_config("kernel_0", DEVICE, n=2**24), calls),
+            "hot, nearest size": hot_us(lambda: best_config("kernel_0", "Vendor GPU 1", n=5_000_000), calls),
+            "hot, absent GPU": hot_us(lambda: best_config("kernel_0", "Other GPU", n=2**24), calls),
             "hot, absent GPU, new sizes": new_sizes_us(),
-            "launch(n=...)": hot_us(lambda: best.launch(n=2**24)),
-        } | hot_kernel_tuner(file)
+            "launch(n=...)": hot_us(lambda: best.launch(n=2**24), calls),
+        } | hot_kernel_tuner(file, calls // 10)
     if arguments.json:
         print(json.dumps({"cold_ms": cold, "hot_us": hot}, indent=2))
         return

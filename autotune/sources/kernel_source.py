@@ -169,7 +169,7 @@ class KernelSource:
     original: str
     code: Preprocessed  # the text after the preprocessor
     tree: SourceTree
-    # words before the types of functions that nothing defines; `WORD(name) name` for those around kernels' names
+    # undefined words before the types of functions, and `WORD(name) name` for those around kernels' names
     prefixes: frozenset[str] = frozenset()
 
     @cached_property

@@ -7,6 +7,7 @@ from autotune.compilers.known_compilers import cuda_compiler
 from autotune.errors import CompileError
 
 pytest.importorskip("cuda.bindings.nvrtc")
+from autotune.compilers import nvrtc
 
 PROGRAM = """
 #include <iostream>
@@ -33,11 +34,23 @@ def test_a_whole_program_compiles_and_only_its_kernel_counts():
 
 
 @pytest.mark.parametrize("header", LIBRARIES)
-def test_headers_of_the_toolkit_are_found_by_themselves(header):
+def test_headers_of_the_toolkit_are_found_by_themselves_and_a_source_with_cub_is_compiled_once(
+    header, monkeypatch
+):
     if find_header(header) is None:
         pytest.skip(f"{header} is not installed")
+    flags = []
+    run = nvrtc._run
+
+    def noted(source, own, *rest, **options):
+        flags.append(own)
+        return run(source, own, *rest, **options)
+
+    monkeypatch.setattr(nvrtc, "_run", noted)
     source = f"#include <{header}>\n__global__ void kernel(int *x) {{ {LIBRARIES[header]} }}\n"
     assert cuda_compiler("sm_90").compile(source, (), ("kernel",)).registers > 0
+    assert ("--minimal" in flags[0]) is (not header.startswith("cub/"))
+    assert len(flags) == 1 or "--minimal" in flags[0]
 
 
 @pytest.mark.parametrize(
@@ -48,21 +61,3 @@ def test_a_missing_header_that_a_kernel_needs_says_what_to_do(header, advice):
     with pytest.raises(CompileError) as error:
         cuda_compiler("sm_90").compile(f"#include <{header}>\n__global__ void kernel() {{ gone(); }}\n", ())
     assert str(error.value).startswith(f"the header {header} is not found: {advice}")
-
-
-def test_a_source_with_cub_is_compiled_once(monkeypatch):
-    if find_header("cub/warp/warp_reduce.cuh") is None:
-        pytest.skip("CUB is not installed")
-    from autotune.compilers import nvrtc
-
-    flags = []
-    run = nvrtc._run
-
-    def noted(source, own, *rest, **options):
-        flags.append(own)
-        return run(source, own, *rest, **options)
-
-    monkeypatch.setattr(nvrtc, "_run", noted)
-    source = "#include <cub/warp/warp_reduce.cuh>\n__global__ void kernel(int *x) { *x = 1; }\n"
-    cuda_compiler("sm_90").compile(source, (), ("kernel",))
-    assert len(flags) == 1 and "--minimal" not in flags[0]

@@ -81,10 +81,6 @@ def example(install):
     return install(project["project"]["entry-points"], **modules)
 
 
-def device(install, code, name="mine"):
-    return install({"autotune.devices": {name: "mine"}}, mine=code)
-
-
 def test_the_examples_device_and_engine_search_together(example):
     found = example("search", "double.yaml", "-d", "plain", "--engine", "neighbours", "--json")
     assert found.returncode == 0, found.stderr
@@ -99,29 +95,48 @@ def test_the_examples_device_is_listed_and_passes_the_doctor(example):
     assert [one["state"] for one in found if one["subject"] == "plain:0"] == ["good"]
 
 
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
-        ("raise RuntimeError('two\\nlines')", "RuntimeError: two lines"),
-        ("DIALECTS = ('python',)\ndef list_devices(): ...", "no function open_device and no open_compiler"),
-        (FUNCTIONS, "DIALECTS is None; expected some of ['cuda', 'opencl'"),
-        (FUNCTIONS + "DIALECTS = ('basic',)", "DIALECTS is ('basic',)"),
-        (FUNCTIONS + "DIALECTS = ('python',)\ndef list_devices(): return 1 // 0", "ZeroDivisionError"),
-        (FUNCTIONS + "DIALECTS = ('python',)\ndef list_devices(): return [1]", "expected DeviceInfo"),
-    ],
-    ids=["import", "raises", "functions", "no dialect", "unknown dialect", "listing", "no description"],
-)
-def test_a_broken_device_costs_one_line_and_nothing_else(install, code, message):
-    run = device(install, code)
+BROKEN_DEVICES = {
+    "absent": ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
+    "raises": ("raise RuntimeError('two\\nlines')", "RuntimeError: two lines"),
+    "short": (
+        "DIALECTS = ('python',)\ndef list_devices(): ...",
+        "no function open_device and no open_compiler",
+    ),
+    "silent": (FUNCTIONS, "DIALECTS is None; expected some of ['cuda', 'opencl'"),
+    "basic": (FUNCTIONS + "DIALECTS = ('basic',)", "DIALECTS is ('basic',)"),
+    "listing": (
+        FUNCTIONS + "DIALECTS = ('python',)\ndef list_devices(): return 1 // 0",
+        "ZeroDivisionError",
+    ),
+    "number": (
+        FUNCTIONS + "DIALECTS = ('python',)\ndef list_devices(): return [1]",
+        "expected DeviceInfo",
+    ),
+}
+
+
+def test_each_broken_device_costs_one_line_and_nothing_else(install):
+    run = install(
+        {"autotune.devices": {name: name for name in BROKEN_DEVICES}},
+        **{name: code for name, (code, _) in BROKEN_DEVICES.items()},
+    )
+    listed = run("devices")
+    assert listed.returncode == 0 and "fake:0" in listed.stdout and "Traceback" not in listed.stderr
+    for name, (_, message) in BROKEN_DEVICES.items():
+        place = f"entry point {name} in autotune.devices of mine0"
+        (line,) = [line for line in listed.stderr.splitlines() if place in line]
+        assert message in line
+
+
+@pytest.mark.parametrize("name", ["absent", "short", "number"])
+def test_a_search_on_a_broken_device_is_refused_in_one_line(install, name):
+    code, message = BROKEN_DEVICES[name]
+    run = install({"autotune.devices": {"mine": "mine"}}, mine=code)
     asked = run("search", "double.yaml", "-d", "mine")
     assert asked.returncode == 2 and "Traceback" not in asked.stderr
-    (line,) = [
-        line for line in asked.stderr.splitlines() if "entry point mine in autotune.devices of mine0" in line
-    ]
+    place = "entry point mine in autotune.devices of mine0"
+    (line,) = [line for line in asked.stderr.splitlines() if place in line]
     assert message in line
-    listed = run("devices")
-    assert listed.returncode == 0 and "fake:0" in listed.stdout and message in listed.stderr
 
 
 def test_a_device_whose_methods_are_missing_stops_the_search_in_one_line(install):

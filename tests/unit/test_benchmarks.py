@@ -4,6 +4,7 @@ mypy reads all of them, those that need a GPU too: `tests/unit/test_static_check
 """
 
 import os
+import runpy
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -20,7 +21,7 @@ SCRIPTS = sorted(file for file in FILES if file.stem not in PARTS)
 GPU_PACKAGES = ("cupy", "torch", "pycuda")
 HAS_GPU = Path("/dev/nvidiactl").exists()
 RECORDED = "recorded/convolution/A100_T4.json"
-SMALLEST = {  # the others need a GPU or a browser: asked for their help where their packages are installed
+SMALLEST = {  # the others are asked for their help: they need a GPU, a browser or hours
     "call_overhead": "--calls 5 --rounds 2 --starts 0",
     "carry_over": "recorded",
     "chaos": "--searches 1 --budget 20",
@@ -49,7 +50,15 @@ SMALLEST = {  # the others need a GPU or a browser: asked for their help where t
 }
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def needs_gpu(script):
+    return any(f"import {package}" in script.read_text() for package in GPU_PACKAGES)
+
+
+def of(scripts):
+    return pytest.mark.parametrize("script", scripts, ids=lambda script: script.stem)
+
+
+@of([script for script in SCRIPTS if script.stem in SMALLEST or needs_gpu(script)])
 def test_it_runs(script, folder):
     for package in GPU_PACKAGES:
         if f"import {package}" in script.read_text() and (find_spec(package) is None or not HAS_GPU):
@@ -63,6 +72,16 @@ def test_it_runs(script, folder):
         text=True,
     )
     assert done.returncode == 0 and done.stdout, done.stderr
+
+
+@of([script for script in SCRIPTS if script.stem not in SMALLEST and not needs_gpu(script)])
+def test_it_helps(script, monkeypatch, capsys):
+    """In this process, which has most of what they import already."""
+    monkeypatch.syspath_prepend(script.parent)
+    monkeypatch.setattr(sys, "argv", [str(script), "--help"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(script), run_name="__main__")
+    assert not ended.value.code and capsys.readouterr().out
 
 
 def test_every_entry_is_a_script():

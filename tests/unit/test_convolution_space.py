@@ -10,35 +10,44 @@ from autotune.space import lint
 from tests.kernel_space import CPU, bound, reference_of, spec_of, steps
 
 SPEC = spec_of("convolution")
-GPU_SPACE, CPU_SPACE = bound(SPEC), bound(SPEC, CPU)
 
 
-def test_few_of_more_than_100_million_combinations_are_valid():
-    assert GPU_SPACE.cartesian > 100_000_000
-    assert 35_000 <= len(GPU_SPACE) <= GPU_SPACE.cartesian // 1000
-    assert len(CPU_SPACE) >= 1000
+@pytest.fixture(scope="module")
+def gpu_space():
+    return bound(SPEC)
 
 
-def test_the_landmarks_are_the_steps_in_order_and_the_source_uses_every_parameter():
-    assert [mark.name for mark in SPEC.landmarks if mark.config not in GPU_SPACE or not mark.note] == []
+@pytest.fixture(scope="module")
+def cpu_space():
+    return bound(SPEC, CPU)
+
+
+def test_few_of_more_than_100_million_combinations_are_valid(gpu_space, cpu_space):
+    assert gpu_space.cartesian > 100_000_000
+    assert 35_000 <= len(gpu_space) <= gpu_space.cartesian // 1000
+    assert len(cpu_space) >= 1000
+
+
+def test_the_landmarks_are_the_steps_in_order_and_the_source_uses_every_parameter(gpu_space):
+    assert [mark.name for mark in SPEC.landmarks if mark.config not in gpu_space or not mark.note] == []
     assert steps(SPEC) == list(range(8))
-    assert lint(GPU_SPACE, read_source(SPEC.source).text, ()) == ()
+    assert lint(gpu_space, read_source(SPEC.source).text, ()) == ()
 
 
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (67, 61), (4096, 4096)])
-def test_blocks_cover_the_result_with_none_to_spare(width, height):
-    for index in random.Random(0).sample(range(len(GPU_SPACE)), 50):
-        config = GPU_SPACE.config(index)
-        (launch,) = GPU_SPACE.launches(config, {"width": width, "height": height})
+def test_blocks_cover_the_result_with_none_to_spare(gpu_space, width, height):
+    for index in random.Random(0).sample(range(len(gpu_space)), 50):
+        config = gpu_space.config(index)
+        (launch,) = gpu_space.launches(config, {"width": width, "height": height})
         for extent, blocks, axis in ((width, launch.grid[0], "X"), (height, launch.grid[1], "Y")):
             step = config[f"BLOCK_{axis}"] * config[f"WORK_{axis}"]
             assert blocks * step >= extent > (blocks - 1) * step
 
 
 @pytest.mark.parametrize("axis", ["X", "Y"])
-def test_helpers_bring_in_the_whole_halo_and_no_thread_is_left_over(axis):
-    for index in random.Random(1).sample(range(len(GPU_SPACE)), 500):
-        config = GPU_SPACE.config(index)
+def test_helpers_bring_in_the_whole_halo_and_no_thread_is_left_over(gpu_space, axis):
+    for index in random.Random(1).sample(range(len(gpu_space)), 500):
+        config = gpu_space.config(index)
         brought = config[f"LOAD_{axis}"] * config[f"WORK_{axis}"]
         needed = config[f"BLOCK_{axis}"] * config[f"WORK_{axis}"]
         if config["TILE"] == "helpers":

@@ -32,18 +32,39 @@ __kernel void shift(__global const float *x, __global float *y)
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says", "dialect"),
+    ("name", "text", "says", "dialect", "steps"),
     [
-        ("blend.cu", PORTABLE, "guessed from its formula", "portable"),
-        ("shift.cl", UNCHECKED, "nothing is compared", "opencl"),
+        (
+            "blend.cu",
+            PORTABLE,
+            "guessed from its formula",
+            "portable",
+            [
+                "next  autotune search blend.yaml",
+                'then  in a program: autotune.load_kernel("blend")(x, y, blended)',
+            ],
+        ),
+        (
+            "shift.cl",
+            UNCHECKED,
+            "nothing is compared",
+            "opencl",
+            [
+                "next  write shift.py: it says what is expected",
+                "then  autotune search shift.yaml",
+                'then  in a program: autotune.load_kernel("shift")(x, y)',
+            ],
+        ),
     ],
     ids=["compared", "not compared"],
 )
-def test_a_new_space_can_be_searched_as_it_is(folder, name, text, says, dialect, short_last_round):
+def test_a_new_space_can_be_searched_as_it_is_which_is_the_next_step(
+    folder, name, text, says, dialect, steps, short_last_round
+):
     (folder.path / name).write_text(text)
     done = folder.run("new", name)
     assert done.returncode == 0, done.stderr
-    assert says in done.stdout
+    assert says in done.stdout and stated(done, steps)[-1].startswith("good  the default took ")
     space = name.replace(name[-2:], "yaml")
     assert f"dialect: {dialect}\n" in (folder.path / space).read_text()
     arguments = ("--device", "opencl:0", "--size", "n=8192", "--budget", "2", "--engine", "random", "--json")
@@ -54,46 +75,27 @@ def test_a_new_space_can_be_searched_as_it_is(folder, name, text, says, dialect,
     assert found["counts"] == {"ok": 2} and found["compared"] is (says != "nothing is compared")
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "steps"),
-    [
-        (
-            "blend.cu",
-            PORTABLE,
-            [
-                "next  autotune search blend.yaml",
-                'then  in a program: autotune.load_kernel("blend")(x, y, blended)',
-            ],
-        ),
-        (
-            "shift.cl",
-            UNCHECKED,
-            [
-                "next  write shift.py: it says what is expected",
-                "then  autotune search shift.yaml",
-                'then  in a program: autotune.load_kernel("shift")(x, y)',
-            ],
-        ),
-        (
-            "keyword.cu",
-            "__global__ void keyword(float *in, int n) { if (threadIdx.x < n) in[threadIdx.x] *= 2; }",
-            [
-                "next  autotune space keyword.yaml --device sm_90",
-                "then  autotune space keyword.yaml --compile --device sm_90",
-                'then  in a program: autotune.load_kernel("keyword")(in_)',
-            ],
-        ),
-    ],
-)
-def test_the_next_steps_are_those_that_this_machine_can_take(folder, name, text, steps, monkeypatch):
+def test_the_next_steps_are_those_that_this_machine_can_take(folder, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    (folder.path / name).write_text(text)
-    done = folder.run("new", name)
-    assert done.returncode == 0 and done.stdout.splitlines()[-len(steps) :] == steps
-    said = done.stdout.splitlines()[: -len(steps)]
+    text = "__global__ void keyword(float *in, int n) { if (threadIdx.x < n) in[threadIdx.x] *= 2; }"
+    (folder.path / "keyword.cu").write_text(text)
+    steps = [
+        "next  autotune space keyword.yaml --device sm_90",
+        "then  autotune space keyword.yaml --compile --device sm_90",
+        'then  in a program: autotune.load_kernel("keyword")(in_)',
+    ]
+    done = folder.run("new", "keyword.cu")
+    assert done.returncode == 0
+    assert stated(done, steps)[-1].startswith("note  not run: no device of this")
+
+
+def stated(done, steps):
+    """The lines before the next steps, which come last."""
+    lines = done.stdout.splitlines()
+    assert lines[-len(steps) :] == steps
+    said = lines[: -len(steps)]
     assert any(line.startswith("good  the space has ") and " valid configuration" in line for line in said)
-    is_run = "autotune search" in steps[-2]
-    assert said[-1].startswith("good  the default took " if is_run else "note  not run: no device of this")
+    return said
 
 
 def test_what_was_found_and_compiled_is_said_once_and_has_no_findings(folder, monkeypatch):

@@ -14,6 +14,7 @@ import pytest
 from autotune.core.stages import unobserved
 from autotune.errors import InputError, WriteError
 from autotune.new.compiled_draft import has_nvrtc
+from autotune.new.extraction import extracted
 from autotune.new.first_space import Limits, first_space
 from autotune.tuning.task import Target, count_space
 
@@ -200,17 +201,24 @@ def test_what_is_no_kernel_is_one_line(folder, name, text, message):
         ("program.jl", f'using OpenCL\nsource = """{CALM}"""\n', 2),
     ],
 )
-def test_a_kernel_in_a_string_is_copied_to_a_file_of_its_own(folder, name, text, line):
-    (folder.path / name).write_text(text)
-    done = folder.run("new", name)
+def test_a_kernel_is_found_in_a_string_of_any_language(tmp_path, name, text, line):
+    (tmp_path / name).write_text(text)
+    found = extracted(tmp_path / name, None)
+    assert (found.text.strip(), found.suffix, found.line) == (CALM.strip(), ".cl", line)
+
+
+def test_a_kernel_in_a_string_is_copied_to_a_file_of_its_own(folder):
+    text = f'using OpenCL\nsource = """{CALM}"""\n'
+    (folder.path / "program.jl").write_text(text)
+    done = folder.run("new", "program.jl")
     assert done.returncode == 0, done.stderr
-    own = Path(name).stem + "_kernel"
-    said = f"note  the kernel is in a string at {name}:{line}; {own}.cl is a copy of it, which the space is"
-    assert said in done.stdout and "good  the default took " in done.stdout
-    assert (folder.path / f"{own}.cl").read_text().strip() == CALM.strip()
-    assert (folder.path / name).read_text() == text
-    again = folder.run("new", name).stderr
-    assert f"to start anew: rm {own}.cl {own}.yaml {own}.py\n" in again
+    copy = "program_kernel.cl is a copy of it, which the space is for"
+    assert f"note  the kernel is in a string at program.jl:2; {copy}\n" in done.stdout
+    assert "good  the default took " in done.stdout
+    assert (folder.path / "program_kernel.cl").read_text().strip() == CALM.strip()
+    assert (folder.path / "program.jl").read_text() == text
+    again = folder.run("new", "program.jl").stderr
+    assert "to start anew: rm program_kernel.cl program_kernel.yaml program_kernel.py\n" in again
 
 
 @pytest.mark.parametrize(

@@ -136,11 +136,12 @@ verify: {{rtol: 0, atol: 0}}
 """
 SCALE = """
 #include "portable.h"
+#define I (BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x))
 KERNEL KERNEL_BLOCK(BLOCK, 1, 1)
 scale(GLOBAL const float *RESTRICT x, GLOBAL float *RESTRICT y, const unsigned long n)
 {
-    if (BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x) < n)
-        y[BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x)] = 2 * x[BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x)];
+    if (I < n)
+        y[I] = 2 * x[I];
 }
 """
 
@@ -167,7 +168,7 @@ def test_a_dropped_guard_is_missed_until_a_size_has_a_tail(strength, tmp_path):
     rows = {row["now"]: row for row in json.loads(done.stdout)["planted"]}
     assert rows["if (1)"]["verdict"] == MISSED
     assert rows["if (1)"]["mend"].startswith("no verify size ") and "add {n: " in rows["if (1)"]["mend"]
-    assert rows["if (BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x) + 1 < n)"]["verdict"] == CAUGHT
+    assert rows["if (I + 1 < n)"]["verdict"] == CAUGHT
     assert read(next((tmp_path / "runs").glob("scale.*.strength.json"))).of(MISSED, "guard dropped")
     mended = strength("[{n: 64}, {n: 1024}, {n: 33}]", "--verbose")
     assert mended.returncode == 0, mended.stderr
@@ -179,8 +180,7 @@ def test_a_dropped_guard_is_missed_until_a_size_has_a_tail(strength, tmp_path):
 
 def test_what_only_zeros_show_is_told_with_what_the_default_makes_of_them(strength):
     """Zeros are left out because the default disagrees with the reference there."""
-    twice = "2 * x[BLOCK_INDEX(x) * BLOCK + THREAD_INDEX(x)]"
-    source = SCALE.replace(twice, f"{twice} != 0 ? {twice} : (BLOCK == 64 ? 7.0f : 0.0f)")
+    source = SCALE.replace("2 * x[I]", "2 * x[I] != 0 ? 2 * x[I] : (BLOCK == 64 ? 7.0f : 0.0f)")
     done = strength("[{n: 64}, {n: 33}]", "--json", source=source)
     assert done.returncode == 0, done.stderr
     mends = {row["mend"] for row in json.loads(done.stdout)["planted"] if row["kind"] == "wrong padding"}

@@ -27,6 +27,7 @@ from autotune.searchers.surrogate.gaussian_process import (
 from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.searchers.surrogate.posterior import Posterior
 from autotune.searchers.surrogate.run import maximin_order
+from autotune.searchers.surrogate.stopping import improvement
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.searchers.surrogate.transfer import SourceModel, results_in_space
 from autotune.space.recorded import recorded_space, unknown_device
@@ -400,13 +401,20 @@ def test_a_stopping_estimate_says_what_is_left(space):
     assert early.tried == 40
     assert early.improvement_probability > 0.5 and early.expected_improvement > 0.1
     best_ms = min(trial.time_ms for trial in some if trial.time_ms)
-    bounded = stopping_estimate(space, some, floor=0.95 * best_ms)
-    assert bounded.improvement_probability == early.improvement_probability
-    assert 0.02 < bounded.expected_improvement < 0.0501
-    assert stopping_estimate(space, some, floor=0.995 * best_ms).improvement_probability == 0.0
+    bounded = stopping_estimate(space, some, floor=0.995 * best_ms)
+    assert bounded.improvement_probability == 0.0 and 0.002 < bounded.expected_improvement < 0.00501
     assert stopping_estimate(space, some[:2]).improvement_probability is None
     whole = stopping_estimate(space, evaluate(trials, list(space)))
     assert whole == StoppingEstimate(len(space), len(space), 0.0, 0.0)
+
+
+def test_nothing_is_expected_below_the_floor_and_what_is_slower_saves_nothing():
+    class Drawn:
+        def sample_best(self, count, generator):
+            return np.log([0.5, 0.9, 0.995, 1.2])
+
+    assert improvement(Drawn()) == (0.5, pytest.approx((0.5 + 0.1 + 0.005) / 4))
+    assert improvement(Drawn(), np.log(0.95)) == (0.5, pytest.approx((0.05 + 0.05 + 0.005) / 4))
 
 
 def test_a_summary_names_the_sources():
