@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from autotune.core.json_values import Damaged, NoJson
 from autotune.core.runs_folder import RUNS
-from autotune.errors import InputError
+from autotune.errors import AutotuneError, InputError, WriteError
 
 T = TypeVar("T")
 
@@ -70,17 +70,27 @@ def replacement(path: Path, content: str | bytes) -> FileIO:
     return file
 
 
+@contextmanager
+def writing(what: object, refused: type[AutotuneError] = WriteError) -> Iterator[None]:
+    """Raise an error that names what cannot be written, such as a path, in place of an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise refused(f"{what}: cannot be written: {error.strerror or error}") from None
+
+
 def write_output(path: Path, content: str | bytes) -> None:
     """Write what a user asked for: a file is replaced as a whole, and a pipe or a device written to.
 
-    A link stays, and the file that it names is replaced.
+    A link stays, and the file that it names is replaced. Raises WriteError.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    is_stream = path.is_relative_to("/dev") or (path.exists() and not path.is_file())
-    if is_stream:
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-    else:
-        replace_file(path.resolve(), content)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_stream = path.is_relative_to("/dev") or (path.exists() and not path.is_file())
+        if is_stream:
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        else:
+            replace_file(path.resolve(), content)
 
 
 def open_to_append(path: Path, flags: int = 0) -> FileIO:

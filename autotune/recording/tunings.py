@@ -14,8 +14,8 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.records import Value
-from autotune.errors import InputError, WriteError
-from autotune.processes.files import locked, read_foreign, replace_file
+from autotune.errors import InputError
+from autotune.processes.files import locked, read_foreign, replace_file, writing
 
 DEFAULT = "recorded.json"
 READ_BY = ("3.6", "3.9")  # versions of Triton whose cache is known; tests run with each
@@ -101,19 +101,18 @@ def add_tuning(path: Path, new: Tuning) -> None:
         WriteError: It cannot be written.
     """
     try:
+        _tuning(json.loads(json.dumps(dataclasses.asdict(new))), "tunings")  # as it will be read
+    except values.Damaged as error:
+        raise InputError(f"a kernel cannot be recorded: {error}") from None
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.parent):
             known = {one.identity: one for one in (read_recorded(path) if path.exists() else ())}
-            _tuning(json.loads(json.dumps(dataclasses.asdict(new))), "tunings")  # as it will be read
             before = known.get(new.identity)
             seconds = max(new.seconds, before.seconds if before else 0.0)  # a later run finds the result
             known[new.identity] = dataclasses.replace(new, seconds=seconds)
             rows = [dataclasses.asdict(one) for one in known.values()]
             replace_file(path, json.dumps({"schema": _SCHEMA, "tunings": rows}, indent=1) + "\n")
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror or error}") from None
-    except values.Damaged as error:
-        raise InputError(f"a kernel cannot be recorded: {error}") from None
 
 
 def triton_folder() -> Path:
