@@ -208,7 +208,7 @@ def _others(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _read(text: str, like: Mapping[str, Any]) -> Mapping[str, Any]:
     """Read a file whose results are of one kernel; raises Damaged or NoJson."""
-    old = values.mapping(values.load(text), "")
+    old = values.load_object(text)
     for number, item in enumerate(values.items(old.get("results"), "results")):
         place = f"results[{number}]"
         result = values.mapping(item, place)
@@ -216,4 +216,4 @@ def _read(text: str, like: Mapping[str, Any]) -> Mapping[str, Any]:
         values.amount(result.get("time"), f"{place}.time")
         if result.get("kernel") != like["kernel"] or parameters.keys() != like["parameters"].keys():
             raise values.Damaged(place, "a result of the same kernel with the same parameters", result)
-    return old  # type: ignore[no-any-return]
+    return old

@@ -119,7 +119,7 @@ class Format:
 
     def read(self, text: str) -> ConfigFile:
         """Read a file as the look-up does; raises Damaged or NoJson for what it would not accept."""
-        data = values.mapping(values.load(text), "")
+        data = values.load_object(text)
         head = {key: values.text(data[key], key) for key in self.heads if key in data}
         entries = {}
         for key, value in data.items():

@@ -63,11 +63,11 @@ def _digest(key: Sequence[Plain]) -> str:
 
 def _read(text: str) -> Mapping[str, Any]:
     """Read a file as the look-up does; raises Damaged or NoJson for what it would not accept."""
-    found = values.mapping(values.load(text), "")
+    found = values.load_object(text)
     values.nullable(values.mapping)(found.get("default_config"), "default_config")
     for name, entry in values.mapping(_entries(found), "autotune_entries").items():
         values.mapping(values.mapping(entry, name).get("config"), f"{name}.config")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _entries(content: Mapping[str, Any]) -> Any:

@@ -150,7 +150,7 @@ def _beside(path: Path, end: str = BESIDE) -> Path:
 
 def _provenance(path: Path) -> dict[str, Any]:
     """What an earlier export wrote to such a file; empty without one."""
-    with suppress(OSError, values.NoJson, values.Damaged, UnicodeDecodeError):
-        found = values.mapping(values.load(path.read_text(encoding="utf-8")), "")
+    with suppress(OSError, ValueError):
+        found = values.load_object(path.read_text(encoding="utf-8"))
         return {**found, "entries": values.mapping(found.get("entries", {}), "entries")}
     return {}

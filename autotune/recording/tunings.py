@@ -87,9 +87,7 @@ def read_recorded(path: Path) -> tuple[Tuning, ...]:
 
 
 def _read(text: str) -> tuple[Tuning, ...]:
-    found = values.mapping(values.load(text), "")
-    if found.get("schema") != _SCHEMA:
-        raise values.Damaged("schema", f"{_SCHEMA}", found.get("schema"))
+    found = values.load_object(text, _SCHEMA)
     return values.list_of(_tuning)(found.get("tunings"), "tunings")  # type: ignore[no-any-return]
 
 
