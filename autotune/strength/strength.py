@@ -22,8 +22,7 @@ from autotune.strength.long_run import LongRun
 from autotune.strength.mistakes import Mistake, in_turns, merged
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED, Planted, Strength
 from autotune.strength.triton_mistakes import mistakes_in_triton
-from autotune.tuning.context import FULL_POLICY, Processes, TuningContext, open_context, open_processes
-from autotune.tuning.journaled_task import with_journal
+from autotune.tuning.context import FULL_POLICY, Processes, TuningContext, open_processes, open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
@@ -127,8 +126,7 @@ class _Bench:
     @contextmanager
     def opened(self, task: TuningTask, name: str) -> Iterator[TuningContext]:
         options = replace(self.options, journal=Path(self.processes.scratch) / f"{name}.jsonl")
-        own = with_journal(task, options)
-        with open_context(own, options, Observer(), _POLICY, self.processes) as context:
+        with open_run(task, options, Observer(), policy=_POLICY, processes=self.processes) as context:
             yield context
 
     def failures(self, context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:
