@@ -157,7 +157,7 @@ def _host_peaks(
         except AutotuneError:
             return {}
     stored = sum(one.size_bytes for one in problem.arrays if one.role != "in")
-    share = stored / sum(one.size_bytes for one in problem.arrays)
+    share = stored / problem.size_bytes
     rates = DeviceRates(host, known_ceilings(host.slug, options.cache))
     flops, moved = rates.operations(pipe_of(task.space.problem.dtype)), rates.memory_bytes(share)
     found = {"flops": flops and flops.scaled(MULTIPLY_ADD), "bytes": moved}
