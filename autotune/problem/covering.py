@@ -29,8 +29,8 @@ _MANY = 3  # from so many blocks on, a grid has a first, a last and others betwe
 
 def covering(problems: Sequence[ProblemInstance], config: Config) -> tuple[ProblemInstance, ...]:
     """The fewest and smallest problems that show every kind of block and trip that all show."""
-    found = divisors(problems, config)
-    kinds = {place: _kinds(problem, found) for place, problem in enumerate(problems)}
+    factors = divisors(problems, config)
+    kinds = {place: _kinds(problem, factors) for place, problem in enumerate(problems)}
     for place in sorted(kinds, key=lambda place: threads(problems[place]), reverse=True):
         others = set().union(*(found for other, found in kinds.items() if other != place))
         if kinds[place] <= others:
