@@ -16,7 +16,7 @@ from autotune.core.trials import Budget, Failure, Objective, Status
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.deadline import Deadline
 from autotune.searchers.base import evaluate
-from autotune.space.signatures import own_name
+from autotune.space.signatures import own_name, space_macros
 from autotune.strength.c_mistakes import mistakes_in_c
 from autotune.strength.long_run import LongRun
 from autotune.strength.mistakes import Mistake, in_turns, merged
@@ -107,8 +107,8 @@ def _of(task: TuningTask, config: Config) -> Sequence[Mistake]:
     entries = frozenset(own_name(step.entry) for step in task.space.launches(config))
     if task.spec.dialect == TRITON:
         return mistakes_in_triton(task.source.text, entries)
-    values = {name: str(value) for name, value in task.space.macros(config).items()}
-    return mistakes_in_c(task.source.text, values, task.spec.dialect, entries)
+    macros = space_macros(task.space, config)
+    return mistakes_in_c(task.source.text, macros, task.spec.dialect, entries)
 
 
 def _distance(config: Config, chosen: Sequence[Config]) -> int:
