@@ -21,7 +21,6 @@ from autotune.serving.cache import Folder
 from autotune.serving.device_records import DeviceRecord
 
 _BESIDE = ".provenance"  # database.py takes every file that ends in .json for results
-_MAX_BYTES = 2**26
 _PRECISIONS = {"float16": "16", "float32": "32", "float64": "64"}
 _VENDORS = {  # as CLBlast shortens them
     "Intel(R) Corporation": "Intel",
@@ -193,9 +192,7 @@ def _scalar(record: KernelRecord, name: str) -> str:
 
 def _others(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The other results of a file that is there; raises InputError if it is of another device or size."""
-    old = read_foreign(
-        path, _MAX_BYTES, partial(_read, like=content["results"][0]), "CLBlast would not read it"
-    )
+    old = read_foreign(path, partial(_read, like=content["results"][0]), "CLBlast would not read it")
     for name in content.keys() - ("results", "best_time", "best_parameters", "platform_version"):
         if old.get(name) != content[name]:
             raise InputError(

@@ -16,8 +16,6 @@ from autotune.frameworks.programs import Answer, ProgramFormat
 from autotune.processes.files import read_foreign
 from autotune.recording.tunings import Plain, Tuning
 
-_MAX_BYTES = 2**24
-
 
 def _name(device: str) -> str:
     return re.sub(r"[^0-9A-Za-z]+", "_", device).strip("_")
@@ -39,7 +37,7 @@ def _planned(folder: Path, answers: Sequence[Answer]) -> Iterator[PlannedFile]:
     for function in dict.fromkeys(one.tuning.function for one in answers):
         mine = [one for one in answers if one.tuning.function == function]
         path = folder / f"{function}.json"
-        old = read_foreign(path, _MAX_BYTES, _read, "fla would not read it") if path.exists() else {}
+        old = read_foreign(path, _read, "fla would not read it") if path.exists() else {}
         entries = dict(_entries(old))
         results = {}
         for one in mine:

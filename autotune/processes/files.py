@@ -22,6 +22,7 @@ from autotune.errors import AutotuneError, InputError, WriteError
 T = TypeVar("T")
 
 _OPENED = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_BYTES = 2**26  # of a file that others may have written
 _KEPT_SHARE = 0.9  # of a folder's limit, after removing files
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
@@ -98,17 +99,17 @@ def open_to_append(path: Path, flags: int = 0) -> FileIO:
     return FileIO(path, "a+", opener=lambda name, usual: os.open(name, usual | _OPENED | flags, 0o666))
 
 
-def read_foreign(path: Path, most_bytes: int, read: Callable[[str], T], refusal: str) -> T:
+def read_foreign(path: Path, read: Callable[[str], T], refusal: str) -> T:
     """Read a text file that others may have written, by `read`, which raises Damaged or NoJson.
 
-    Raises InputError if it cannot be read, is longer than `most_bytes`, or is damaged; `refusal` begins the
+    Raises InputError if it cannot be read, is too long, or is damaged; `refusal` begins the
     message then.
     """
     try:
         with path.open("rb") as file:
-            data = file.read(most_bytes + 1)
-        if len(data) > most_bytes:
-            raise InputError(f"{path}: {refusal}: it holds more than {most_bytes >> 20} MiB")
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise InputError(f"{path}: {refusal}: it holds more than {_MOST_BYTES >> 20} MiB")
         return read(data.decode())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None

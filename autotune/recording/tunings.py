@@ -20,7 +20,6 @@ from autotune.processes.files import locked, read_foreign, replace_file, writing
 DEFAULT = "recorded.json"
 READ_BY = ("3.6", "3.9")  # versions of Triton whose cache is known; tests run with each
 _SCHEMA = 1
-_MAX_BYTES = 2**26
 _MAX_NAME = 150  # letters of a function in the name of Triton's file
 
 Plain = Value | None
@@ -83,7 +82,7 @@ def read_recorded(path: Path) -> tuple[Tuning, ...]:
     """Read a recorded file; raises InputError if it cannot be read or is damaged."""
     if not path.exists():
         raise InputError(f"{path}: no such file; `autotune record -- PROGRAM` writes recorded.json")
-    return read_foreign(path, _MAX_BYTES, _read, "is no file of `autotune record`")
+    return read_foreign(path, _read, "is no file of `autotune record`")
 
 
 def _read(text: str) -> tuple[Tuning, ...]:
