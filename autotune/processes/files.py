@@ -102,8 +102,7 @@ def open_to_append(path: Path, flags: int = 0) -> FileIO:
 def read_foreign(path: Path, read: Callable[[str], T], refusal: str) -> T:
     """Read a text file that others may have written, by `read`, which raises Damaged or NoJson.
 
-    Raises InputError if it cannot be read, is too long, or is damaged; `refusal` begins the
-    message then.
+    Raises InputError if it cannot be read, is too long, or is damaged; `refusal` begins the message then.
     """
     try:
         with path.open("rb") as file:
