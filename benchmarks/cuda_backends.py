@@ -26,8 +26,7 @@ from autotune.cli.progress import SearchProgress
 from autotune.core.trials import Budget
 from autotune.errors import AutotuneError
 from autotune.searchers.base import evaluate
-from autotune.tuning.context import FULL_POLICY, open_context
-from autotune.tuning.journaled_task import with_journal
+from autotune.tuning.context import open_run
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
 
@@ -41,7 +40,7 @@ def timed(backend: str, parsed: argparse.Namespace) -> list[tuple[str, float | N
         options = Options(
             budget=Budget(trials=len(configs)), journal=Path(folder) / "journal.jsonl", binary_cache=False
         )
-        with open_context(with_journal(task, options), options, progress, FULL_POLICY) as context:
+        with open_run(task, options, progress) as context:
             return [(str(trial.config), trial.time_ms) for trial in evaluate(context.evaluator, configs)]
 
 

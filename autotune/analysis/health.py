@@ -115,7 +115,7 @@ def _compilers(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Health
 
 def _nvidia_gpu(devices: Sequence[tuple[Address, DeviceInfo]]) -> Address | None:
     """The first NVIDIA GPU, if there is one to tune for."""
-    return next((address for address, _ in devices if BACKENDS[address.backend].dialect == "cuda"), None)
+    return next((address for address, _ in devices if address.dialect == "cuda"), None)
 
 
 def _tools(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:

@@ -24,8 +24,7 @@ from autotune.problem.problem_instance import ProblemInstance
 from autotune.processes.child import Child
 from autotune.searchers.base import evaluate
 from autotune.serving.ceilings import known_ceilings
-from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
-from autotune.tuning.journaled_task import with_journal
+from autotune.tuning.context import POLICY, TuningContext, open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.served_best import served_best
@@ -158,7 +157,7 @@ def _host_peaks(
         except AutotuneError:
             return {}
     stored = sum(one.size_bytes for one in problem.arrays if one.role != "in")
-    share = stored / sum(one.size_bytes for one in problem.arrays)
+    share = stored / problem.size_bytes
     rates = DeviceRates(host, known_ceilings(host.slug, options.cache))
     flops, moved = rates.operations(pipe_of(task.space.problem.dtype)), rates.memory_bytes(share)
     found = {"flops": flops and flops.scaled(MULTIPLY_ADD), "bytes": moved}
@@ -178,8 +177,7 @@ def _baselines(task: TuningTask, problem: ProblemInstance) -> list[Contender]:
 
 
 def _open(task: TuningTask, options: Options, observer: Observer) -> AbstractContextManager[TuningContext]:
-    journaled = with_journal(task, options, "versus.jsonl")
-    return open_context(journaled, replace(options, fresh=True), observer, FULL_POLICY)
+    return open_run(task, replace(options, fresh=True), observer, "versus.jsonl")
 
 
 def _ways_on_device(task: TuningTask, options: Options, naive: str | None) -> Iterator[_Way]:
@@ -247,7 +245,7 @@ def _fastest_on_host(target: Target, options: Options, observer: Observer) -> li
 
 def _landmarks_on_host(task: TuningTask, options: Options, observer: Observer) -> list[Trial]:
     known = dict.fromkeys([task.spec.default, *(one.config for one in task.spec.landmarks)])
-    with open_context(with_journal(task, options, "versus.jsonl"), options, observer) as context:
+    with open_run(task, options, observer, "versus.jsonl", POLICY) as context:
         configs = [config for config in known if config in task.space]
         observer.started(task, len(configs), context.journal)
         return _timed(context, configs)

@@ -116,6 +116,14 @@ items = reader(lambda value: isinstance(value, list), "a list")
 mapping = reader(lambda value: isinstance(value, dict), "an object")
 
 
+def load_object(text: str, schema: int | None = None) -> dict[str, Any]:
+    """Parse the JSON text of an object, whose `schema` is the given one; raises NoJson and Damaged."""
+    found: dict[str, Any] = mapping(load(text), "")
+    if schema is not None and found.get("schema") != schema:
+        raise Damaged("schema", str(schema), found.get("schema"))
+    return found
+
+
 def nullable(read: Read) -> Read:
     """A reader that also accepts null."""
     return lambda value, place: None if value is None else read(value, place)

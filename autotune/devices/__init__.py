@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from autotune.core.frozen import dataclass
-from autotune.core.launch_plan import TRITON
+from autotune.core.launch_plan import DIALECTS, TRITON
 from autotune.core.plugins import load, plugin_error, plugins
 from autotune.core.records import DeviceInfo
 from autotune.core.text import hint
@@ -53,6 +53,11 @@ class Address:
     def __str__(self) -> str:
         return f"{self.backend}:{self.index}"
 
+    @property
+    def dialect(self) -> str:
+        """The language of its compiler."""
+        return BACKENDS[self.backend].dialect
+
 
 INTEL_PACKAGES = "intel-opencl-rt intel-cmplr-lib-rt"  # of pip
 _MACHINE = os.uname().machine
@@ -73,7 +78,6 @@ OWN = {
 
 _GROUP = "autotune.devices"
 _FUNCTIONS = ("list_devices", "open_device", "open_compiler")
-_DIALECTS = sorted({dialect for entry in OWN.values() for dialect in entry.accepts})
 
 
 class _Backends(Mapping[str, BackendEntry]):
@@ -110,8 +114,10 @@ def _plugin(point: EntryPoint) -> Any:
     """The module of a backend of others; raises InputError if it is none."""
     module = load(point, *_FUNCTIONS)
     dialects = getattr(module, "DIALECTS", None)
-    if not isinstance(dialects, tuple) or not dialects or any(one not in _DIALECTS for one in dialects):
-        raise plugin_error(point, ValueError(f"DIALECTS is {dialects!r}; expected some of {_DIALECTS}"))
+    if not isinstance(dialects, tuple) or not dialects or any(one not in DIALECTS for one in dialects):
+        raise plugin_error(
+            point, ValueError(f"DIALECTS is {dialects!r}; expected some of {sorted(DIALECTS)}")
+        )
     return module
 
 

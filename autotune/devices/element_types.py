@@ -59,6 +59,14 @@ def loaded(values: NDArray[Any], name: str) -> NDArray[Any]:
     return values.view(dtype) if values.dtype != dtype and values.dtype.kind == "V" else values
 
 
+def host_array(value: Any) -> Any:
+    """An array of torch or cupy as numpy's; anything else as it is."""
+    if hasattr(value, "detach"):
+        return value.detach().cpu().numpy()
+    is_of_cupy = hasattr(value, "__cuda_array_interface__") and hasattr(value, "get")
+    return value.get() if is_of_cupy else value
+
+
 def plain_dtype(name: str) -> str:
     """The type in which elements are compared: the parts of a complex number, the bytes of a structure."""
     if is_complex(name):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autotune.core.records import Launch
-from autotune.devices import BACKENDS, Address, backend, cold_variables
+from autotune.devices import Address, backend, cold_variables
 from autotune.errors import AutotuneError, ChildFailed
 from autotune.processes.child import Child
 from autotune.processes.scratch_folder import scratch_folder
@@ -36,7 +36,7 @@ def _try(_state: object, address: Address) -> str:
 
     try:
         adapter = backend(address.backend)
-        source = _SOURCES[BACKENDS[address.backend].dialect]
+        source = _SOURCES[address.dialect]
         binary = adapter.open_compiler(address.index).compile(source, (), ("trial",))
         device = adapter.open_device(address.index)
         numbers = np.arange(_THREADS, dtype=np.int32)

@@ -17,10 +17,9 @@ from pathlib import Path
 from autotune.compilers.kernel_source import packaged, read_source
 from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
-from autotune.core.trials import Binary, Budget, Failure
+from autotune.core.trials import Binary, Budget
 from autotune.devices import Address
 from autotune.diagnosis.device_rates import nominal
-from autotune.errors import SetupError
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.instance import work
 from autotune.evaluation.probing import transfer_ms, waited_ms
@@ -37,8 +36,7 @@ from autotune.serving.ceilings import (
     read_ceilings,
 )
 from autotune.space import bind, load_space, problem_of
-from autotune.tuning.context import open_context
-from autotune.tuning.journaled_task import with_journal
+from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
@@ -164,17 +162,9 @@ def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) ->
     task = _task(address, device, "launch", {"steps": 1})
     with (
         tempfile.TemporaryDirectory() as folder,
-        open_context(with_journal(task, options := _options(folder)), options, Observer()) as context,
+        open_run(task, _options(folder), Observer()) as context,
     ):
-        instance = context.maker.make(task.spec.default)
-        binary = context.pool.compile(instance).result()
-        found: float | Failure = (
-            binary
-            if isinstance(binary, Failure)
-            else context.worker.run(probe.measure, binary, instance.problem, timeout_s=_TIMEOUT_S)
-        )
-    if isinstance(found, Failure):
-        raise SetupError(f"{probe.name}: {found}")
+        found: float = context.run_default(probe.measure, probe.name, _TIMEOUT_S)
     return Ceiling(probe.name, probe.unit, found, {}, {}, nominal(device, probe.name))
 
 

@@ -13,8 +13,7 @@ from autotune.diagnosis.hardware_counters import hardware_counters, why_no_count
 from autotune.diagnosis.other_forms import OtherForms
 from autotune.errors import CompileError, InputError, SetupError
 from autotune.processes.scratch_folder import scratch_folder
-from autotune.tuning.context import FULL_POLICY, open_context
-from autotune.tuning.journaled_task import with_journal
+from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
@@ -46,7 +45,7 @@ def counted_runs(
     with ExitStack() as opened:
         journal = Path(opened.enter_context(scratch_folder())) / "counters.jsonl"  # no trial gets there
         own = replace(options, fresh=True, journal=journal)
-        context = opened.enter_context(open_context(with_journal(task, own), own, observer, FULL_POLICY))
+        context = opened.enter_context(open_run(task, own, observer))
         for number, (name, trial) in enumerate(trials.items()):
             if trial.measurement is None:
                 continue

@@ -40,8 +40,8 @@ from autotune.searchers.base import evaluate
 from autotune.serving.cache import read_roots
 from autotune.serving.ceilings import known_ceilings
 from autotune.space.configurations import PARTS, TROUBLES
-from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
-from autotune.tuning.journaled_task import default_journal, with_journal
+from autotune.tuning.context import TuningContext, open_run
+from autotune.tuning.journaled_task import default_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
@@ -87,8 +87,7 @@ def open_diagnosis(task: TuningTask, options: Options, observer: Observer) -> It
 
     Raises WriteError if the journal cannot be written.
     """
-    own, journaled = replace(options, fresh=True), with_journal(task, options, "diagnose.jsonl")
-    with open_context(journaled, own, observer, FULL_POLICY) as context:
+    with open_run(task, replace(options, fresh=True), observer, "diagnose.jsonl") as context:
         observer.started(task, None, context.journal)
         yield context
 

@@ -31,7 +31,7 @@ from autotune.hardware.architectures import ARCHITECTURES, WARP
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.removals import ATOMICS, BARRIER_CALLS, CHECKS, without
 from autotune.space.dry_runs import leaves_arrays
-from autotune.space.signatures import own_name
+from autotune.space.signatures import own_name, space_macros
 from autotune.tuning.context import TuningContext
 
 MAX_LADDER = 6  # steps of occupancy
@@ -143,8 +143,7 @@ class OtherForms:
 
     @cached_property
     def _values(self) -> dict[str, str]:
-        macros = self._task.space.macros(self.instance.config)
-        return {name: str(value) for name, value in macros.items()}
+        return space_macros(self._task.space, self.instance.config)
 
     @cached_property
     def _read(self) -> KernelSource | None:

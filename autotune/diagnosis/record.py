@@ -63,9 +63,7 @@ def keep(found: Diagnosis, data: str, path: Path) -> None:
 def read(path: Path) -> KeptDiagnosis | None:
     """The diagnosis of a file; None where there is none or it is damaged."""
     try:
-        data = values.mapping(values.load(path.read_text(encoding="utf-8")), "")
-        if data.get("schema") != _SCHEMA:
-            return None
+        data = values.load_object(path.read_text(encoding="utf-8"), _SCHEMA)
         return values.record(KeptDiagnosis, _READERS, (), data.get("diagnosis"), "diagnosis")
     except (OSError, ValueError):
         return None

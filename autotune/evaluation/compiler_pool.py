@@ -193,7 +193,7 @@ def compiler_setting(address: Address, device: DeviceInfo, kind: str) -> Compile
 
     Raises MissingExtra or SetupError if the compiler is not installed. Does not initialise the CUDA driver.
     """
-    if BACKENDS[address.backend].dialect == "cuda":
+    if address.dialect == "cuda":
         compiler_name(address, device, kind)
         return cuda_setting(device.architecture, kind)
     return device_setting(address)
@@ -219,7 +219,7 @@ def device_compiler(address: Address) -> Compiler:
 
 def compiler_name(address: Address, device: DeviceInfo, kind: str) -> str:
     """The name and version of a device's compiler; raises as `compiler_setting` does."""
-    if BACKENDS[address.backend].dialect == "cuda":
+    if address.dialect == "cuda":
         return triton_name() if kind == TRITON else lazy_compiler(device.architecture, kind).name
     return driver_compiler(device)
 

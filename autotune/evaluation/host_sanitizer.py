@@ -185,18 +185,14 @@ def find_host_sanitizer() -> HostSanitizer | None:
 
 def affordable(problems: Sequence[ProblemInstance]) -> list[ProblemInstance]:
     """The smallest problems, as many as can run together on the CPU under sanitizers."""
-    by_size = sorted((one for one in problems if _bytes(one) <= MAX_BYTES), key=threads)
+    by_size = sorted((one for one in problems if one.size_bytes <= MAX_BYTES), key=threads)
     fitting = takewhile(lambda total: total <= MAX_THREADS, accumulate(map(threads, by_size)))
     return by_size[: len(list(fitting))]
 
 
 def is_affordable(problem: ProblemInstance) -> bool:
     """True if a further problem can run there, for which more time is worth while."""
-    return threads(problem) <= MAX_FURTHER_THREADS and _bytes(problem) <= MAX_BYTES
-
-
-def _bytes(problem: ProblemInstance) -> int:
-    return sum(array.size_bytes for array in problem.arrays)
+    return threads(problem) <= MAX_FURTHER_THREADS and problem.size_bytes <= MAX_BYTES
 
 
 def _entries(problems: Sequence[ProblemInstance]) -> set[str]:

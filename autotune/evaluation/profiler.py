@@ -10,7 +10,7 @@ from pathlib import Path
 from autotune.compilers.nvidia_tools import find_tool
 from autotune.core.runs_folder import RUNS
 from autotune.core.trials import Binary, Failure
-from autotune.devices import BACKENDS, Address
+from autotune.devices import Address
 from autotune.errors import ChildFailed, InputError, SetupError
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, run_and_restore, run_bare
 from autotune.problem.problem_instance import ProblemInstance
@@ -85,7 +85,7 @@ class Profiler:
 
 def find_profiler(name: str, address: Address) -> str:
     """The path of a profiler; raises InputError if it is not installed, or cannot profile the device."""
-    if BACKENDS[address.backend].dialect != "cuda":
+    if address.dialect != "cuda":
         raise InputError(
             f"--profile {name}: {name} profiles NVIDIA GPUs through CUDA; {address} is another kind of device"
         )

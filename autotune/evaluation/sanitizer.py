@@ -21,7 +21,7 @@ from pathlib import Path
 from autotune.compilers.nvidia_tools import find_tool
 from autotune.core.checks import LATE, PASSED, Checks, Outcome, Unchecked
 from autotune.core.trials import Binary, Failure, Status
-from autotune.devices import BACKENDS, Address
+from autotune.devices import Address
 from autotune.errors import ChildDied, ChildRaised, ChildTimeout
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import (
@@ -154,4 +154,4 @@ class Sanitizer:
 
 def find_sanitizer(address: Address) -> str | None:
     """Return the path of compute-sanitizer; None if it is not installed, or for devices other than CUDA's."""
-    return find_tool("compute-sanitizer") if BACKENDS[address.backend].dialect == "cuda" else None
+    return find_tool("compute-sanitizer") if address.dialect == "cuda" else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from autotune.compilers.occupancy import Occupancy, occupancy
-from autotune.core.records import Config, Launch
+from autotune.core.records import Config, DeviceInfo, Launch
 from autotune.core.trials import Trial
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.space import Space
@@ -17,10 +17,15 @@ def largest_launch(space: Space, config: Config) -> Launch:
 
 
 def occupancy_of(space: Space, trial: Trial) -> Occupancy | None:
-    """The occupancy of a configuration's largest launch; None for devices other than known NVIDIA GPUs."""
-    where = ARCHITECTURES.get(space.device.architecture)
-    if where is None or trial.registers is None:
+    """The occupancy of a trial's largest launch; None where `occupancy_in` has none."""
+    if trial.registers is None:
         return None
-    main = largest_launch(space, trial.config)
-    shared_bytes = (trial.shared_bytes or 0) + main.shared_bytes
-    return occupancy(where, prod(main.block), trial.registers, shared_bytes)
+    return occupancy_in(space.device, largest_launch(space, trial.config), trial)
+
+
+def occupancy_in(device: DeviceInfo, launch: Launch, trial: Trial) -> Occupancy | None:
+    """The occupancy of a launch of a trial; None on unknown architectures, and without known registers."""
+    where, threads = ARCHITECTURES.get(device.architecture), prod(launch.block)
+    if where is None or trial.registers is None or threads > where.device.max_threads_per_block:
+        return None
+    return occupancy(where, threads, trial.registers, (trial.shared_bytes or 0) + launch.shared_bytes)

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from autotune.core.error_bounds import UNIT_ROUNDOFF
 from autotune.devices.array_compare import Tolerance, unlike
 from autotune.devices.element_types import plain_dtype
-from autotune.errors import WriteError
 from autotune.evaluation.guarded_buffer import GuardedBuffer
 from autotune.problem.problem_instance import Array
+from autotune.processes.files import writing
 
 MAX_EXAMINED = 2**24  # elements from the first wrong one on; more would take seconds
 MAX_KEPT = 5  # wrong results per search whose arrays are written
@@ -128,13 +128,11 @@ class WrongArrays:
     @classmethod
     def into(cls, folder: Path) -> WrongArrays:
         """Continue the numbers of the results in a folder; raises WriteError if it cannot be written."""
-        try:
+        with writing(f"--dump-wrong {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
             numbers = [
                 int(found[1]) for path in folder.iterdir() if (found := _NUMBERED.fullmatch(path.name))
             ]
-        except OSError as error:
-            raise WriteError(f"--dump-wrong {folder}: cannot be written: {error.strerror}") from None
         return cls(folder.absolute(), max(numbers, default=0) + 1)
 
     def write(self, what: str, wrong: Iterable[GuardedBuffer]) -> str:

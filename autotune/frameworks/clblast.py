@@ -21,7 +21,6 @@ from autotune.serving.cache import Folder
 from autotune.serving.device_records import DeviceRecord
 
 _BESIDE = ".provenance"  # database.py takes every file that ends in .json for results
-_MAX_BYTES = 2**26
 _PRECISIONS = {"float16": "16", "float32": "32", "float64": "64"}
 _VENDORS = {  # as CLBlast shortens them
     "Intel(R) Corporation": "Intel",
@@ -193,9 +192,7 @@ def _scalar(record: KernelRecord, name: str) -> str:
 
 def _others(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The other results of a file that is there; raises InputError if it is of another device or size."""
-    old = read_foreign(
-        path, _MAX_BYTES, partial(_read, like=content["results"][0]), "CLBlast would not read it"
-    )
+    old = read_foreign(path, partial(_read, like=content["results"][0]), "CLBlast would not read it")
     for name in content.keys() - ("results", "best_time", "best_parameters", "platform_version"):
         if old.get(name) != content[name]:
             raise InputError(
@@ -208,7 +205,7 @@ def _others(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _read(text: str, like: Mapping[str, Any]) -> Mapping[str, Any]:
     """Read a file whose results are of one kernel; raises Damaged or NoJson."""
-    old = values.mapping(values.load(text), "")
+    old = values.load_object(text)
     for number, item in enumerate(values.items(old.get("results"), "results")):
         place = f"results[{number}]"
         result = values.mapping(item, place)
@@ -216,4 +213,4 @@ def _read(text: str, like: Mapping[str, Any]) -> Mapping[str, Any]:
         values.amount(result.get("time"), f"{place}.time")
         if result.get("kernel") != like["kernel"] or parameters.keys() != like["parameters"].keys():
             raise values.Damaged(place, "a result of the same kernel with the same parameters", result)
-    return old  # type: ignore[no-any-return]
+    return old

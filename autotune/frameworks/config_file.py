@@ -23,7 +23,6 @@ _NAME = (
     r"{first}=(\d+),{second}=(\d+),device_name=([^,]+?)(?:,dtype=([a-z0-9_]+?))?"
     r"(?:,block_shape=\[(\d+), ?(\d+)\])?((?:,per_channel_quant=True)?(?:_down)?)\.json"
 )
-_MAX_BYTES = 2**20
 
 Entry = Mapping[str, Value]
 
@@ -119,7 +118,7 @@ class Format:
 
     def read(self, text: str) -> ConfigFile:
         """Read a file as the look-up does; raises Damaged or NoJson for what it would not accept."""
-        data = values.mapping(values.load(text), "")
+        data = values.load_object(text)
         head = {key: values.text(data[key], key) for key in self.heads if key in data}
         entries = {}
         for key, value in data.items():
@@ -144,7 +143,7 @@ class Format:
 
 def load(format_: Format, path: Path) -> ConfigFile:
     """Read a file; raises InputError."""
-    return read_foreign(path, _MAX_BYTES, format_.read, f"{format_.package} would not read it")
+    return read_foreign(path, format_.read, f"{format_.package} would not read it")
 
 
 def quantization_of(sizes: Mapping[str, int]) -> str:

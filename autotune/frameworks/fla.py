@@ -16,8 +16,6 @@ from autotune.frameworks.programs import Answer, ProgramFormat
 from autotune.processes.files import read_foreign
 from autotune.recording.tunings import Plain, Tuning
 
-_MAX_BYTES = 2**24
-
 
 def _name(device: str) -> str:
     return re.sub(r"[^0-9A-Za-z]+", "_", device).strip("_")
@@ -39,7 +37,7 @@ def _planned(folder: Path, answers: Sequence[Answer]) -> Iterator[PlannedFile]:
     for function in dict.fromkeys(one.tuning.function for one in answers):
         mine = [one for one in answers if one.tuning.function == function]
         path = folder / f"{function}.json"
-        old = read_foreign(path, _MAX_BYTES, _read, "fla would not read it") if path.exists() else {}
+        old = read_foreign(path, _read, "fla would not read it") if path.exists() else {}
         entries = dict(_entries(old))
         results = {}
         for one in mine:
@@ -63,11 +61,11 @@ def _digest(key: Sequence[Plain]) -> str:
 
 def _read(text: str) -> Mapping[str, Any]:
     """Read a file as the look-up does; raises Damaged or NoJson for what it would not accept."""
-    found = values.mapping(values.load(text), "")
+    found = values.load_object(text)
     values.nullable(values.mapping)(found.get("default_config"), "default_config")
     for name, entry in values.mapping(_entries(found), "autotune_entries").items():
         values.mapping(values.mapping(entry, name).get("config"), f"{name}.config")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _entries(content: Mapping[str, Any]) -> Any:

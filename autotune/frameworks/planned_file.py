@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,8 +14,8 @@ from autotune.core import json_values as values
 from autotune.core.frozen import replace
 from autotune.core.records import Config, Entry
 from autotune.core.version import __version__
-from autotune.errors import InputError, WriteError
-from autotune.processes.files import locked, replace_file
+from autotune.errors import InputError
+from autotune.processes.files import locked, replace_file, writing
 from autotune.serving.cache import Folder
 from autotune.serving.device_records import DeviceRecord, device_records
 
@@ -100,11 +100,13 @@ def write(kernel: str, files: Iterable[PlannedFile], *, keeps_old: bool) -> list
         entries |= {str(key): _origin(entry) for key, (entry, _) in sorted(file.results.items())}
         origin = {"kernel": kernel, "autotune": __version__, "entries": entries}
         old = file.path.with_name(file.path.name + _BEFORE)
-        with _writing(file.path):
-            if keeps_old and not old.exists():
-                replace_file(old, file.path.read_bytes() if file.path.exists() else b"")
-            replace_file(file.path, file.text)
-            replace_file(file.origin, json.dumps(origin, indent=1) + "\n")
+        with writing(file.path):
+            file.path.parent.mkdir(parents=True, exist_ok=True)
+            with locked(file.path.parent):
+                if keeps_old and not old.exists():
+                    replace_file(old, file.path.read_bytes() if file.path.exists() else b"")
+                replace_file(file.path, file.text)
+                replace_file(file.origin, json.dumps(origin, indent=1) + "\n")
     return planned
 
 
@@ -129,7 +131,7 @@ def restore(kernel: str, root: Path) -> list[Path]:
     for old in sorted(root.rglob(f"*{_BEFORE}")):
         path = old.with_name(old.name.removesuffix(_BEFORE))
         if _provenance(_beside(path)).get("kernel") == kernel:
-            with _writing(path):
+            with writing(path), locked(path.parent):
                 if old.stat().st_size:
                     replace_file(path, old.read_bytes())
                 else:
@@ -142,24 +144,13 @@ def restore(kernel: str, root: Path) -> list[Path]:
     return done
 
 
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Hold the file's folder; raises WriteError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(path.parent):
-            yield
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
-
-
 def _beside(path: Path, end: str = BESIDE) -> Path:
     return path.with_name(path.name.removesuffix(".json") + end)
 
 
 def _provenance(path: Path) -> dict[str, Any]:
     """What an earlier export wrote to such a file; empty without one."""
-    with suppress(OSError, values.NoJson, values.Damaged, UnicodeDecodeError):
-        found = values.mapping(values.load(path.read_text(encoding="utf-8")), "")
+    with suppress(OSError, ValueError):
+        found = values.load_object(path.read_text(encoding="utf-8"))
         return {**found, "entries": values.mapping(found.get("entries", {}), "entries")}
     return {}

@@ -32,7 +32,7 @@ def read_recording(path: Path) -> Recording:
             return journals.read(text, path)
         if kernel_tuner_cache.is_kernel_tuner_cache(text):
             return kernel_tuner_cache.read(kernel_tuner_cache.parse(text))
-        data = values.mapping(values.load(text), "")
+        data = values.load_object(text)
         if t4.is_t4(data):
             return t4.read(data, path)
     except values.Damaged as error:

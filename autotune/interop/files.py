@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 
-from autotune.errors import InputError, WriteError
+from autotune.errors import InputError
 from autotune.processes.files import write_output
 
 _GZIP = b"\x1f\x8b"
@@ -47,10 +47,7 @@ def require_own_kind(path: Path, kind: str, suffixes: Sequence[str], option: str
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file, compressed if its name ends in .gz; the same text gives the same bytes."""
-    try:
-        write_output(path, encoded(text, path))
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
+    write_output(path, encoded(text, path))
 
 
 def encoded(text: str, path: Path) -> bytes:

@@ -13,14 +13,14 @@ from autotune.core import json_values as values
 from autotune.core.json_values import is_name
 from autotune.core.runs_folder import RUNS, problem_in_name
 from autotune.core.trials import Trial
-from autotune.errors import InputError, WriteError
+from autotune.errors import InputError
 from autotune.evaluation.identity import header_sizes, sizes_text
 from autotune.evaluation.journal import VERSION, held_journal, parse_journal
 from autotune.evaluation.journal_rows import encode_trial
 from autotune.hardware.names import slug
 from autotune.interop.files import encoded, read_text
 from autotune.interop.recording import IMPORTED, Recording, domains
-from autotune.processes.files import replace_file, require_unlinked
+from autotune.processes.files import replace_file, require_unlinked, writing
 
 
 def is_journal(text: str) -> bool:
@@ -74,15 +74,13 @@ def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
     name = ".".join(filter(None, (kernel, slug(recording.device), problem, IMPORTED, "jsonl")))
     path = path or RUNS / name
     text = write(recording)
-    try:
+    with writing(path):
         if path.exists() and not fresh and read_text(path) != text:
             raise InputError(f"{path}: holds other results; replace them with --fresh, or use --journal FILE")
         require_unlinked(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         with held_journal(path):
             replace_file(path, encoded(text, path))
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
     return path
 
 

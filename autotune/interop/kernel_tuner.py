@@ -47,11 +47,9 @@ def parse(text: str) -> dict[str, Any]:
     """Parse a file, which may lack the closing braces; raises ValueError."""
     text = text.rstrip()
     try:
-        data = values.load(text)
+        return values.load_object(text)
     except values.NoJson:
-        data = values.load(text.rstrip(",") + "}\n}")
-    parsed: dict[str, Any] = values.mapping(data, "")
-    return parsed
+        return values.load_object(text.rstrip(",") + "}\n}")
 
 
 def read(data: Mapping[str, Any]) -> Recording:

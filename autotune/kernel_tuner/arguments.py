@@ -13,6 +13,7 @@ from kernel_tuner.accuracy import Tunable
 from numpy.typing import NDArray
 
 from autotune.core.c_types import C_TYPES
+from autotune.devices.element_types import host_array
 from autotune.errors import InputError
 from autotune.kernel_tuner.parameters import Parameters, Params
 from autotune.sources.kernel_source import read_kernel_source
@@ -134,16 +135,12 @@ def on_host(value: Any, label: str = "arguments") -> NDArray[Any]:
 
     `label` says which argument it is, for the message.
     """
-    for method in ("detach", "cpu", "numpy"):  # of torch
-        if hasattr(value, method) and not isinstance(value, np.ndarray):
-            value = getattr(value, method)()
-    if hasattr(value, "get") and hasattr(value, "__cuda_array_interface__"):
-        value = value.get()
-    if not isinstance(value, np.ndarray):
+    found = host_array(value)
+    if not isinstance(found, np.ndarray):
         raise InputError(
-            f"{label}: expected an array, or a scalar such as numpy.int32(1); found {type(value).__name__}"
+            f"{label}: expected an array, or a scalar such as numpy.int32(1); found {type(found).__name__}"
         )
-    return value
+    return found
 
 
 def _listed(value: Any, place: int) -> ListedArgument:

@@ -21,7 +21,7 @@ from autotune.api.space import with_default
 from autotune.cli.output import emit
 from autotune.core.json_values import is_name
 from autotune.core.runs_folder import RUNS
-from autotune.core.trials import Failure, Objective, Status, Trial
+from autotune.core.trials import Objective, Status, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.journal import Journal
@@ -29,8 +29,7 @@ from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.goal import TIMEOUT_S, Goal, read_goal, search_options
 from autotune.kernel_tuner.parameters import RESULT_NAMES
 from autotune.kernel_tuner.request import Request, read_request
-from autotune.tuning.context import open_context, open_processes
-from autotune.tuning.journaled_task import with_journal
+from autotune.tuning.context import open_processes, open_run
 from autotune.tuning.observer import Observer, Relay
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
@@ -144,16 +143,8 @@ def run_kernel(given: _Given) -> list[Any]:
     task = request.space.bind(request.device)
     with tempfile.TemporaryDirectory() as folder:
         options = Options(journal=Path(folder) / "run.jsonl", workers=1, timeout_s=TIMEOUT_S)
-        with open_context(with_journal(task, options), options, Observer()) as context:
-            instance = context.maker.make(task.spec.default)
-            compiled = context.pool.compile(instance).result()
-            if isinstance(compiled, Failure):
-                raise SetupError(f"{kernel}: {compiled}")
-            left = context.worker.run(
-                arrays_after_run, compiled, instance.problem, timeout_s=options.timeout_s
-            )
-            if isinstance(left, Failure):
-                raise SetupError(f"{kernel}: {left}")
+        with open_run(task, options, Observer()) as context:
+            left = context.run_default(arrays_after_run, kernel, options.timeout_s)
             found = {name: read_and_remove(path) for name, path in left.items()}
             return request.arguments.outputs(found, dict(params))
 

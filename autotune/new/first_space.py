@@ -16,9 +16,10 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.stages import OnStage, Stage
 from autotune.core.text import count_text
 from autotune.devices import BACKENDS
-from autotune.errors import InputError, SetupError, WriteError
+from autotune.errors import InputError, SetupError
 from autotune.new.space_draft import KernelFile, Note, SpaceDraft
 from autotune.new.workshop import Stopped, Workshop
+from autotune.processes.files import writing
 
 _LANGUAGES = {"cuda": "CUDA", "opencl": "OpenCL", "portable": "the portable dialect", TRITON: "Triton"}
 _LEAST_S = 3.0  # for another run
@@ -247,11 +248,8 @@ class _Work:
 
 
 def _write(file: Path, text: str, mode: str) -> None:
-    try:
-        with file.open(mode) as out:
-            out.write(text)
-    except OSError as error:
-        raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
+    with writing(file), file.open(mode) as out:
+        out.write(text)
 
 
 def _require_no_options(kernel: KernelFile) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autotune.compilers.kernel_source import missing_headers
-from autotune.errors import WriteError
+from autotune.processes.files import writing
 
 _LEVELS = 5  # of folders above a source
 _MOST_FILES = 20_000  # that are looked through
@@ -27,15 +27,13 @@ def write_stand_ins(path: Path, include_dirs: Sequence[Path], folder: Path) -> s
         return ""
     depth = max(header.parts.count("..") for header in missing)
     searched = folder.joinpath(*["up"] * depth)
-    try:
+    with writing(folder):
         searched.mkdir(parents=True, exist_ok=True)
         for header in dict.fromkeys(missing):
             place = Path(os.path.normpath(searched / header))
             place.parent.mkdir(parents=True, exist_ok=True)
             with place.open("x") as out:
                 out.write(f"// In place of {header}, which was not found: put the real one here.\n")
-    except OSError as error:
-        raise WriteError(f"{error.filename}: cannot be written: {error.strerror}") from None
     return searched.relative_to(path.parent).as_posix()
 
 

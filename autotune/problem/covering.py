@@ -29,8 +29,8 @@ _MANY = 3  # from so many blocks on, a grid has a first, a last and others betwe
 
 def covering(problems: Sequence[ProblemInstance], config: Config) -> tuple[ProblemInstance, ...]:
     """The fewest and smallest problems that show every kind of block and trip that all show."""
-    divisors = _divisors(problems, config)
-    kinds = {place: _kinds(problem, divisors) for place, problem in enumerate(problems)}
+    factors = divisors(problems, config)
+    kinds = {place: _kinds(problem, factors) for place, problem in enumerate(problems)}
     for place in sorted(kinds, key=lambda place: threads(problems[place]), reverse=True):
         others = set().union(*(found for other, found in kinds.items() if other != place))
         if kinds[place] <= others:
@@ -131,18 +131,18 @@ def at_tiles(
     number, and gives None where the configuration is not valid.
     """
     given = (*problems, timed)
-    divisors = _divisors(given, config)
+    factors = divisors(given, config)
     entries = {step.entry for problem in given for step in problem.launches}
-    draw = random.Random(repr(sorted(divisors)))
+    draw = random.Random(repr(sorted(factors)))
     domain = Domain([one.definition.sizes for one in given])
-    candidates = domain.candidates(divisors, draw)
-    known = set().union(*(_remainders(one, divisors) for one in given))
+    candidates = domain.candidates(factors, draw)
+    known = set().union(*(_remainders(one, factors) for one in given))
     largest = {name: max(one.definition.sizes[name] for one in given) for name in timed.definition.sizes}
 
     def news(problem: ProblemInstance) -> set[tuple[object, ...]]:
         sizes = problem.definition.sizes.items()
         return (
-            _remainders(problem, divisors) | {(name,) for name, size in sizes if size > largest[name]}
+            _remainders(problem, factors) | {(name,) for name, size in sizes if size > largest[name]}
         ) - known
 
     left: dict[str, ProblemInstance] = {}
@@ -169,10 +169,10 @@ def at_tiles(
 
 
 def _is_small(problem: ProblemInstance) -> bool:
-    return threads(problem) <= _MAX_THREADS and sum(one.size_bytes for one in problem.arrays) <= _MAX_BYTES
+    return threads(problem) <= _MAX_THREADS and problem.size_bytes <= _MAX_BYTES
 
 
-def _divisors(problems: Sequence[ProblemInstance], config: Config) -> list[int]:
+def divisors(problems: Sequence[ProblemInstance], config: Config) -> list[int]:
     """A configuration's numbers, the extents of its blocks, and products of two of these."""
     numbers = {value for value in config.values() if type(value) is int and value > 1}
     extents = {

@@ -41,15 +41,11 @@ def at_sizes(
     """
     if name not in SHAPES:
         return verify_problems
-    fitting = [*verify_problems, *([timed] if _bytes(timed) <= MAX_BYTES else [])]
-    large = max(fitting, key=_bytes, default=None)
+    fitting = [*verify_problems, *([timed] if timed.size_bytes <= MAX_BYTES else [])]
+    large = max(fitting, key=lambda one: one.size_bytes, default=None)
     turn = SHAPES.index(name) % len(verify_problems) if verify_problems else 0
     others = [one for one in verify_problems[turn : turn + 1] if one is not large]
     return [*others, *([large] if large else [])]
-
-
-def _bytes(problem: ProblemInstance) -> int:
-    return sum(array.size_bytes for array in problem.arrays)
 
 
 def with_margin(problem: ProblemInstance, times: float = _MARGIN) -> ProblemInstance:

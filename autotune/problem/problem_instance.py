@@ -88,6 +88,11 @@ class ProblemInstance:
     settings: Settings = ()  # the device's clock and power limit while it is timed
     trusted: str = ""  # the file with results of trusted configurations, instead of `expected`
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of all arrays on the device."""
+        return sum(array.size_bytes for array in self.arrays)
+
     @cached_property
     def used(self) -> frozenset[str]:
         """The names that the launches use: arguments that they pass, and arrays in variables."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from autotune.core.text import hint
 from autotune.devices.base import Indices
-from autotune.devices.element_types import is_floating, numpy_dtype
+from autotune.devices.element_types import host_array, is_floating, numpy_dtype
 from autotune.errors import BrokenReference
 from autotune.problem.data_sets import has_special_values
 from autotune.problem.problem_instance import Array
@@ -54,12 +54,8 @@ def _on_host(result: Any, name: str) -> NDArray[Any]:
 
     Raises BrokenReference, which names the argument, for lists of different lengths.
     """
-    if hasattr(result, "detach"):
-        result = result.detach().cpu().numpy()
-    elif hasattr(result, "__cuda_array_interface__") and hasattr(result, "get"):
-        result = result.get()
     try:
-        return np.asarray(result)
+        return np.asarray(host_array(result))
     except ValueError:
         raise BrokenReference(f"for {name} lists of different lengths; expected an array") from None
 

@@ -17,11 +17,12 @@ from typing import TypeVar
 
 from autotune.core.json_values import Damaged, NoJson
 from autotune.core.runs_folder import RUNS
-from autotune.errors import InputError
+from autotune.errors import AutotuneError, InputError, WriteError
 
 T = TypeVar("T")
 
 _OPENED = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_BYTES = 2**26  # of a file that others may have written
 _KEPT_SHARE = 0.9  # of a folder's limit, after removing files
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
@@ -70,17 +71,27 @@ def replacement(path: Path, content: str | bytes) -> FileIO:
     return file
 
 
+@contextmanager
+def writing(what: object, refused: type[AutotuneError] = WriteError) -> Iterator[None]:
+    """Raise an error that names what cannot be written, such as a path, in place of an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise refused(f"{what}: cannot be written: {error.strerror or error}") from None
+
+
 def write_output(path: Path, content: str | bytes) -> None:
     """Write what a user asked for: a file is replaced as a whole, and a pipe or a device written to.
 
-    A link stays, and the file that it names is replaced.
+    A link stays, and the file that it names is replaced. Raises WriteError.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    is_stream = path.is_relative_to("/dev") or (path.exists() and not path.is_file())
-    if is_stream:
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-    else:
-        replace_file(path.resolve(), content)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_stream = path.is_relative_to("/dev") or (path.exists() and not path.is_file())
+        if is_stream:
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        else:
+            replace_file(path.resolve(), content)
 
 
 def open_to_append(path: Path, flags: int = 0) -> FileIO:
@@ -88,17 +99,16 @@ def open_to_append(path: Path, flags: int = 0) -> FileIO:
     return FileIO(path, "a+", opener=lambda name, usual: os.open(name, usual | _OPENED | flags, 0o666))
 
 
-def read_foreign(path: Path, most_bytes: int, read: Callable[[str], T], refusal: str) -> T:
+def read_foreign(path: Path, read: Callable[[str], T], refusal: str) -> T:
     """Read a text file that others may have written, by `read`, which raises Damaged or NoJson.
 
-    Raises InputError if it cannot be read, is longer than `most_bytes`, or is damaged; `refusal` begins the
-    message then.
+    Raises InputError if it cannot be read, is too long, or is damaged; `refusal` begins the message then.
     """
     try:
         with path.open("rb") as file:
-            data = file.read(most_bytes + 1)
-        if len(data) > most_bytes:
-            raise InputError(f"{path}: {refusal}: it holds more than {most_bytes >> 20} MiB")
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise InputError(f"{path}: {refusal}: it holds more than {_MOST_BYTES >> 20} MiB")
         return read(data.decode())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -14,13 +14,12 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.records import Value
-from autotune.errors import InputError, WriteError
-from autotune.processes.files import locked, read_foreign, replace_file
+from autotune.errors import InputError
+from autotune.processes.files import locked, read_foreign, replace_file, writing
 
 DEFAULT = "recorded.json"
 READ_BY = ("3.6", "3.9")  # versions of Triton whose cache is known; tests run with each
 _SCHEMA = 1
-_MAX_BYTES = 2**26
 _MAX_NAME = 150  # letters of a function in the name of Triton's file
 
 Plain = Value | None
@@ -83,13 +82,11 @@ def read_recorded(path: Path) -> tuple[Tuning, ...]:
     """Read a recorded file; raises InputError if it cannot be read or is damaged."""
     if not path.exists():
         raise InputError(f"{path}: no such file; `autotune record -- PROGRAM` writes recorded.json")
-    return read_foreign(path, _MAX_BYTES, _read, "is no file of `autotune record`")
+    return read_foreign(path, _read, "is no file of `autotune record`")
 
 
 def _read(text: str) -> tuple[Tuning, ...]:
-    found = values.mapping(values.load(text), "")
-    if found.get("schema") != _SCHEMA:
-        raise values.Damaged("schema", f"{_SCHEMA}", found.get("schema"))
+    found = values.load_object(text, _SCHEMA)
     return values.list_of(_tuning)(found.get("tunings"), "tunings")  # type: ignore[no-any-return]
 
 
@@ -101,19 +98,18 @@ def add_tuning(path: Path, new: Tuning) -> None:
         WriteError: It cannot be written.
     """
     try:
+        _tuning(json.loads(json.dumps(dataclasses.asdict(new))), "tunings")  # as it will be read
+    except values.Damaged as error:
+        raise InputError(f"a kernel cannot be recorded: {error}") from None
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.parent):
             known = {one.identity: one for one in (read_recorded(path) if path.exists() else ())}
-            _tuning(json.loads(json.dumps(dataclasses.asdict(new))), "tunings")  # as it will be read
             before = known.get(new.identity)
             seconds = max(new.seconds, before.seconds if before else 0.0)  # a later run finds the result
             known[new.identity] = dataclasses.replace(new, seconds=seconds)
             rows = [dataclasses.asdict(one) for one in known.values()]
             replace_file(path, json.dumps({"schema": _SCHEMA, "tunings": rows}, indent=1) + "\n")
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror or error}") from None
-    except values.Damaged as error:
-        raise InputError(f"a kernel cannot be recorded: {error}") from None
 
 
 def triton_folder() -> Path:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from autotune.core.text import per_second
-from autotune.errors import WriteError
 from autotune.processes.files import write_output
 
 if TYPE_CHECKING:
@@ -74,10 +73,7 @@ def save(figure: Figure, path: Path) -> None:
             dpi=160,
             metadata=_METADATA[path.suffix],
         )
-    try:
-        write_output(path, buffer.getvalue())
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
+    write_output(path, buffer.getvalue())
 
 
 def bar_chart(title: str, unit: str, bars: Sequence[Bar], *, is_linear: bool = False) -> Figure:

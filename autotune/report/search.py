@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from math import isclose, prod
+from math import isclose
 from pathlib import Path
 from typing import Any
 
 from autotune.analysis.compare import DeviceResult
 from autotune.compilers.kernel_source import packaged
-from autotune.compilers.occupancy import Occupancy, occupancy
+from autotune.compilers.occupancy import Occupancy
 from autotune.core import launch_plan as plan
 from autotune.core.checks import Checks
 from autotune.core.expressions import Expression, names_behind, number, parse
@@ -21,6 +21,7 @@ from autotune.core.records import (
     DeviceInfo,
     Entry,
     KernelRecord,
+    Launch,
     LaunchSpec,
     Parameter,
     Sizes,
@@ -31,7 +32,7 @@ from autotune.core.trials import Measurement, Objective, Trial
 from autotune.diagnosis.device_rates import DeviceRates, Rate
 from autotune.diagnosis.record import KeptDiagnosis
 from autotune.errors import ExpressionError
-from autotune.hardware.architectures import ARCHITECTURES
+from autotune.evaluation.trial_occupancy import occupancy_in
 from autotune.hardware.peak_rates import PeakRate, peak_rates
 from autotune.interop.recording import numbers_first
 from autotune.serving.ceilings import Ceiling
@@ -257,24 +258,17 @@ class Search:
     @cached_property
     def occupancies(self) -> list[Occupancy | None]:
         """Of the launch with the most threads, where registers, launches and architecture are known."""
-        space = self.space
-        place = ARCHITECTURES.get(self.device.architecture) if self.device else None
-        if space is None or place is None or not any(trial.registers for trial in self.trials):
+        space, device = self.space, self.device
+        if space is None or device is None or not any(trial.registers for trial in self.trials):
             return [None] * len(self.trials)
         texts = [
             text for step in space.launch for text in (*step.grid, *step.block, step.shared_bytes, step.when)
         ]
         launches = self._evaluated(texts, lambda values: _main_launch(space.launch, values))
-        found: list[Occupancy | None] = []
-        for trial, launch in zip(self.trials, launches, strict=True):
-            threads, dynamic_bytes = launch or (0, 0)
-            shared_bytes = (trial.shared_bytes or 0) + dynamic_bytes
-            found.append(
-                occupancy(place, threads, trial.registers, shared_bytes)
-                if trial.registers is not None and 0 < threads <= place.device.max_threads_per_block
-                else None
-            )
-        return found
+        return [
+            launch and occupancy_in(device, launch, trial)
+            for trial, launch in zip(self.trials, launches, strict=True)
+        ]
 
     @cached_property
     def work(self) -> dict[str, list[float | None]]:
@@ -332,8 +326,7 @@ def _amount(expression: Expression, values: Mapping[str, Any]) -> float:
     return float(number(expression, values))
 
 
-def _main_launch(steps: Sequence[LaunchSpec], values: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Threads of a block and dynamic shared bytes of the launch with the most threads."""
+def _main_launch(steps: Sequence[LaunchSpec], values: Mapping[str, Any]) -> Launch | None:
+    """The launch with the most threads."""
     launches = plan.launches([replace(step, constants=()) for step in steps], values)
-    main = max(launches, key=lambda one: one.threads, default=None)
-    return None if main is None else (prod(main.block), main.shared_bytes)
+    return max(launches, key=lambda one: one.threads, default=None)

@@ -12,9 +12,9 @@ from autotune.compilers.kernel_source import SourceText, render
 from autotune.compilers.known_compilers import lazy_compiler
 from autotune.core.launch_plan import symbol_names
 from autotune.core.records import DeviceInfo, Tier
-from autotune.errors import CompileError, InputError, NoConfig, SetupError, Untrusted, WriteError
+from autotune.errors import CompileError, InputError, NoConfig, SetupError, Untrusted
 from autotune.hardware.architectures import architecture
-from autotune.processes.files import locked, replace_file
+from autotune.processes.files import locked, replace_file, writing
 from autotune.runtime.shipped import (
     FOLDER,
     BinaryKey,
@@ -128,7 +128,7 @@ def build(
         raise InputError(f"{kernel}: no NVIDIA GPU has results; name architectures, such as sm_90")
     devices = {name: results.devices(name) for name in names}
     folder = output / FOLDER
-    try:
+    with writing(output):
         folder.mkdir(parents=True, exist_ok=True)
         built = [_build(results, source, folder, name, devices[name]) for name in names]
         for one in results.records:  # once all compiled: a part must not look like the whole
@@ -140,8 +140,6 @@ def build(
             kept = old.compilers if old and old.source_sha256 == source.sha256 else {}
             manifest = Manifest(source.path.name, source.sha256, {**kept, **used})
             replace_file(folder / f"{kernel}.json", manifest_text(manifest))
-    except OSError as error:
-        raise WriteError(f"{output}: cannot be written: {error.strerror}") from None
     return built
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from autotune.compilers.binary_cache import decode, encode
 from autotune.compilers.kernel_source import SourceText
-from autotune.core.json_values import Damaged, mapping, mapping_of, text
+from autotune.core.json_values import load_object, mapping_of, text
 from autotune.core.records import Value
 from autotune.core.trials import Binary
 from autotune.processes.files import replace_file
@@ -95,15 +95,13 @@ def read_manifest(folder: Path, kernel: str) -> Manifest | None:
     if not path.is_file():
         return None
     try:
-        found = mapping(json.loads(read_text(str(path))), "")
-        if found.get("schema") != _SCHEMA:
-            raise Damaged("schema", f"{_SCHEMA}", found.get("schema"))
+        found = load_object(read_text(str(path)), _SCHEMA)
         return Manifest(
             text(found.get("source"), "source"),
             text(found.get("source_sha256"), "source_sha256"),
             mapping_of(text, text)(found.get("compilers"), "compilers"),
         )
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise damaged(str(path), error) from None
 
 

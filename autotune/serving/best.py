@@ -8,7 +8,7 @@ from functools import cached_property
 from autotune.core.argument_values import arguments
 from autotune.core.expressions import parse
 from autotune.core.frozen import dataclass, field
-from autotune.core.launch_plan import compiler_options, launches, macros
+from autotune.core.launch_plan import DIALECTS, compiler_options, launches, macros
 from autotune.core.light_typing import Any, T
 from autotune.core.records import (
     Argument,
@@ -30,8 +30,6 @@ from autotune.serving.validity import KernelOnDevice, require_sizes, whole_sizes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from autotune.serving.portability import Slowdown
-
-_DIALECTS = ("cuda", "opencl", "portable", "python", "triton")
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +165,8 @@ class Best(Mapping[str, Value]):
         Raises InputError when an option depends on an unknown device or size, and Untrusted when it is not
         known to be harmless and the cache is not trusted.
         """
-        if dialect not in _DIALECTS:
-            raise InputError(f"options: unknown dialect {dialect!r}{hint(str(dialect), _DIALECTS)}")
+        if dialect not in DIALECTS:
+            raise InputError(f"options: unknown dialect {dialect!r}{hint(str(dialect), DIALECTS)}")
         options = self.record.compiler_options.get(dialect, {})
         try:
             known = self.kernel.values(self.config, self.match.source_sizes or sizes)

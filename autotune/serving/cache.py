@@ -241,20 +241,19 @@ def _write(name: str, device: DeviceInfo, text: Callable[[], str]) -> Stamp:
     """Write a file next to the device's own; `text` is called while no other process writes there."""
     from pathlib import Path
 
-    from autotune.processes.files import locked, replace_file
+    from autotune.processes.files import locked, replace_file, writing
 
     path = Path(name)
     _require_unlinked(path.parent)
-    try:
+    with writing(path, CacheError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.parent):
             _require_same_device(path.parent, device)
             content = text()
             replace_file(path.parent / DEVICE_FILE, device_text(device))
             replace_file(path, content)
-            return stamp(name)
-    except OSError as error:
-        raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
+            written = stamp(name)
+    return written
 
 
 def _require_unlinked(folder: Path) -> None:

@@ -117,7 +117,7 @@ def _plain(value: Any) -> Any:
 
 def _parse(read: Callable[[Any, str], T], text: str, path: str) -> T:
     try:
-        data = values.mapping(values.load(text), "")
+        data = values.load_object(text)
         schema = data.pop("schema", None)
         if schema == SCHEMA:
             return read(data, "")

@@ -48,8 +48,8 @@ def ceilings_text(ceilings: Sequence[Ceiling], measured_at: str) -> str:
 def read_ceilings(folder: Path) -> dict[str, Ceiling]:
     """The figures of a folder by name; empty if they were not measured or the file is damaged."""
     try:
-        data = values.mapping(values.load((folder / FILE).read_text()), "")
-        found = values.items(data.get("ceilings"), "ceilings") if data.get("schema") == _SCHEMA else []
+        data = values.load_object((folder / FILE).read_text(), _SCHEMA)
+        found = values.items(data.get("ceilings"), "ceilings")
         ceilings = [values.record(Ceiling, _READERS, {"nominal"}, one, "ceilings") for one in found]
     except (OSError, ValueError):
         return {}

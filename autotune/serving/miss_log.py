@@ -74,15 +74,12 @@ def forget_miss(root: Folder, done: CacheMiss) -> None:
     """Remove a miss from the list; raises CacheError when it cannot be read or written."""
     from pathlib import Path
 
-    from autotune.processes.files import locked, replace_file
+    from autotune.processes.files import locked, replace_file, writing
 
     path = Path(root) / FILE
-    try:
-        with locked(Path(root)):
-            left = [miss.line for miss in read_misses(root) if miss != done]
-            replace_file(path, "".join(left))
-    except OSError as error:
-        raise CacheError(f"{path}: cannot be written: {error.strerror}") from None
+    with writing(path, CacheError), locked(Path(root)):
+        left = [miss.line for miss in read_misses(root) if miss != done]
+        replace_file(path, "".join(left))
 
 
 _READERS = {

@@ -25,7 +25,7 @@ from autotune.sources.dry_run import Beyond, Divergent, DryRun, Memory, OutOfSte
 from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.thread_values import Bools, Ints
-from autotune.space.signatures import arguments_of_template, own_name
+from autotune.space.signatures import arguments_of_template, own_name, space_macros
 from autotune.space.space import Space
 
 _MOST_THREADS = 16_384  # of a launch whose blocks all run; of a larger one, those at its corners
@@ -95,7 +95,7 @@ class _Source:
     @classmethod
     def of(cls, space: Space, config: Config, read: KernelSource) -> _Source:
         """The source of a configuration, given that of the default."""
-        macros = {name: str(value) for name, value in space.macros(config).items()}
+        macros = space_macros(space, config)
         for option in space.options(config, space.device.backend):
             if option.startswith("-D"):
                 name, _, value = option[2:].partition("=")

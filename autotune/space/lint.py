@@ -166,7 +166,7 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
 def read_default(space: Space, source: str) -> KernelSource | None:
     """What the default configuration compiles of a source in C; None where it cannot be read in time."""
     try:
-        return read_kernel_source(source, space_macros(space), space.spec.dialect)
+        return read_kernel_source(source, space_macros(space, space.spec.default), space.spec.dialect)
     except InputError:
         return None
 
@@ -255,7 +255,7 @@ def unseen_parameters(space: Space, source: str) -> Iterator[Finding]:
         return  # the latter has the values of each configuration in it
     several = {parameter.name: len(parameter.values) > 1 for parameter in space.parameters}
     for name, (why, at) in unseen_macros(source, several.keys()).items():
-        place = _place_of(space, source, at)
+        place = place_at(space.spec.source, source, at)
         if why is Unseen.REDEFINED:
             is_own = place.startswith(f"{space.spec.source}:")
             mend = (
@@ -388,10 +388,10 @@ def placed_lines(own: Path, source: str) -> Iterator[tuple[str, str]]:
             yield f"{own if file == own.name else file}:{line}", bare
 
 
-def _place_of(space: Space, source: str, at: int) -> str:
-    """The line of a letter of a source, as `FILE:LINE`."""
+def place_at(own: Path, source: str, at: int) -> str:
+    """Where a letter of a source stands, as `placed_lines` says it."""
     before = sum(not _LINE.match(line) for line in source[:at].split("\n")[:-1])
-    return [place for place, _ in placed_lines(space.spec.source, source)][before]
+    return [place for place, _ in placed_lines(own, source)][before]
 
 
 def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:
@@ -485,7 +485,7 @@ def _dry_runs(space: Space, source: str, read: KernelSource) -> Iterator[Finding
     """Mistakes that show when a few configurations run on indices alone."""
     for one in run_mistakes(space, read):
         at, own = one.place, space.spec.path
-        place = located(own, one.subject) if at is None else _place_of(space, source, at)
+        place = located(own, one.subject) if at is None else place_at(space.spec.source, source, at)
         yield Finding(one.kind, one.subject, one.detail, place)
 
 

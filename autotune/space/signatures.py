@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from autotune.core.c_types import SCALARS, element_bytes, is_floating, struct_fields
 from autotune.core.launch_plan import TRITON
-from autotune.core.records import ArgumentSpec
+from autotune.core.records import ArgumentSpec, Config
 from autotune.core.syntax import parse_module
 from autotune.core.text import count_text, hint
 from autotune.sources.bare_code import without_comments
@@ -54,7 +54,7 @@ def mismatches(space: Space, text: str, source: KernelSource | None) -> Iterator
     names = {function.name for function in functions}
     if source is not None and not {own_name(step.entry) for step in space.spec.launch} <= names:
         branches = read_branches(source.original)
-        others = kernels_of_branches(source, space_macros(space), branches)
+        others = kernels_of_branches(source, space_macros(space, space.spec.default), branches)
         functions = (*functions, *(one for one, _ in others if one.name not in names))
     for entry in dict.fromkeys(step.entry for step in space.spec.launch):
         found = _mismatch(space, text, functions, entry)
@@ -62,9 +62,9 @@ def mismatches(space: Space, text: str, source: KernelSource | None) -> Iterator
             yield found
 
 
-def space_macros(space: Space) -> dict[str, str]:
-    """The macros that compile the default configuration."""
-    return {name: str(value) for name, value in space.macros(space.spec.default).items()}
+def space_macros(space: Space, config: Config) -> dict[str, str]:
+    """The macros that compile a configuration, as texts."""
+    return {name: str(value) for name, value in space.macros(config).items()}
 
 
 def _mismatch(space: Space, text: str, functions: Sequence[Function], entry: str) -> Mismatch | None:

@@ -30,7 +30,6 @@ def problem_of(
     device: DeviceInfo,
     sizes: Mapping[str, int] | None = None,
     dtype: str | None = None,
-    seed: int = 0,
     data: str | None = None,
 ) -> Problem:
     """The problem to tune for.
@@ -40,7 +39,6 @@ def problem_of(
         device: Its kind, cpu or gpu, selects the default sizes.
         sizes: Sizes that replace the defaults.
         dtype: Element type; by default the first one of the space.
-        seed: Seed of the random inputs.
         data: Name of the inputs' content; by default the first one of the space.
 
     Raises:
@@ -70,7 +68,7 @@ def problem_of(
     if data is not None and data not in spec.data:
         known = hint(data, spec.data) if spec.data else "; the space names no contents"
         raise InputError(f"{spec.path}: unknown data {data!r}{known}")
-    return Problem(chosen, dtype, seed, data or next(iter(spec.data), ""))
+    return Problem(chosen, dtype, data=data or next(iter(spec.data), ""))
 
 
 def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> Space:

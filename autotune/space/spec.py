@@ -24,6 +24,8 @@ from autotune.core.launch_plan import (
     CUDA_COMPILERS,
     DEVICE_NAMES,
     DEVICE_SETTINGS,
+    DIALECTS,
+    PYTHON,
     TRITON,
     is_option,
     reads_files,
@@ -45,8 +47,6 @@ from autotune.space.sizes import read_sizes, read_verify_sizes
 from autotune.space.yaml_document import Element, read_document
 
 SCHEMAS = (1,)
-PYTHON = "python"
-DIALECTS = ("portable", "cuda", "opencl", PYTHON, TRITON)
 DTYPES = ("float32",)  # of a space that names none
 REFERENCE, TRUSTED = "reference", "trusted"  # values of verify.full
 COMPILER_DIALECTS = ("cuda", "opencl", PYTHON)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, product
+from itertools import islice
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.checks import data_check
@@ -19,7 +19,7 @@ from autotune.errors import ExpressionError
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import find_host_sanitizer
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.problem.covering import threads
+from autotune.problem.covering import divisors, threads
 from autotune.problem.data_sets import DATA_SETS, other_data
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.tuning.context import TuningContext
@@ -179,10 +179,7 @@ class LongRun:
             found = maker.problem_instance(config, definition)
         except ExpressionError:
             return None
-        is_small = (
-            sum(array.size_bytes for array in found.arrays) <= _MAX_BYTES and threads(found) <= _MAX_THREADS
-        )
-        return found if is_small else None
+        return found if found.size_bytes <= _MAX_BYTES and threads(found) <= _MAX_THREADS else None
 
     def _data_mend(self, sizes: Sizes, name: str) -> str:
         """The reason why the checks before storing do not show what a data set shows."""
@@ -214,11 +211,7 @@ def _scaled(problem: ProblemInstance, scale: float) -> ProblemInstance:
 
 
 def _tiles(instance: KernelInstance) -> list[int]:
-    """The numbers that may divide a size: a configuration's, its blocks' extents and products of two."""
-    numbers = {value for value in instance.config.values() if type(value) is int}
-    numbers |= {extent for step in instance.problem.launches for extent in step.block}
-    both = {one * other for one, other in product(numbers, repeat=2)}
-    return sorted(number for number in numbers | both if 1 < number <= _MAX_TILE)
+    return [one for one in divisors([instance.problem], instance.config) if one <= _MAX_TILE]
 
 
 def _telling_sizes(found: Sequence[int]) -> list[int]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import random
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from autotune.compilers.kernel_source import SourceText
 from autotune.core import frozen
 from autotune.core.records import Config
 from autotune.sources.edits import Edit, edited
+from autotune.space import place_at
 
-_LINE = re.compile(r'^#line (\d+) "([^"\n]*)"', re.MULTILINE)
 BARRIER = "barrier dropped"
 OFF_BY_ONE = "off by one"
 GUARD = "guard dropped"
@@ -49,10 +49,7 @@ class Mistake:
     def place(self, source: SourceText) -> str:
         """The file and the line that it is in; the `#line` of an included file counts."""
         before = source.text[: min(self.edits).begin + 1].rstrip()
-        name, line, end = source.path.name, 1, 0
-        for mark in _LINE.finditer(before):
-            name, line, end = mark[2], int(mark[1]), mark.end() + 1
-        return f"{name}:{line + before.count(chr(10), end)}"
+        return place_at(Path(source.path.name), source.text, len(before))
 
     def lines(self, source: SourceText) -> tuple[str, str]:
         """The code of the source that it changes, and what it makes of it."""

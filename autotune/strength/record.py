@@ -80,8 +80,8 @@ def keep(found: Strength, path: Path) -> None:
 def read(path: Path) -> Strength | None:
     """The record of a file; None where there is none or it is damaged."""
     try:
-        data = values.mapping(values.load(path.read_text(encoding="utf-8")), "")
-        rows = values.items(data.get("planted"), "planted") if data.get("schema") == _SCHEMA else []
+        data = values.load_object(path.read_text(encoding="utf-8"), _SCHEMA)
+        rows = values.items(data.get("planted"), "planted")
         planted = tuple(values.record(Planted, _READERS, (), row, "planted") for row in rows)
         return Strength(planted, values.integer(data.get("not_tried"), "not_tried")) if planted else None
     except (OSError, ValueError):

@@ -16,14 +16,13 @@ from autotune.core.trials import Budget, Failure, Objective, Status
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.deadline import Deadline
 from autotune.searchers.base import evaluate
-from autotune.space.signatures import own_name
+from autotune.space.signatures import own_name, space_macros
 from autotune.strength.c_mistakes import mistakes_in_c
 from autotune.strength.long_run import LongRun
 from autotune.strength.mistakes import Mistake, in_turns, merged
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED, Planted, Strength
 from autotune.strength.triton_mistakes import mistakes_in_triton
-from autotune.tuning.context import FULL_POLICY, Processes, TuningContext, open_context, open_processes
-from autotune.tuning.journaled_task import with_journal
+from autotune.tuning.context import FULL_POLICY, Processes, TuningContext, open_processes, open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
@@ -108,8 +107,8 @@ def _of(task: TuningTask, config: Config) -> Sequence[Mistake]:
     entries = frozenset(own_name(step.entry) for step in task.space.launches(config))
     if task.spec.dialect == TRITON:
         return mistakes_in_triton(task.source.text, entries)
-    values = {name: str(value) for name, value in task.space.macros(config).items()}
-    return mistakes_in_c(task.source.text, values, task.spec.dialect, entries)
+    macros = space_macros(task.space, config)
+    return mistakes_in_c(task.source.text, macros, task.spec.dialect, entries)
 
 
 def _distance(config: Config, chosen: Sequence[Config]) -> int:
@@ -127,8 +126,7 @@ class _Bench:
     @contextmanager
     def opened(self, task: TuningTask, name: str) -> Iterator[TuningContext]:
         options = replace(self.options, journal=Path(self.processes.scratch) / f"{name}.jsonl")
-        own = with_journal(task, options)
-        with open_context(own, options, Observer(), _POLICY, self.processes) as context:
+        with open_run(task, options, Observer(), policy=_POLICY, processes=self.processes) as context:
             yield context
 
     def failures(self, context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:

@@ -21,7 +21,7 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Objective, Problem
 from autotune.devices import cold_variables
-from autotune.errors import InputError
+from autotune.errors import InputError, SetupError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting, verify_once
 from autotune.evaluation.devices import Devices, OneDevice
@@ -45,7 +45,7 @@ from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import SpaceSpec
 from autotune.space.spec import TRUSTED
 from autotune.tuning.further_sizes import FurtherSizes
-from autotune.tuning.journaled_task import JournaledTask
+from autotune.tuning.journaled_task import JournaledTask, with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
@@ -134,6 +134,16 @@ class TuningContext:
         return self.worker.load(problem) or self.worker.run(
             function, binary, problem, *arguments, timeout_s=limit_s, **options
         )
+
+    def run_default(self, function: Callable[..., Any], what: str, timeout_s: float) -> Any:
+        """Compile the default and run `function(state, binary, problem)`; raises SetupError for `what`."""
+        instance = self.maker.make(self.task.spec.default)
+        found = self.pool.compile(instance).result()
+        if not isinstance(found, Failure):
+            found = self.worker.run(function, found, instance.problem, timeout_s=timeout_s)
+        if isinstance(found, Failure):
+            raise SetupError(f"{what}: {found}")
+        return found
 
     def run_or_close(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run as `run` does; close the worker after a failure, because it may have written anywhere."""
@@ -273,6 +283,18 @@ def compiler_processes(kind: str) -> int:
     """One per core; with a GPU, two cores are left to the worker and to this process."""
     cores = len(os.sched_getaffinity(0))
     return cores if kind == "cpu" else max(1, cores - 2)
+
+
+def open_run(
+    task: TuningTask,
+    options: Options,
+    observer: Observer,
+    suffix: str = "jsonl",
+    policy: MeasurementPolicy = FULL_POLICY,
+    processes: Processes | None = None,
+) -> AbstractContextManager[TuningContext]:
+    """Open a run of known configurations; its journal ends with `suffix` unless the options name one."""
+    return open_context(with_journal(task, options, suffix), options, observer, policy, processes)
 
 
 @contextmanager

@@ -50,7 +50,6 @@ _LOGS = {  # what compilers say of words of the portable dialect, and what to wr
 _FOREIGN = re.compile(
     r"__\w+|(?:thread|block)Idx|(?:block|grid)Dim|atomic[A-Z]\w+|get_(?:local|global|group|num)_\w+|barrier"
 )
-_MARK = re.compile(r'^#line \d+ "(.*)"$', re.MULTILINE)  # the file that the next lines come from
 
 
 @dataclass(frozen=True)
@@ -160,10 +159,9 @@ def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
 
 def _endless(task: TuningTask) -> tuple[str, ...]:
     """Possible causes of a hang: loops, the ones that look endless first, and barriers."""
-    source = task.spec.source
     found = []
-    for place, line in placed_lines(source, task.source.text):
-        if place.startswith(f"{source}:") and (loop := _LOOP.search(line)):
+    for place, line in _own_lines(task):
+        if loop := _LOOP.search(line):
             is_suspect = any(pattern.search(loop[0]) for pattern in _ENDLESS)
             found.append((not is_suspect, f"{Path(place).name} `{loop[0].strip()}`"))
     loops = [text for _, text in sorted(found, key=itemgetter(0))][:_MAX_LOOPS]
@@ -175,13 +173,16 @@ def _endless(task: TuningTask) -> tuple[str, ...]:
     )
 
 
+def _own_lines(task: TuningTask) -> Iterator[tuple[str, str]]:
+    """The lines of the source without comments, strings and includes, each behind its place."""
+    source = task.spec.source
+    lines = placed_lines(source, task.source.text)
+    return ((place, line) for place, line in lines if place.startswith(f"{source}:"))
+
+
 def _own_words(task: TuningTask) -> list[str]:
-    """The words of the source without comments, strings and includes, in their order."""
-    _, *parts = _MARK.split(task.source.text)
-    own = "".join(
-        text for file, text in zip(parts[::2], parts[1::2], strict=True) if file == task.source.path.name
-    )
-    return re.findall(r"\w+", bare_code(own or task.source.text))
+    """The words of these lines, in their order."""
+    return [word for _, line in _own_lines(task) for word in re.findall(r"\w+", line)]
 
 
 def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:

@@ -21,8 +21,7 @@ from autotune.evaluation.identity import workload_sha256
 from autotune.searchers.base import evaluate
 from autotune.serving.cache import store
 from autotune.tuning.cache_entry import record_of, source_path
-from autotune.tuning.context import FULL_POLICY, TuningContext, open_context
-from autotune.tuning.journaled_task import with_journal
+from autotune.tuning.context import TuningContext, open_run
 from autotune.tuning.last_round import Decision, remeasure_and_check
 from autotune.tuning.limits import TimeLeft
 from autotune.tuning.observer import Observer
@@ -96,7 +95,7 @@ def opened(task: TuningTask, options: Options, observer: Observer, count: int) -
         WriteError: The journal cannot be written.
     """
     own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME)
-    with open_context(with_journal(task, own, "check.jsonl"), own, observer, FULL_POLICY) as context:
+    with open_run(task, own, observer, "check.jsonl") as context:
         observer.started(task, count, context.journal)
         yield context
 

@@ -11,8 +11,7 @@ from autotune.errors import InputError, SetupError
 from autotune.evaluation.profiler import Profiler, find_profiler
 from autotune.searchers.base import evaluate
 from autotune.space import lint_source, require_seen
-from autotune.tuning.context import FULL_POLICY, open_context, open_processes
-from autotune.tuning.journaled_task import with_journal
+from autotune.tuning.context import open_processes, open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
@@ -43,7 +42,7 @@ def ladder(
     steps = {landmark.name: landmark.config for landmark in task.spec.landmarks}
     if tuned is not None:
         steps[TUNED] = tuned
-    with open_context(with_journal(task, options, "ladder.jsonl"), options, observer, FULL_POLICY) as context:
+    with open_run(task, options, observer, "ladder.jsonl") as context:
         start(context, options, len(steps))
         return dict(zip(steps, evaluate(context.evaluator, list(steps.values())), strict=True))
 
@@ -56,8 +55,7 @@ def run_once(task: TuningTask, options: Options, observer: Observer, config: Con
         WriteError: The journal cannot be written.
     """
     require_seen(task.space, task.source.text)
-    own, journaled = replace(options, fresh=True), with_journal(task, options, "run.jsonl")
-    with open_context(journaled, own, observer, FULL_POLICY) as context:
+    with open_run(task, replace(options, fresh=True), observer, "run.jsonl") as context:
         observer.started(task, 1, context.journal)
         findings = lint_source(task.space, task.source.text)
         warn_of(observer, (one for one in findings if not one.is_about_checks))
@@ -76,10 +74,10 @@ def profile_once(
         SetupError: The configuration does not compile or run, or the profiler fails.
     """
     program = find_profiler(name, task.address)
-    own, journaled = replace(options, fresh=True), with_journal(task, options, "run.jsonl")
+    own = replace(options, fresh=True)
     with (
         open_processes(task, own, observer) as processes,
-        open_context(journaled, own, observer, FULL_POLICY, processes) as context,
+        open_run(task, own, observer, "run.jsonl", processes=processes) as context,
     ):
         instance = context.maker.make(config)
         binary = context.pool.compile(instance).result()

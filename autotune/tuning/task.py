@@ -63,7 +63,7 @@ class TuningTask:
     @property
     def dialect(self) -> str:
         """The dialect of the device's compiler, which selects the compiler options."""
-        return BACKENDS[self.address.backend].dialect
+        return self.address.dialect
 
     @property
     def is_c(self) -> bool:
@@ -212,7 +212,7 @@ def _with_call_mode(spec: SpaceSpec, address: Address, asked: CallMode) -> Space
     """The space with the requested call mode; raises InputError if the device has no graphs."""
     known = spec.measure
     measure = CallMode(asked.cache or known.cache, asked.launch or known.launch)
-    if BACKENDS[address.backend].dialect != "cuda":
+    if address.dialect != "cuda":
         if measure.launch == "graph":
             raise InputError(
                 f"{spec.path}: measure: launch: graph: device {address} has no CUDA graphs; leave it out"
