@@ -95,8 +95,8 @@ class NoConfig(AutotuneError, LookupError):
     """The cache holds no configuration that may be served; the message lists what it holds."""
 
 
-class BudgetSpent(Exception):
-    """Raised by the evaluator once the budget is used up; a searcher lets it pass through."""
+class NoMoreTrials(Exception):
+    """Raised once the budget is used up, or nothing is under way to wait for; a searcher lets it pass."""
 
 
 class Blame(Enum):

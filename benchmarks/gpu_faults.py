@@ -76,7 +76,7 @@ def check_health(task: TuningTask, folder: Path) -> float:
         SearchProgress() as progress,
         open_context(with_journal(task, options), options, progress, FULL_POLICY) as context,
     ):
-        trial = context.evaluator.admit(task.spec.default, charged=True)
+        trial = context.evaluator.evaluate_now(task.spec.default, charged=True)
     if trial.time_ms is None:
         sys.exit(f"the default configuration fails: {trial.status.value}: {trial.detail}")
     return trial.time_ms

@@ -109,7 +109,7 @@ def cluster_of(devices: int, processes: int) -> Iterator[tuple[Cluster, list[int
 def search(parsed: argparse.Namespace, warm: int) -> None:
     """Try so many configurations with so many devices."""
     from autotune.core.trials import Budget
-    from autotune.errors import BudgetSpent
+    from autotune.errors import NoMoreTrials
     from autotune.searchers import make_searcher
     from autotune.searchers.base import evaluate
     from autotune.tuning.context import FULL_POLICY, open_context
@@ -141,7 +141,7 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
         with open_context(journaled, options, quarters, FULL_POLICY, cluster=cluster) as context:
             evaluate(context.evaluator, list(task.space)[:warm])  # every device process has started
             began, theirs_s = time.perf_counter(), _cpu_s(others)
-            with suppress(BudgetSpent):
+            with suppress(NoMoreTrials):
                 make_searcher(parsed.engine).search(task.space, context.evaluator, seed=0)
             seconds = time.perf_counter() - began
             theirs_s = [after - before for after, before in zip(_cpu_s(others), theirs_s, strict=True)]

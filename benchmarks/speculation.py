@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from autotune.analysis.replay import Recorded, ReplayTrials, load
 from autotune.core.records import Config
 from autotune.core.trials import Trial
-from autotune.errors import BudgetSpent
+from autotune.errors import NoMoreTrials
 from autotune.searchers import make_searcher
 
 STRATEGIES = (
@@ -120,7 +120,7 @@ def run(
 ) -> tuple[float, float, float]:
     """One search: alone, hits and wasted."""
     found = Speculation(recorded, options.budget, options.guesses)
-    with suppress(BudgetSpent):
+    with suppress(NoMoreTrials):
         make_searcher(engine, strategy).search(recorded.space, found, seed=seed)
     tried = found.trials.rows
     wasted = len(found.compiled - tried.keys())

@@ -31,7 +31,7 @@ PLACES = {
         name: f"autotune.testing.searcher_contract:{name}"
         for name in ("PARAMETERS", "CONSTRAINTS", "DEFAULT", "InProcessEvaluator", "make_space", "outcome")
     },
-    "BudgetSpent": "autotune.errors:BudgetSpent",
+    "NoMoreTrials": "autotune.errors:NoMoreTrials",
     "AutotuneError": "autotune.errors:AutotuneError",
     "Config": "autotune.core.records:Config",
     "Tier": "autotune.core.records:Tier",
@@ -194,7 +194,7 @@ def proposals(folder):
             except place("AutotuneError"):
                 continue  # a package that is not installed
             evaluate = place("InProcessEvaluator")(space, outcome, budget=30)
-            with contextlib.suppress(place("BudgetSpent")), warnings.catch_warnings():
+            with contextlib.suppress(place("NoMoreTrials")), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 searcher.search(space, evaluate, seed=seed)
             name = f"{engine} {strategy} seed {seed}{' with a prior' * bool(priors)}"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from autotune.core.records import Config
 from autotune.core.trials import Status, Trial
-from autotune.errors import BudgetSpent, InputError
+from autotune.errors import InputError, NoMoreTrials
 from autotune.hardware.names import slug, traits_of_name
 from autotune.interop import Recording, read_recording
 from autotune.interop.recording import domains
@@ -137,11 +137,11 @@ class ReplayTrials:
         self.own_s += time.perf_counter() - began_s
 
     def collect(self) -> list[Trial]:
-        """The trial that ends next; raises BudgetSpent after the last one."""
+        """The trial that ends next; raises NoMoreTrials after the last one."""
         if self._ended:
             return [self._ended.popleft()]
         if not self._under_way:
-            raise BudgetSpent
+            raise NoMoreTrials
         self._now_s, row = heappop(self._under_way)
         self.rows[row] = None
         return [self._recorded.trials[row]]
@@ -151,7 +151,7 @@ def replay(recorded: Recorded, searcher: Searcher, *, budget: int, seed: int, pa
     """Run one search until it has evaluated `budget` configurations, `parallel` at a time, or returns."""
     trials = ReplayTrials(recorded, budget, parallel)
     began = time.perf_counter()
-    with suppress(BudgetSpent):
+    with suppress(NoMoreTrials):
         searcher.search(recorded.space, trials, seed=seed)
     thinking_s = time.perf_counter() - began - trials.own_s
     return ReplayRun(seed, tuple(trials.rows), trials.requests, thinking_s)

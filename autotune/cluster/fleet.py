@@ -22,7 +22,7 @@ from autotune.cluster.travelling_files import paths_of
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure
 from autotune.errors import BrokenReference, NoMemory, SetupError
-from autotune.evaluation.devices import JobDropped, JobKills
+from autotune.evaluation.job_runner import JobDropped, JobKills
 from autotune.evaluation.work_item import Evaluated, WorkItem
 from autotune.problem.problem_instance import ProblemInstance
 
@@ -152,7 +152,7 @@ class Fleet:
         """Do nothing: Dask's thread waits."""
 
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
-        """The outcomes of a finished job; raises as `Devices.result` does."""
+        """The outcomes of a finished job; raises as `JobRunner.result` does."""
         task = self._tasks.pop(future)
         try:
             found = future.result()

@@ -68,7 +68,7 @@ CPU_ADVICE = (
     else f"install PoCL, in Debian the package pocl-opencl-icd: pip has no runtime for {_MACHINE}"
 )
 
-OWN = {
+BUILT_IN = {
     "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", TRITON), "cuda.bindings", "cuda"),
     "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable", TRITON), "pycuda", "pycuda"),
     "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", "search"),
@@ -84,8 +84,8 @@ class _Backends(Mapping[str, BackendEntry]):
     """All backends by name, autotune's own first; to look one of others up imports its module."""
 
     def __getitem__(self, name: str) -> BackendEntry:
-        if name in OWN:
-            return OWN[name]
+        if name in BUILT_IN:
+            return BUILT_IN[name]
         point = _plugins()[name]
         try:
             accepts = _plugin(point).DIALECTS
@@ -94,20 +94,20 @@ class _Backends(Mapping[str, BackendEntry]):
         return BackendEntry(point.module, accepts, point.module, "")
 
     def __contains__(self, name: object) -> bool:
-        return name in OWN or name in _plugins()
+        return name in BUILT_IN or name in _plugins()
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*OWN, *_plugins()))
+        return iter((*BUILT_IN, *_plugins()))
 
     def __len__(self) -> int:
-        return len(OWN) + len(_plugins())
+        return len(BUILT_IN) + len(_plugins())
 
 
 BACKENDS: Mapping[str, BackendEntry] = _Backends()
 
 
 def _plugins() -> Mapping[str, EntryPoint]:
-    return plugins(_GROUP, frozenset(OWN))
+    return plugins(_GROUP, frozenset(BUILT_IN))
 
 
 def _plugin(point: EntryPoint) -> Any:
@@ -128,9 +128,9 @@ def backend(name: str) -> Backend:
     """
     if name not in BACKENDS:
         raise InputError(f"unknown device backend {name!r}{hint(name, BACKENDS)}")
-    if name not in OWN:
+    if name not in BUILT_IN:
         return cast("Backend", _plugin(_plugins()[name]))
-    entry = OWN[name]
+    entry = BUILT_IN[name]
     try:
         return cast("Backend", importlib.import_module(entry.module))
     except ImportError as error:
@@ -169,7 +169,7 @@ def list_devices(
         try:
             infos = _listed(name)
         except AutotuneError as error:
-            if name not in OWN:
+            if name not in BUILT_IN:
                 on_fault(str(error))
             continue
         found += [(Address(name, index), info) for index, info in enumerate(infos)]
@@ -177,13 +177,13 @@ def list_devices(
 
 
 def _listed(name: str) -> list[DeviceInfo]:
-    if name not in OWN:
+    if name not in BUILT_IN:
         return _listed_by_others(name)
-    if OWN[name].dialect != "cuda":
+    if BUILT_IN[name].dialect != "cuda":
         return backend(name).list_devices()
     from autotune.devices.nvidia_gpus import list_gpus  # only checks that the package is there
 
-    return list_gpus(name) if _is_installed(OWN[name].package) else []
+    return list_gpus(name) if _is_installed(BUILT_IN[name].package) else []
 
 
 def _listed_by_others(name: str) -> list[DeviceInfo]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from autotune.core.records import DeviceInfo
-from autotune.devices import BACKENDS, OWN, Address, choose, cold_variables, list_devices
+from autotune.devices import BACKENDS, BUILT_IN, Address, choose, cold_variables, list_devices
 from autotune.devices.trial_kernel import device_fault
 from autotune.errors import ChildFailed, InputError, SetupError
 from autotune.hardware.names import slug, traits_of_name
@@ -23,7 +23,7 @@ from autotune.serving.cache import folders, read_roots
 
 _TIMEOUT_S = 60.0
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")  # has a folder per GPU, if NVIDIA's driver is loaded
-_NVIDIA = tuple(name for name, entry in OWN.items() if entry.dialect == "cuda")
+_NVIDIA = tuple(name for name, entry in BUILT_IN.items() if entry.dialect == "cuda")
 Found = list[tuple[Address, DeviceInfo]]
 
 
@@ -52,7 +52,7 @@ class Listing:
 
     def load_packages(self) -> None:
         """Import the packages of the backends in the background, for device processes to come."""
-        preload([OWN[name].module for name in self._names if name in OWN])
+        preload([BUILT_IN[name].module for name in self._names if name in BUILT_IN])
 
     def devices(self) -> Found:
         """Wait for the devices; raises SetupError if looking for them fails."""
@@ -84,7 +84,7 @@ def _needed(name: str) -> tuple[str, ...]:
     """The modules that list the devices of a backend of autotune; the child imports those of others."""
     if name in _NVIDIA:
         return "autotune.devices.nvidia_gpus", "pynvml"
-    return (OWN[name].module,) if name in OWN else ()
+    return (BUILT_IN[name].module,) if name in BUILT_IN else ()
 
 
 def _list(_state: object, names: tuple[str, ...]) -> tuple[Found, list[str]]:

@@ -36,7 +36,7 @@ class SharedBuffers:
         # energy of restoring these arrays at these clocks
         self.restore_j: dict[tuple[tuple[Array, ...], Settings], float | None] = {}
 
-    def of(self, array: Array) -> GuardedBuffer:
+    def buffer_of(self, array: Array) -> GuardedBuffer:
         """The buffer of an array, allocated at its first use."""
         guarded = self._guarded.pop(array, None)
         if guarded is None:
@@ -89,7 +89,7 @@ class ProblemBuffers:
 
     def arrays(self) -> tuple[GuardedBuffer, ...]:
         """The arrays that the launches use, and every output that the reference returns."""
-        return tuple(map(self._shared.of, self._arrays))
+        return tuple(map(self._shared.buffer_of, self._arrays))
 
     def run(
         self, program: Program, repeats: int = 1, *, graph: bool | None = None, warm_first: bool = False

@@ -96,7 +96,7 @@ class DeviceState:
         for problem in problems:
             key = problem.data_key
             if key not in self._loaded:
-                self._loaded[key] = SharedBuffers(self.device, self.preparation.of(problem), earlier)
+                self._loaded[key] = SharedBuffers(self.device, self.preparation.data_of(problem), earlier)
             self.buffers(problem).arrays()
 
     def buffers(self, problem: ProblemInstance) -> ProblemBuffers:

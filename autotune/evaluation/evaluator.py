@@ -18,11 +18,11 @@ from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Binary, Failure, Measurement, Status, Trial
-from autotune.errors import Blame, BudgetSpent, ExpressionError
+from autotune.errors import Blame, ExpressionError, NoMoreTrials
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
-from autotune.evaluation.devices import Devices, JobDropped, JobKills
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.evaluation.job_runner import JobDropped, JobKills, JobRunner
 from autotune.evaluation.ledger import Ledger, RunKey
 from autotune.evaluation.work_item import Evaluated, MeasurementPolicy, WorkItem
 from autotune.evaluation.worker import DeviceWorker
@@ -85,7 +85,7 @@ class Evaluator:
         self,
         maker: InstanceMaker,
         pool: CompilerPool,
-        devices: Devices,
+        devices: JobRunner,
         worker: DeviceWorker,
         ledger: Ledger,
         *,
@@ -138,20 +138,20 @@ class Evaluator:
         self._compile_next()
 
     def collect(self) -> list[Trial]:
-        """Wait for trials; raises BudgetSpent when no more come."""
+        """Wait for trials; raises NoMoreTrials when no more come."""
         while not self._ended:
             if not self._under_way:
-                raise BudgetSpent
+                raise NoMoreTrials
             self._advance()
         if not self._under_way:
             self._on_stage(_CHOOSING)
         count = 1 if self.parallel == 1 else len(self._ended)
         return [self._ended.popleft() for _ in range(count)]
 
-    def admit(self, config: Config, *, charged: bool) -> Trial:
+    def evaluate_now(self, config: Config, *, charged: bool) -> Trial:
         """Evaluate one valid configuration, even beyond the budget; it costs budget only if `charged`."""
         if config not in self._ledger.trials and config not in self._under_way:
-            self._ledger.admit(charged=charged)
+            self._ledger.charge(charged=charged)
             self._queue(config)
         while config not in self._ledger.trials:
             self._advance(wanted=config)
@@ -170,7 +170,7 @@ class Evaluator:
     def _advance(self, *, wanted: Config | None = None) -> None:
         """Keep compilers and devices busy, wait for an event, and record what has ended."""
         try:
-            if wanted is None and self._ledger.is_over:
+            if wanted is None and self._ledger.is_time_over:
                 self._end_search()
             self._compile_next()
             self._dispatch_compiled(wanted)
@@ -182,7 +182,7 @@ class Evaluator:
             self._ledger.report()
 
     def _end_search(self) -> None:
-        """Let running configurations end, drop all others, and raise BudgetSpent."""
+        """Let running configurations end, drop all others, and raise NoMoreTrials."""
         if any(not compilation.done() for compilation in self._compiling):
             self._pool.drop(self._compiling)
         self._ledger.time_was_over |= bool(
@@ -196,7 +196,7 @@ class Evaluator:
         # duplicates of what ended, and retries of what was lost meanwhile; nothing may wait for a dropped one
         for left in (self._compiled, self._retries, self._duplicates, self._under_way):
             left.clear()
-        raise BudgetSpent
+        raise NoMoreTrials
 
     def _compile_next(self) -> None:
         """Begin to compile waiting configurations, a few ahead of the devices."""
@@ -224,15 +224,15 @@ class Evaluator:
         """Give compiled configurations to free devices; once the time is over, only the wanted one."""
         if self._shares_cores and self._compiling:
             return
-        is_over = self._ledger.is_over
-        if is_over and (ready := next((one for one in self._compiled if one.config == wanted), None)):
+        is_time_over = self._ledger.is_time_over
+        if is_time_over and (ready := next((one for one in self._compiled if one.config == wanted), None)):
             self._compiled.remove(ready)
             self._compiled.appendleft(ready)
         while self._compiled and len(self._running) < self._devices.slots and not self._may_wait:
-            if is_over and self._compiled[0].config != wanted:
+            if is_time_over and self._compiled[0].config != wanted:
                 break
-            self._dispatch_job(1 if is_over else self._devices.job_items)
-        may_retry = self._retries and (not is_over or self._retries[0].submission.config == wanted)
+            self._dispatch_job(1 if is_time_over else self._devices.job_items)
+        may_retry = self._retries and (not is_time_over or self._retries[0].submission.config == wanted)
         if may_retry and self._retry not in self._running:
             self._retry = self._submit_job([self._retries.popleft()])
 

@@ -104,7 +104,7 @@ class InstanceMaker:
         """Make one instance; raise ExpressionError when the space's expressions give no usable numbers."""
         space = self.space
         offsets = enumerate(self._verify_sizes, 1)
-        at_sizes = [self.verify_problem(config, sizes, offset) for offset, sizes in offsets]
+        at_sizes = [self.problem_to_verify(config, sizes, offset) for offset, sizes in offsets]
         values = space.values(config)
         problems = (*filter(None, at_sizes), self._instance_at(values, space.problem))
         options = compiler_options(space.spec.compiler_options.get(self.dialect, {}), values)
@@ -148,7 +148,7 @@ class InstanceMaker:
         if self._stored is None or not kinds <= {"file", INPUTS}:
             return False
         found = [
-            {name: array.sha256 for name, array in self._stored.of(problem).items()}
+            {name: array.sha256 for name, array in self._stored.arrays_of(problem).items()}
             for problem in (one, other)
         ]
         return found[0] == found[1]
@@ -157,7 +157,7 @@ class InstanceMaker:
         """Evaluate arguments and launches of a configuration for one problem; raises ExpressionError."""
         return self._instance_at(self.space.values(config, problem.sizes), problem)
 
-    def verify_problem(
+    def problem_to_verify(
         self, config: Config, sizes: Sizes, seed_offset: int, variant: str = ""
     ) -> ProblemInstance | None:
         """The problem to verify a configuration on at these sizes; None if it is not valid there.
@@ -204,7 +204,7 @@ class InstanceMaker:
         space = self.space
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
         fills = {item.name: item.fill for item in space.spec.arguments}
-        stored = self._stored.of(problem) if self._stored else {}
+        stored = self._stored.arrays_of(problem) if self._stored else {}
         kept = space.spec.call.kept if space.spec.call else {}
         arrays = tuple(
             _stored_array(item, stored[item.name])

@@ -40,7 +40,7 @@ class Ledger:
         self.time_was_over = False  # before all configurations were tried or the other limit was reached
 
     @property
-    def is_over(self) -> bool:
+    def is_time_over(self) -> bool:
         """True if the wall time of the budget is used up."""
         return self.budget.seconds is not None and self.spent_s >= self.budget.seconds
 
@@ -56,7 +56,7 @@ class Ledger:
         self._charged += is_covered
         return is_covered
 
-    def admit(self, *, charged: bool) -> None:
+    def charge(self, *, charged: bool) -> None:
         """Charge one trial even beyond the budget, or count it outside the budget."""
         self._charged += charged
         self.beside_budget += not charged

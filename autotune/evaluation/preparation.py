@@ -33,7 +33,7 @@ class Preparation:
             if problem.data_key not in self._prepared:
                 self._prepared[problem.data_key] = self._begun(problem)
 
-    def of(self, problem: ProblemInstance) -> ProblemData:
+    def data_of(self, problem: ProblemInstance) -> ProblemData:
         """Wait for the inputs and expected results of a problem; raises what preparing it raises."""
         return (self._prepared.get(problem.data_key) or self._begun(problem)).result()
 

@@ -35,7 +35,7 @@ class IndexRuns:
         self._bodies: dict[str, list[ast.stmt]] = {}
         self._known: dict[tuple[str, bool], list[IndexRun]] = {}
 
-    def of(self, problem: ProblemInstance, *, is_wide: bool = False) -> list[IndexRun]:
+    def runs_of(self, problem: ProblemInstance, *, is_wide: bool = False) -> list[IndexRun]:
         """The blocks at the corners of each launch, run; `is_wide` counts with 64 bits in place of 32."""
         key = problem.identity_text, is_wide
         if key not in self._known:

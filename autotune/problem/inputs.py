@@ -80,7 +80,7 @@ def prepare(
             return {**results, _TOOK_S: np.array([perf_counter() - began_s])}
 
         with timeline.span(f"reference at {size_text(definition.sizes)}"):
-            results = run() if kept is None else kept.of(reference, problem.data_key, run)
+            results = run() if kept is None else kept.result(reference, problem.data_key, run)
     took_s = results.pop(_TOOK_S, None)
     dtypes = {array.name: array.dtype for array in problem.arrays}
     found = {name: loaded(values, dtypes[name]) for name, values in results.items()}
@@ -115,7 +115,7 @@ def _magnitudes(
         return {}
     run = partial(run_magnitude, reference, inputs, problem.definition, problem.arrays)
     with timeline.span(f"magnitudes at {size_text(problem.definition.sizes)}"):
-        found = run() if kept is None else kept.of(reference, f"magnitude {problem.data_key}", run)
+        found = run() if kept is None else kept.result(reference, f"magnitude {problem.data_key}", run)
     return {name: found[name] for name in problem.outputs_with_magnitude if name in found}
 
 

@@ -49,7 +49,7 @@ class KeptResults:
         """Keep results of any speed, in the folder of the run."""
         return self if self.of_run is None else replace(self, folder=self.of_run, kept_from_s=0.0)
 
-    def of(self, reference: Path, data_key: str, compute: Callable[[], Results]) -> Results:
+    def result(self, reference: Path, data_key: str, compute: Callable[[], Results]) -> Results:
         """Look up the results of a reference, or compute and keep them; what `compute` raises passes through.
 
         The key covers the content of the reference file and of the user's modules that it imports, and

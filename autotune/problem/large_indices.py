@@ -59,7 +59,7 @@ def overflow_in_c(runs: IndexRuns) -> Overflow:
     """By running kernels in C on indices alone, with 32 and with 64 bits."""
 
     def differing(problem: ProblemInstance) -> str | None:
-        for one, wide in zip(runs.of(problem), runs.of(problem, is_wide=True), strict=True):
+        for one, wide in zip(runs.runs_of(problem), runs.runs_of(problem, is_wide=True), strict=True):
             for (name, found, _), (other, wanted, _) in zip(one.reached, wide.reached, strict=False):
                 if name == other and found != wanted:
                     return name

@@ -33,7 +33,7 @@ class Loops:
         return {
             (run.entry, place)
             for problem in problems
-            for run in self._runs.of(problem)
+            for run in self._runs.runs_of(problem)
             for place, turns in run.turns.items()
             if turns >= AGAIN
         }

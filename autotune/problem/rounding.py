@@ -39,7 +39,7 @@ def allows_rounding(
         )
         return {"allows": np.array([allows], np.uint8)}
 
-    found = judge() if kept is None else kept.of(reference, f"rounding {problem.identity_text}", judge)
+    found = judge() if kept is None else kept.result(reference, f"rounding {problem.identity_text}", judge)
     return bool(found["allows"].all())
 
 

@@ -50,7 +50,7 @@ class StoredInputs:
         self._returned: dict[tuple[int, str], tuple[Any, StoredArray]] = {}
         self._lock = threading.Lock()
 
-    def of(self, problem: Problem) -> Mapping[str, StoredArray]:
+    def arrays_of(self, problem: Problem) -> Mapping[str, StoredArray]:
         """Arrays by argument name; raises InputError for a wrong file, SetupError for a wrong `inputs`."""
         declared = [item for item in self._spec.arguments if item.fill and item.fill.kind in ("file", INPUTS)]
         if not declared:

@@ -44,7 +44,7 @@ class AdoptionSearch:
         self._priors = tuple(priors)
 
     def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
-        """Propose one configuration at a time until BudgetSpent; without prior results, search at random."""
+        """Propose one configuration at a time until NoMoreTrials; without prior results, search at random."""
         sources = [_Source(space, results) for results in self._priors]
         sources = [source for source in sources if len(source.fastest)]
         if sources:
@@ -117,7 +117,7 @@ class _Run:
         self._left = np.ones(len(space), dtype=bool)
 
     def search(self) -> None:
-        """Search until everything was tried, or BudgetSpent is raised."""
+        """Search until everything was tried, or NoMoreTrials is raised."""
         for optima in self._optima[:MAX_BESTS]:
             if self._left[optima[0]]:
                 self._try(optima[0])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from autotune.core.records import Config
 from autotune.core.trials import Trial
-from autotune.errors import BudgetSpent
+from autotune.errors import NoMoreTrials
 from autotune.hardware.names import Traits
 from autotune.space import Space
 
@@ -54,7 +54,7 @@ class TrialStream(Protocol):
     def collect(self) -> list[Trial]:
         """Wait for at least one trial, and return all that have ended since the last call.
 
-        Raises BudgetSpent when no more come: let it pass through.
+        Raises NoMoreTrials when no more come: let it pass through.
         """
         ...
 
@@ -63,7 +63,7 @@ class Searcher(Protocol):
     """Chooses which configurations to try."""
 
     def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
-        """Propose until there is nothing left to propose, or `collect` raises BudgetSpent."""
+        """Propose until there is nothing left to propose, or `collect` raises NoMoreTrials."""
         ...
 
 
@@ -80,8 +80,8 @@ class NoTrials:
         self.submitted += configs
 
     def collect(self) -> list[Trial]:
-        """Raise BudgetSpent."""
-        raise BudgetSpent
+        """Raise NoMoreTrials."""
+        raise NoMoreTrials
 
 
 class ProposesAhead:
@@ -90,7 +90,7 @@ class ProposesAhead:
     def first(self: Searcher, space: Space, *, seed: int) -> list[Config]:
         """The configurations that `search` proposes with this seed before it knows a trial."""
         stream = NoTrials()
-        with suppress(BudgetSpent):
+        with suppress(NoMoreTrials):
             self.search(space, stream, seed=seed)
         return stream.submitted
 
@@ -101,7 +101,7 @@ class ProposesAhead:
 def evaluate(stream: TrialStream, configs: Sequence[Config]) -> list[Trial]:
     """Submit configurations and wait for all of them; one trial for each, in order.
 
-    Raises BudgetSpent after the last one that the budget covers.
+    Raises NoMoreTrials after the last one that the budget covers.
     """
     stream.submit(configs)
     found: dict[Config, Trial] = {}
@@ -122,7 +122,7 @@ def collect_next(stream: TrialStream, count: int) -> list[Trial]:
 
 
 def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], stream: TrialStream) -> None:
-    """Evaluate rows of the space in this order; BudgetSpent passes through."""
+    """Evaluate rows of the space in this order; NoMoreTrials passes through."""
     under_way = 0
     for start in range(0, len(rows), BATCH):
         batch = [space.config(int(row)) for row in rows[start : start + BATCH]]

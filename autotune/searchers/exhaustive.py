@@ -10,5 +10,5 @@ class ExhaustiveSearch(ProposesAhead):
     """Tries the whole space in its own order; ignores the seed."""
 
     def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
-        """Propose every configuration once; BudgetSpent passes through."""
+        """Propose every configuration once; NoMoreTrials passes through."""
         evaluate_rows(space, range(len(space)), stream)

@@ -50,7 +50,7 @@ class KernelTunerSearch:
     def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
         """Propose until the space was tried, or 1500 requests in a row had no new configuration.
 
-        BudgetSpent passes through. Warn of strategies that are broken in the pinned version.
+        NoMoreTrials passes through. Warn of strategies that are broken in the pinned version.
         """
         if len(space) < MIN_SPACE:
             RandomSearch().search(space, stream, seed=seed)
@@ -93,7 +93,7 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
         self.requests = 0  # of this run of the strategy
         self.idle_requests = 0  # of all runs, since the last new configuration
         self.size = len(space)
-        self.error: Exception | None = None  # the evaluator's, such as BudgetSpent: strategies catch some
+        self.error: Exception | None = None  # the evaluator's, such as NoMoreTrials: strategies catch some
         self.tune_params = {parameter.name: list(parameter.values) for parameter in space.parameters}
         columns = zip(self.tune_params.values(), space.rows.T.tolist(), strict=True)
         points = zip(*([values[position] for position in column] for values, column in columns), strict=True)

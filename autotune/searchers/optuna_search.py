@@ -71,7 +71,7 @@ class OptunaSearch:
         self._settings = _SAMPLERS[sampler]
 
     def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
-        """Propose every valid configuration once; BudgetSpent passes through."""
+        """Propose every valid configuration once; NoMoreTrials passes through."""
         settings = self._settings
         if len(space) <= max(settings.startup, 1):  # the startup would be the whole space
             RandomSearch().search(space, stream, seed=seed)

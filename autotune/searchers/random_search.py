@@ -12,5 +12,5 @@ class RandomSearch(ProposesAhead):
     """Tries the whole space in random order."""
 
     def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
-        """Propose every configuration once; BudgetSpent passes through."""
+        """Propose every configuration once; NoMoreTrials passes through."""
         evaluate_rows(space, np.random.default_rng(seed).permutation(len(space)), stream)

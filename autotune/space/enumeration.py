@@ -77,7 +77,7 @@ class Rule:
             for name, _ in self.derived:
                 values = self.tables.of_derived(name)
                 holds &= values.where([value is not Failed for value in values.values], self.columns)
-            values = self.tables.of(self.expression)
+            values = self.tables.table_of(self.expression)
         except TooManyOperands:
             return None
         is_true = [value is not Failed and bool(value) for value in values.values]

@@ -61,7 +61,7 @@ class Tables:
     constants: Mapping[str, Any]
     _cached: dict[str, Table] = field(default_factory=dict)  # of derived names and small expressions
 
-    def of(self, expression: Expression) -> Table:
+    def table_of(self, expression: Expression) -> Table:
         """The table of an expression; raises TooManyOperands."""
         table = self._cached.get(expression.text)
         if table is None:
@@ -73,7 +73,7 @@ class Tables:
     def _of(self, expression: Expression) -> Table:
         outermost, operands = operation(expression)
         if operands:
-            return _apply(outermost, [self.of(operand) for operand in operands])
+            return _apply(outermost, [self.table_of(operand) for operand in operands])
         for name in outermost.names:
             for column, parameter in enumerate(self.parameters):
                 if parameter.name == name:
@@ -85,7 +85,7 @@ class Tables:
     def of_derived(self, name: str) -> Table:
         """The table of a derived name; raises TooManyOperands."""
         if name not in self._cached:
-            self._cached[name] = self.of(parse(self.derived[name]))
+            self._cached[name] = self.table_of(parse(self.derived[name]))
         return self._cached[name]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
-from autotune.errors import BudgetSpent
+from autotune.errors import NoMoreTrials
 from autotune.space import Space
 
 
@@ -22,7 +22,7 @@ class InProcessEvaluator:
         self.budget = budget
         self.trials: dict[Config, Trial] = {}
         self.asked: list[Config] = []
-        self.refusals = 0  # how often BudgetSpent was raised
+        self.refusals = 0  # how often NoMoreTrials was raised
         self._ended: deque[Trial] = deque()
 
     def submit(self, configs: Sequence[Config]) -> None:
@@ -39,10 +39,10 @@ class InProcessEvaluator:
             self._ended.append(self.trials[config])
 
     def collect(self) -> list[Trial]:
-        """The next trial; raises BudgetSpent after the last one."""
+        """The next trial; raises NoMoreTrials after the last one."""
         if not self._ended:
             self.refusals += 1
-            raise BudgetSpent
+            raise NoMoreTrials
         return [self._ended.popleft()]
 
     @property

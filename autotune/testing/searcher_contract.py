@@ -14,7 +14,7 @@ import pytest
 from autotune.core.records import Config
 from autotune.core.trials import Status, Trial
 from autotune.devices import backend
-from autotune.errors import BudgetSpent
+from autotune.errors import NoMoreTrials
 from autotune.searchers.base import Searcher
 from autotune.space import Space, bind, load_space, problem_of
 from autotune.testing.evaluator import InProcessEvaluator
@@ -69,7 +69,7 @@ def outcome(config: Config) -> float | Status:
 
 def spend(searcher: Searcher, evaluate: InProcessEvaluator, seed: int = 0) -> None:
     """Search until the budget is spent."""
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(NoMoreTrials):
         searcher.search(evaluate.space, evaluate, seed=seed)
 
 

@@ -24,9 +24,9 @@ from autotune.devices import cold_variables
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting, verify_once
-from autotune.evaluation.devices import Devices, OneDevice
 from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.evaluation.job_runner import JobRunner, OneDevice
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.memory_check import enough_memory, memory_warning
@@ -336,7 +336,7 @@ def open_context(
             )
         pool = processes.pool  # compiles while the device is opened
         worker: DeviceWorker
-        devices: Devices
+        devices: JobRunner
         fleet = None
         if cluster is not None:
             on_lost = partial(_lost, observer, journal)

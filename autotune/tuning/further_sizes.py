@@ -59,13 +59,15 @@ class FurtherSizes:
         where = f"`constraints` of {self._space.spec.path.name}"
         return f"; if {size_text(sizes)} makes no sense, write {found} into {where}" if found else ""
 
-    def of(self, config: Config, problem: ProblemInstance) -> ProblemInstance | None:
+    def problem_of(self, config: Config, problem: ProblemInstance) -> ProblemInstance | None:
         """The same problem for a configuration; None if it is not valid there, or the reference fails."""
         return _problem_at(self._maker, config, problem.definition.sizes, self._seed_offset(problem))
 
     def variant(self, config: Config, problem: ProblemInstance, name: str) -> ProblemInstance | None:
         """The same problem with a variant of its inputs; raises SetupError if `inputs` does not make it."""
-        return self._maker.verify_problem(config, problem.definition.sizes, self._seed_offset(problem), name)
+        return self._maker.problem_to_verify(
+            config, problem.definition.sizes, self._seed_offset(problem), name
+        )
 
     def _seed_offset(self, problem: ProblemInstance) -> int:
         return problem.definition.seed - self._space.problem.seed
@@ -79,7 +81,7 @@ class FurtherSizes:
 
         count = 0 if timed.trusted else MAX_SIZES
         for planned in at_tiles(instance.verify_problems, timed, config, make, count):
-            if problem := self.of(config, planned):
+            if problem := self.problem_of(config, planned):
                 yield problem
 
     def small(self, instance: KernelInstance) -> Small:
@@ -94,7 +96,7 @@ class FurtherSizes:
         if not instance.verify_problems or timed.trusted or runs is None:
             return Small(verified)
         planned, is_whole = Loops(runs).further(verified, affordable(verified), timed, self._make(instance))
-        found = [self.of(instance.config, one) for one in planned]
+        found = [self.problem_of(instance.config, one) for one in planned]
         return Small(verified, [*filter(None, found)], is_whole)
 
     def unknown_beyond(self, instance: KernelInstance) -> str:
@@ -134,6 +136,6 @@ def _problem_at(
     maker: InstanceMaker, config: Config, sizes: Sizes, seed_offset: int
 ) -> ProblemInstance | None:
     try:
-        return maker.verify_problem(config, sizes, seed_offset)
+        return maker.problem_to_verify(config, sizes, seed_offset)
     except (ExpressionError, SetupError):
         return None

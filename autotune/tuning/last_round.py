@@ -49,7 +49,7 @@ class Searched:
     limits: LastRoundLimits
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
     needed: tuple[Config, ...] = ()  # by a sweep: their times are stored in any case
-    remeasure: Remeasure = remeasure
+    measure_again: Remeasure = remeasure
 
     @property
     def is_of_sweep(self) -> bool:
@@ -93,7 +93,7 @@ def run_last_round(
         else:
             chosen = _chosen(context, searched, trials.values(), best, needed, left.round_end_s)
             outcome = remeasure_and_check(
-                context, chosen, checks, left, searched.limits.seeds, searched.remeasure
+                context, chosen, checks, left, searched.limits.seeds, searched.measure_again
             )
         if isinstance(outcome, Decision):
             _journal(context, outcome)
@@ -164,16 +164,16 @@ def remeasure_and_check(
     checks: WinnerChecks,
     left: TimeLeft,
     seeds: Sequence[int] = SEEDS,
-    remeasure: Remeasure = remeasure,
+    measure_again: Remeasure = remeasure,
 ) -> Decision | Mapping[Config, Failure]:
     """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
 
-    Returns the decision, or the failures; `seeds` are those of `remeasure`, which measures the finalists.
+    Returns the decision, or the failures; `seeds` are those of `measure_again`.
     """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
     with checks.sanitizing(context, [trial.config for trial in likely], left.checks_end_s):
-        remeasured = remeasure(context, chosen, left.round_end_s, seeds)
+        remeasured = measure_again(context, chosen, left.round_end_s, seeds)
         if remeasured.rejected:
             return remeasured.rejected
         return check_winners(context, chosen, remeasured, checks, left)

@@ -66,6 +66,10 @@ class Relay(Observer):
         """Pass it on."""
         self._observer.last_round(count)
 
+    def over(self) -> None:
+        """Pass it on."""
+        self._observer.over()
+
 
 class StageTimes(Relay):
     """Passes the events of a search on; `seconds` has the time of every stage that has ended, in order."""

@@ -139,7 +139,7 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, searched: Search
         with _SecondDevice(context, fleet, used) as second:
             try:
                 own = replace(context, worker=fleet.worker(used))
-                result = finish_search(own, replace(searched, remeasure=second.remeasure))
+                result = finish_search(own, replace(searched, measure_again=second.measure_again))
             except DeviceGone as error:
                 fleet.leave_out(error.device, error.reason)
                 continue
@@ -166,7 +166,7 @@ class _SecondDevice:
     def __exit__(self, *_: object) -> None:
         self._threads.shutdown(cancel_futures=True)
 
-    def remeasure(
+    def measure_again(
         self, context: TuningContext, trials: Sequence[Trial], deadline_s: float, seeds: Sequence[int]
     ) -> Remeasurement:
         """Measure the finalists on the device of the context, as the function does, and on the second one."""

@@ -106,7 +106,7 @@ def _reference_s(context: TuningContext, problem: ProblemInstance) -> float:
 
 
 def _of_default(context: TuningContext, default: Built | None, problem: ProblemInstance) -> Outcome:
-    own = context.further.of(default.instance.config, problem) if default else None
+    own = context.further.problem_of(default.instance.config, problem) if default else None
     if default is None or own is None:
         return Unchecked("the default is not valid at these sizes")
     found = context.verify(default.binary, own)

@@ -31,7 +31,7 @@ def slow_governors(kind: str) -> str:
     return ", ".join(name for name in governors() if kind == "cpu" and name != "performance")
 
 
-def load_warnings(default: Trial, kind: str, began: CpuTimes) -> Iterator[str]:
+def cpu_load_warnings(default: Trial, kind: str, began: CpuTimes) -> Iterator[str]:
     """Warnings before the search, each with its remedy, by CPU times at its start and the default's trial."""
     others = began.cores_of_others(cpu_times())
     if is_busy(others, kind):

@@ -12,7 +12,7 @@ from autotune.core import timeline
 from autotune.core.records import ADOPTION, Config
 from autotune.core.text import hint, size_text
 from autotune.core.trials import Objective, Status, Trial
-from autotune.errors import BudgetSpent, InputError, SetupError
+from autotune.errors import InputError, NoMoreTrials, SetupError
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers import (
     check_searcher,
@@ -38,7 +38,7 @@ from autotune.tuning.remeasure import begin_references
 from autotune.tuning.result import SearchResult
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.task import TuningTask
-from autotune.tuning.timing_warnings import load_warnings, timing_warnings
+from autotune.tuning.timing_warnings import cpu_load_warnings, timing_warnings
 
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
@@ -108,9 +108,10 @@ def explore(
     searcher: Searcher,
     options: Options,
     note: str,
-    began: CpuTimes | None,
+    began: CpuTimes,
     first: Iterable[Config] = (),
     *,
+    warns: bool = True,
     ends_here: bool = False,
 ) -> None:
     """Try the default, then the searcher's proposals until the budget is spent.
@@ -120,9 +121,9 @@ def explore(
         searcher: Proposes configurations.
         options: The budget and the seed.
         note: A text of what the search starts from, for the observer.
-        began: CPU times at the start, to warn of other programs. None leaves out all warnings, also of
-            mistakes in the source, because an earlier search gave them.
+        began: CPU times at the start, to warn of other programs.
         first: To try before the searcher's proposals.
+        warns: False leaves out all warnings, also of mistakes in the source: an earlier search gave them.
         ends_here: True if a last round follows in this context: its references are computed meanwhile.
 
     Raises:
@@ -136,16 +137,16 @@ def explore(
         ahead = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
     if context.fleet is None and (known or ahead):  # they compile while the default is verified
         context.evaluator.submit([task.spec.default, *known, *ahead])
-    default = start(context, options, total, note, searcher, warns=began is not None)
+    default = start(context, options, total, note, searcher, warns=warns)
     if ends_here:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
-    for warning in load_warnings(default, task.device.kind, began) if began else ():
+    for warning in cpu_load_warnings(default, task.device.kind, began) if warns else ():
         context.observer.warn(warning)
     if context.fleet is not None:
         from autotune.tuning.several_devices import calibrate
 
         calibrate(context, context.fleet)
-    with suppress(BudgetSpent):
+    with suppress(NoMoreTrials):
         evaluate(context.evaluator, known)
         searcher.search(task.space, context.evaluator, seed=options.seed)
         while True:  # what it left under way
@@ -226,7 +227,7 @@ def start(
         if task.device.kind == "cpu" or own.source or own.values:
             preparing.result()  # it would disturb the default's times, or two threads call these functions
         try:
-            trial = context.evaluator.admit(task.spec.default, charged=True)
+            trial = context.evaluator.evaluate_now(task.spec.default, charged=True)
         finally:  # a mistake in the source may be the cause of an error
             findings = preparing.result()
             warn_of(context.observer, (one for one in findings if not one.is_about_checks))
@@ -251,7 +252,7 @@ def _setup_error(context: TuningContext, trial: Trial, *, is_dumped: bool) -> Se
     task, is_wrong = context.task, trial.status is Status.WRONG_RESULT
     had_success = context.journal.has_success
     ends = dict.fromkeys(task.space.config(row) for row in (0, len(task.space) - 1)) if is_wrong else ()
-    others = [context.evaluator.admit(one, charged=False) for one in ends if one != task.spec.default]
+    others = [context.evaluator.evaluate_now(one, charged=False) for one in ends if one != task.spec.default]
     if not had_success and context.journal.has_success:
         context.journal.start_over()  # once the kernel is fixed, no message asks for --fresh
     failed = failed_default(task, trial, others, is_dumped=is_dumped)

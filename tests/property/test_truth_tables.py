@@ -39,7 +39,7 @@ def test_truth_tables_hold_the_values_types_and_failures_of_plain_evaluation(bat
         derived = {"D": a_value(rng, names, 2)}
         tables = Tables(parameters, derived, CONSTANTS)
         expression = parse(rng.choice((a_value, a_condition))(rng, [*names, "D"], 3))
-        table = tables.of(expression)
+        table = tables.table_of(expression)
         for combination in product(*(range(len(parameter.values)) for parameter in parameters)):
             values = CONSTANTS | {p.name: p.values[at] for p, at in zip(parameters, combination, strict=True)}
             if (value := evaluated(parse(derived["D"]), values)) is not Failed:

@@ -9,7 +9,7 @@ import pytest
 from autotune.analysis.replay import ReplayTrials, load, prepare, priors_for, replay
 from autotune.core.records import Config
 from autotune.core.trials import Status
-from autotune.errors import BudgetSpent
+from autotune.errors import NoMoreTrials
 from autotune.hardware.names import Traits
 from autotune.interop import Recording, imported_trial
 from autotune.interop.recording import domains
@@ -102,7 +102,7 @@ def test_it_goes_on_until_nothing_is_left_and_lets_the_end_of_the_budget_through
     assert set(tried(target, (prior(),), 1000)) == set(CONFIGS)
 
     spent = ReplayTrials(target, budget=0)
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(NoMoreTrials):
         make_searcher("adopt", priors=(prior(),)).search(target.space, spent, seed=0)
 
 

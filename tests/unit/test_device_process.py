@@ -160,7 +160,7 @@ def test_inputs_that_problems_have_in_common_stay_in_memory_and_are_drawn_once(o
         state.load((sized,))
         return {
             guarded.array.name: guarded for guarded in state.buffers(sized).arrays()
-        }, state.preparation.of(sized)
+        }, state.preparation.data_of(sized)
 
     (first, data), (second, next_data) = placed(9), placed(10)
     assert [name for name in first if first[name] is second[name]] == ["x"]  # a copy depends on another array

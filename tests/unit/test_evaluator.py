@@ -9,9 +9,9 @@ from autotune.cli.progress import SearchProgress
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Budget, Objective, Status
-from autotune.errors import BudgetSpent
-from autotune.evaluation.devices import JobKills
+from autotune.errors import NoMoreTrials
 from autotune.evaluation.evaluator import Evaluator
+from autotune.evaluation.job_runner import JobKills
 from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import Evaluated
@@ -75,7 +75,7 @@ def test_only_what_the_budget_covers_is_tried_and_what_is_known_costs_nothing(ta
         assert found[0] is tried and found[1].status is Status.PRUNED and found[2] is found[5]
         assert [trial.config for trial in found[2:5]] == configs[1:4] == journaled(context)[1:]
         assert all(trial.status is Status.OK for trial in found[2:])
-        with pytest.raises(BudgetSpent):
+        with pytest.raises(NoMoreTrials):
             evaluate(context.evaluator, configs[3:])
         assert [*context.ledger.trials] == configs[:4]
 
@@ -93,17 +93,17 @@ def test_one_device_gives_trials_one_by_one_in_the_order_of_submission(task, con
             order[3:],
         ]
         assert journaled(context) == order
-        with pytest.raises(BudgetSpent):
+        with pytest.raises(NoMoreTrials):
             context.evaluator.collect()
 
 
 def test_what_was_submitted_before_the_search_is_charged_once(task, configs):
     with opened(task, Options(budget=Budget(trials=2)), SearchProgress()) as context:
         context.evaluator.submit([task.spec.default])  # compiled, while libraries are imported
-        assert context.evaluator.admit(task.spec.default, charged=True).status is Status.OK
+        assert context.evaluator.evaluate_now(task.spec.default, charged=True).status is Status.OK
         other = next(config for config in configs if config != task.spec.default)
         assert evaluate(context.evaluator, [other])[0].status is Status.OK
-        assert context.evaluator.admit(configs[-1], charged=False).status is Status.OK
+        assert context.evaluator.evaluate_now(configs[-1], charged=False).status is Status.OK
         assert context.ledger.beside_budget == 1
 
 
@@ -137,7 +137,7 @@ def test_nothing_runs_when_the_time_is_over(task, configs):
     with opened(task, Options(budget=Budget(seconds=1e-3)), SearchProgress()) as context:
         context.evaluator.submit(configs[:2])
         time.sleep(0.01)
-        with pytest.raises(BudgetSpent):
+        with pytest.raises(NoMoreTrials):
             context.evaluator.collect()
         assert not context.ledger.trials and context.ledger.time_was_over
 
@@ -151,8 +151,8 @@ def test_what_is_being_compiled_when_the_time_is_over_ends(folder, monkeypatch):
     with opened(bind_target(Target(folder.space, "fake")), Options(workers=1), SearchProgress()) as context:
         context.evaluator.submit([slow, later])
         wait_until((folder.path / "begun").exists)
-        monkeypatch.setattr(type(context.ledger), "is_over", True)
-        with pytest.raises(BudgetSpent):
+        monkeypatch.setattr(type(context.ledger), "is_time_over", True)
+        with pytest.raises(NoMoreTrials):
             context.evaluator.collect()
         found = context.pool.compile(context.maker.make(first)).result()
         assert isinstance(found, Binary) and not context.ledger.trials
@@ -252,10 +252,10 @@ def test_a_lost_job_whose_time_is_over_leaves_nothing_that_a_later_trial_waits_f
             policy=context.policy,
             timeout_s=context.timeout_s,
         )
-        with pytest.raises(BudgetSpent):
+        with pytest.raises(NoMoreTrials):
             evaluate(evaluator, configs)
         jobs = len(devices.jobs)
-        assert evaluator.admit(configs[1], charged=False).status is Status.OK
+        assert evaluator.evaluate_now(configs[1], charged=False).status is Status.OK
         assert len(devices.jobs) == jobs + 1
 
 

@@ -28,7 +28,7 @@ def kept(folder, **options):
             calls.append(key)
             return {"y": np.arange(5.0)}
 
-        assert store.of(path, key, compute)["y"].tolist() == [0, 1, 2, 3, 4]
+        assert store.result(path, key, compute)["y"].tolist() == [0, 1, 2, 3, 4]
         return len(calls)
 
     return of, path
@@ -79,9 +79,9 @@ def test_results_are_read_as_they_were_written(tmp_path):
 def test_large_results_are_kept_only_if_they_take_longer_than_writing_them(tmp_path, monkeypatch):
     monkeypatch.setattr(kept_results, "BYTES_PER_S", 1)
     (tmp_path / "reference.py").write_text("")
-    results = KeptResults(tmp_path / "kept", kept_from_s=0)
+    store = KeptResults(tmp_path / "kept", kept_from_s=0)
     for count in (1000, 0):
-        results.of(tmp_path / "reference.py", f"{count}", lambda count=count: {"y": np.ones(count)})
+        store.result(tmp_path / "reference.py", f"{count}", lambda count=count: {"y": np.ones(count)})
         assert bool(list(tmp_path.glob("kept/*"))) == (count == 0)
 
 
@@ -89,8 +89,8 @@ def test_fast_results_and_those_that_cannot_be_written_are_computed(tmp_path):
     (tmp_path / "reference.py").write_text("")
     (tmp_path / "file").write_text("")
     for folder, limit_s in ((tmp_path / "kept", 60), (tmp_path / "file", 0)):
-        results = KeptResults(folder, kept_from_s=limit_s)
-        calls = [results.of(tmp_path / "reference.py", "key", lambda: {"y": np.ones(1)}) for _ in range(2)]
+        store = KeptResults(folder, kept_from_s=limit_s)
+        calls = [store.result(tmp_path / "reference.py", "key", lambda: {"y": np.ones(1)}) for _ in range(2)]
         assert len(calls) == 2 and not list(tmp_path.glob("kept/*"))
 
 

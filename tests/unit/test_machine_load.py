@@ -7,7 +7,7 @@ from dataclasses import replace
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.processes.machine_load import CpuTimes, cores, cpu_times
-from autotune.tuning.timing_warnings import busy_text, is_busy, load_warnings
+from autotune.tuning.timing_warnings import busy_text, cpu_load_warnings, is_busy
 
 BURN = "import time\nwhile time.process_time() < 0.4: pass"
 
@@ -38,7 +38,7 @@ def test_a_busy_machine_and_a_shared_device_are_told_before_the_search():
     )
     now = cpu_times()
     long_ago = replace(now, at_s=now.at_s - 10, machine_s=now.machine_s - 1e6)
-    load, *_, device = load_warnings(trial, "gpu", long_ago)
+    load, *_, device = cpu_load_warnings(trial, "gpu", long_ago)
     assert load.startswith(f"other programs use {cores()}.0 of {cores()} cores") and "tune later" in load
     assert device == "other processes use the device: 1 (pid 7)"
 

@@ -79,13 +79,13 @@ def test_results_of_a_reference_are_its_own_or_computed(home, tmp_path, tamper):
     reference = tmp_path / "reference.py"
     reference.write_text("")
     kept = KeptResults(home / "references", kept_from_s=0)
-    kept.of(reference, "key", lambda: {"y": np.zeros(1)})
+    kept.result(reference, "key", lambda: {"y": np.zeros(1)})
     (path,) = (home / "references").glob("*.results")
     with path.open("wb") as file:
         save_results(file, {"y": np.full(1, 3.0)})  # as somebody else would have them
-    assert kept.of(reference, "key", lambda: {"y": np.ones(1)})["y"] == 3
+    assert kept.result(reference, "key", lambda: {"y": np.ones(1)})["y"] == 3
     tamper(path)
-    assert kept.of(reference, "key", lambda: {"y": np.ones(1)})["y"] == 1
+    assert kept.result(reference, "key", lambda: {"y": np.ones(1)})["y"] == 1
 
 
 @TAMPERED

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from autotune.core.trials import Problem, Status, problem_distance
-from autotune.errors import BudgetSpent
+from autotune.errors import NoMoreTrials
 from autotune.searchers.surrogate import Pool, PooledSearch
 from autotune.searchers.surrogate.pool import MAX_STEPS, OCTAVES
 from autotune.space import bind
@@ -64,7 +64,7 @@ class SeveralDevices(InProcessEvaluator):
 def searched(pool, space, budget, seed=0, first=(), kind=InProcessEvaluator):
     """Search a problem, and add its trials to the pool; returns them in order."""
     evaluate = kind(space, outcome(space.problem.sizes["n"]), budget)
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(NoMoreTrials):
         PooledSearch(pool, first).search(space, evaluate, seed=seed)
     trials = list(evaluate.trials.values())
     pool.learn(space, trials)
@@ -134,7 +134,7 @@ def test_a_search_with_several_devices_may_stop_while_some_are_under_way(spaces)
     pool = Pool(spaces)
     for space in spaces[:2]:
         evaluate = SeveralDevices(space, outcome(space.problem.sizes["n"]), 100)
-        with suppress(BudgetSpent):
+        with suppress(NoMoreTrials):
             PooledSearch(pool, stop_when_unlikely=True).search(space, evaluate, seed=0)
         pool.learn(space, evaluate.trials.values())
         assert min(one.time_ms for one in evaluate.trials.values() if one.time_ms) < 1.2 * best_ms(space)

@@ -88,7 +88,7 @@ def test_results_on_other_data_are_kept_for_the_run_however_fast_they_were(tmp_p
     references.close()
     known = calls.read_text()
     preparation = Preparation(path, (other,), kept)
-    assert preparation.allows_rounding(other) and preparation.of(other).expected["y"].size
+    assert preparation.allows_rounding(other) and preparation.data_of(other).expected["y"].size
     assert calls.read_text() == known and not (tmp_path / "kept").exists()
 
 
@@ -100,7 +100,7 @@ def test_small_results_of_a_fast_reference_are_computed_once_for_both_processes_
     problem = replace(PROBLEM, definition=slow, arrays=arrays)
     kept = KeptResults(tmp_path / "kept", kept_from_s=60.0, of_run=tmp_path / "run")
     for _ in range(2):
-        assert Preparation(path, (problem,), kept).of(problem).expected["y"].size
+        assert Preparation(path, (problem,), kept).data_of(problem).expected["y"].size
     assert len(calls.read_text().splitlines()) == 1 and not (tmp_path / "kept").exists()
 
 

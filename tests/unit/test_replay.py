@@ -12,7 +12,7 @@ from autotune.analysis.replay_score import CHECKPOINTS, efficiency
 from autotune.cli import main
 from autotune.core.records import Config
 from autotune.core.trials import Status
-from autotune.errors import BudgetSpent, InputError
+from autotune.errors import InputError, NoMoreTrials
 from autotune.interop import Recording, imported_trial, journals
 from autotune.interop.recording import domains
 from autotune.searchers import make_searcher
@@ -75,7 +75,7 @@ def test_what_is_new_costs_budget_until_that_is_spent(recorded):
     asked = [configs[5], configs[5], configs[2]]
     assert [trial.config for trial in evaluate(trials, asked)] == asked
     evaluate(trials, [configs[2], Config({"A": 1})])
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(NoMoreTrials):
         evaluate(trials, [configs[2], configs[9], configs[7]])
     assert list(trials.rows) == [5, 2, 9]
     assert evaluate(trials, [configs[9]])[0].config == configs[9]

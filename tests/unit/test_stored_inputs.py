@@ -51,7 +51,7 @@ def made(folder):
 
 def stored(folder, **problem):
     known = StoredInputs(load_space(folder.space), folder.path)
-    return known.of(Problem(**({"sizes": {"n": 1000}, "dtype": "int32"} | problem)))
+    return known.arrays_of(Problem(**({"sizes": {"n": 1000}, "dtype": "int32"} | problem)))
 
 
 def test_a_search_takes_its_inputs_from_the_reference_file(made):
@@ -68,12 +68,13 @@ def test_what_inputs_returns_is_drawn_anew_for_each_seed_and_size(made):
     problems = [{}, {"seed": 1}, {"sizes": {"n": 17}}]
     known = StoredInputs(load_space(made.space), made.path)
     found = [
-        known.of(Problem(**({"sizes": {"n": 1000}, "dtype": "int32"} | problem)))["x"] for problem in problems
+        known.arrays_of(Problem(**({"sizes": {"n": 1000}, "dtype": "int32"} | problem)))["x"]
+        for problem in problems
     ]
     assert len({array.sha256 for array in found}) == 3
     assert [array.shape for array in found] == [(1000,), (1000,), (17,)]
     assert np.load(found[0].path).dtype == np.int32
-    assert known.of(Problem({"n": 1000}, "int32"))["x"] == found[0]
+    assert known.arrays_of(Problem({"n": 1000}, "int32"))["x"] == found[0]
 
 
 def test_a_file_fills_an_array(folder):
@@ -158,7 +159,7 @@ def test_what_is_wrong_with_inputs_is_said(made, body, message):
     known = StoredInputs(load_space(made.space), made.path)
     for _ in range(2):
         with pytest.raises(SetupError, match=rf"reference.py: inputs\(\) at n=1000: .*{message}"):
-            known.of(Problem({"n": 1000}, "int32"))
+            known.arrays_of(Problem({"n": 1000}, "int32"))
 
 
 def test_a_reference_without_inputs_is_told(made):

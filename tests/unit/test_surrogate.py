@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from autotune.core.records import Config, Parameter
 from autotune.core.trials import Status
-from autotune.errors import BudgetSpent
+from autotune.errors import NoMoreTrials
 from autotune.hardware.names import Traits
 from autotune.searchers.base import PriorResults, StoppingEstimate, evaluate
 from autotune.searchers.surrogate import SurrogateSearch, run, stopping_estimate, transfer
@@ -76,7 +76,7 @@ def best_after(space, searcher, outcome, budget, seeds=range(3)):
     ratios = []
     for seed in seeds:
         evaluate = InProcessEvaluator(space, outcome, budget)
-        with pytest.raises(BudgetSpent):
+        with pytest.raises(NoMoreTrials):
             searcher.search(space, evaluate, seed=seed)
         times = [trial.time_ms for trial in evaluate.trials.values() if trial.time_ms is not None]
         ratios.append(min(times) / optimum)
@@ -243,7 +243,7 @@ def test_it_works_ahead_if_it_is_told_to(space):
     ratios = []
     for seed in range(3):
         evaluate = Compilers(space, valley(128, 4), 60)
-        with pytest.raises(BudgetSpent):
+        with pytest.raises(NoMoreTrials):
             SurrogateSearch(works_ahead=True).search(space, evaluate, seed=seed)
         assert 0 < evaluate.most < run.MAX_BATCH
         best = min(trial.time_ms for trial in evaluate.trials.values() if trial.time_ms)
@@ -253,7 +253,7 @@ def test_it_works_ahead_if_it_is_told_to(space):
 
 def test_a_search_that_may_stop_does_not_work_ahead(space):
     evaluate = Compilers(space, valley(128, 4), 30)
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(NoMoreTrials):
         SurrogateSearch(works_ahead=True, stop_when_unlikely=True).search(space, evaluate, seed=0)
     assert not evaluate.most
 
@@ -295,7 +295,7 @@ def test_a_source_that_grows_during_the_search_is_learnt_from(space):
             return outcome(config)
 
         evaluator = InProcessEvaluator(space, told, budget=60)
-        with pytest.raises(BudgetSpent):
+        with pytest.raises(NoMoreTrials):
             SurrogateSearch(sources).search(space, evaluator, seed=0)
         return evaluator.tried.index(hidden) if hidden in evaluator.tried else None
 
@@ -309,7 +309,7 @@ def test_the_best_of_the_closest_device_is_tried_first_and_the_second_best_of_a_
 
     def tried(*sources):
         evaluate = InProcessEvaluator(here, valley(128, 4), budget=2)
-        with pytest.raises(BudgetSpent):
+        with pytest.raises(NoMoreTrials):
             SurrogateSearch(sources).search(here, evaluate, seed=0)
         return evaluate.tried
 
@@ -334,7 +334,7 @@ def test_where_nothing_near_ran_a_source_is_expected_to_be_as_slow_as_its_slowes
 def test_the_best_of_every_prior_is_tried_first(space):
     outcomes = valley(32, 2), valley(512, 3, "global")
     evaluate = InProcessEvaluator(space, valley(128, 4), budget=4)
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(NoMoreTrials):
         SurrogateSearch([prior_of(space, o) for o in outcomes]).search(space, evaluate, seed=0)
     for outcome in outcomes:
         times = {c: t for c in space if not isinstance(t := outcome(c), Status)}
@@ -352,7 +352,7 @@ def test_likely_failures_are_left_alone_though_they_promise_the_best_times(space
         return Status.LAUNCH_ERROR if used > limit else 1e3 / used + (config["MEMORY"] != "shared")
 
     evaluate = InProcessEvaluator(space, time_ms, budget=150)
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(NoMoreTrials):
         SurrogateSearch().search(space, evaluate, seed=0)
     times = [trial.time_ms for trial in evaluate.trials.values()]
     assert times.count(None) <= 0.15 * len(times)
@@ -367,7 +367,7 @@ def test_a_prior_of_few_or_foreign_results_is_no_obstacle(space):
         PriorResults("none", ((strange, 1.0), (Config({"A": 1}), None))),
     ]
     evaluate = InProcessEvaluator(space, valley(128, 4), budget=10)
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(NoMoreTrials):
         SurrogateSearch(priors).search(space, evaluate, seed=0)
     assert config in evaluate.tried and len(evaluate.tried) == 10
 
@@ -379,7 +379,7 @@ def test_what_takes_long_to_find_out_must_be_worth_it(space):
                 return [replace(trial, cost_s=cost_s(trial.config["BLOCK"])) for trial in super().collect()]
 
         timed = Timed(space, lambda config: 1.0 + config["TILE"] / 100, budget=40)
-        with pytest.raises(BudgetSpent):
+        with pytest.raises(NoMoreTrials):
             SurrogateSearch().search(space, timed, seed=0)
         return np.mean([config["BLOCK"] for config in timed.tried])
 

@@ -154,7 +154,7 @@ def _values(space: Space, tables: Tables, text: str, kind: type[bool] | type[flo
     if math.prod(lengths) > MAX_COMBINATIONS:
         return np.ones(len(space))
     try:
-        table = tables.of(expression)
+        table = tables.table_of(expression)
     except TooManyOperands:
         return np.ones(len(space))
     numbers = np.array([1.0 if value is Failed else float(kind(value)) for value in table.values])

@@ -44,7 +44,7 @@ class PooledSearch:
         self._stop_when_unlikely = stop_when_unlikely
 
     def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
-        """Propose every configuration, the most promising first; BudgetSpent passes through.
+        """Propose every configuration, the most promising first; NoMoreTrials passes through.
 
         With `stop_when_unlikely`, return when two models in a row find an improvement unlikely.
         """

@@ -52,7 +52,7 @@ class Run:
         self._history = History(has_costs=has_costs)
 
     def search(self, first: Sequence[int], fit: Fit, *, least: int, stop_when_unlikely: bool) -> None:
-        """Search until everything was tried, an improvement is unlikely, or BudgetSpent is raised.
+        """Search until everything was tried, an improvement is unlikely, or NoMoreTrials is raised.
 
         Args:
             first: Rows to try before there is a model.

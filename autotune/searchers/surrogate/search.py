@@ -55,7 +55,7 @@ class SurrogateSearch(ProposesAhead):
         load_scipy()
 
     def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
-        """Propose every configuration once, the most promising first; BudgetSpent passes through."""
+        """Propose every configuration once, the most promising first; NoMoreTrials passes through."""
         if len(space) <= DESIGN:
             RandomSearch().search(space, stream, seed=seed)
             return

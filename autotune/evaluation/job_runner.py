@@ -21,7 +21,7 @@ class JobKills(Exception):
     """A job has cost one device after the other."""
 
 
-class Devices(Protocol):
+class JobRunner(Protocol):
     """Runs jobs of work items, as many at the same time as there are slots."""
 
     stage: Stage  # for the progress line
