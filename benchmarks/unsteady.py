@@ -39,8 +39,8 @@ from autotune.evaluation import device_process, measure
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.work_item import WorkItem
 from autotune.tuning import context, last_round, tuner
+from autotune.tuning.last_round import remeasure_and_check
 from autotune.tuning.options import Options
-from autotune.tuning.remeasure import remeasure
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, TuningTask, bind_target
 
@@ -243,7 +243,7 @@ def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found
 
     def noted(*arguments: Any) -> Any:
         began_final_ms.append(device.now_ms)
-        return remeasure(*arguments)
+        return remeasure_and_check(*arguments)
 
     clock = SimpleNamespace(perf_counter=lambda: device.now_ms / 1e3)
     with ExitStack() as patched:
@@ -253,7 +253,7 @@ def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found
         worker = patch.object(context, "Worker", lambda setting, *_, **__: InProcess(device, setting))
         patched.enter_context(worker)
         patched.enter_context(patch.object(context, "CompilerPool", lambda *_, **__: Compilers()))
-        patched.enter_context(patch.object(last_round, "remeasure", noted))
+        patched.enter_context(patch.object(last_round, "remeasure_and_check", noted))
         patched.enter_context(patch.object(SearchProgress, "_say", lambda *_, **__: None))
         with SearchProgress() as progress:
             result = tuner.search(task, options, progress)
