@@ -28,7 +28,7 @@ class Unchecked:
 
 
 PASSED = Passed.PASSED
-LATE = Unchecked("no time was left", is_late=True)
+NO_TIME = Unchecked("no time was left", is_late=True)
 Outcome = Failure | Unchecked | Passed
 Checks = Mapping[str, Outcome]  # by the name of the check
 
@@ -99,7 +99,7 @@ def names_text(names: Iterable[str]) -> str:
 def index_limit(found: Mapping[str, str]) -> str:
     """The limit of the kernel's indices, at sizes that no space asks for; empty if none was found."""
     reason = found.get(LARGER_SIZES, "")
-    return "" if reason == LATE.reason else reason
+    return "" if reason == NO_TIME.reason else reason
 
 
 def missed(found: Mapping[str, str]) -> dict[str, str]:

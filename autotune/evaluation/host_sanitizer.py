@@ -26,7 +26,7 @@ import numpy as np
 
 from autotune.compilers.kernel_source import packaged
 from autotune.core import timeline
-from autotune.core.checks import LATE, PASSED, Outcome, Unchecked
+from autotune.core.checks import NO_TIME, PASSED, Outcome, Unchecked
 from autotune.core.records import Scalar as ScalarValue
 from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
@@ -135,7 +135,7 @@ class HostSanitizer:
             try:
                 found = self._check(folder, chosen, deadline)
             except subprocess.TimeoutExpired:
-                return LATE if deadline.is_over else Unchecked(f"ran out of {TIMEOUT_S:g} s")
+                return NO_TIME if deadline.is_over else Unchecked(f"ran out of {TIMEOUT_S:g} s")
         if found is PASSED and left:
             return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
         return found

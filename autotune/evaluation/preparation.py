@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from autotune.problem.covering import work
+from autotune.problem.covering import size_product
 from autotune.problem.inputs import Drawn, ProblemData, prepare
 from autotune.problem.kept_results import KeptResults
 from autotune.problem.problem_instance import ProblemInstance
@@ -53,9 +53,9 @@ class Preparation:
     def reference_s(self, problem: ProblemInstance) -> float:
         """The time that the reference may take at a problem, from that at the most work; 0 if not known."""
         found = [one.result() for one in self._prepared.values()]
-        known = [(work(one.problem.sizes), one.reference_s) for one in found if one.reference_s]
+        known = [(size_product(one.problem.sizes), one.reference_s) for one in found if one.reference_s]
         most, took_s = max(known, default=(1, 0.0))
-        return took_s * work(problem.definition.sizes) / max(1, most)
+        return took_s * size_product(problem.definition.sizes) / max(1, most)
 
     def _begun(self, problem: ProblemInstance) -> Future[ProblemData]:
         return self._thread.submit(prepare, problem, self._reference, self._kept, self._drawn)

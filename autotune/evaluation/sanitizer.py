@@ -19,7 +19,7 @@ from itertools import product
 from pathlib import Path
 
 from autotune.compilers.nvidia_tools import find_tool
-from autotune.core.checks import LATE, PASSED, Checks, Outcome, Unchecked
+from autotune.core.checks import NO_TIME, PASSED, Checks, Outcome, Unchecked
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import Address
 from autotune.errors import ChildDied, ChildRaised, ChildTimeout
@@ -106,7 +106,7 @@ class Sanitizer:
             if was_killed(code):
                 code, output, begun, ended = self._run(tool, runs, deadline)
         except ChildTimeout:
-            return [LATE] * len(runs)
+            return [NO_TIME] * len(runs)
         if code != _FOUND:
             if not begun:
                 return [BROKEN] * len(runs)

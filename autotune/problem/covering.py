@@ -43,7 +43,7 @@ def threads(problem: ProblemInstance) -> int:
     return sum(launch.threads for launch in problem.launches)
 
 
-def work(sizes: Sizes) -> int:
+def size_product(sizes: Sizes) -> int:
     """The product of sizes, which bounds what a reference does."""
     return math.prod(sizes.values())
 
@@ -72,7 +72,7 @@ class Domain:
             name: next(one for one in given[0] if all(sizes[one] == sizes[name] for sizes in given))
             for name in given[0]
         }
-        self._most_work = max(_LITTLE_WORK, *map(work, given))
+        self._most_work = max(_LITTLE_WORK, *map(size_product, given))
         self._given = given
 
     def is_declared(self, sizes: Sizes) -> bool:
@@ -86,7 +86,7 @@ class Domain:
 
     def is_affordable(self, sizes: Sizes) -> bool:
         """True if there is no more work than at the space's sizes: each of these may be large alone."""
-        return work(sizes) <= self._most_work
+        return size_product(sizes) <= self._most_work
 
     def excluding(self, sizes: Sizes) -> list[str]:
         """Constraints that the space's sizes keep and these do not."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from autotune.core.records import Sizes
-from autotune.problem.covering import Domain, threads, work
+from autotune.problem.covering import Domain, size_product, threads
 from autotune.problem.index_runs import AGAIN, IndexRuns
 from autotune.problem.problem_instance import ProblemInstance
 
@@ -56,7 +56,7 @@ class Loops:
             make: Makes the problem of sizes.
         """
         lacking = self.turning_again([timed]) - self.turning_again(checked)
-        base = min((one.definition.sizes for one in given), key=work)
+        base = min((one.definition.sizes for one in given), key=size_product)
         found, is_whole = list[ProblemInstance](), True
         while lacking:
             loop = min(lacking)

@@ -15,9 +15,8 @@ from autotune.core.light_typing import Any
 from autotune.core.records import DeviceInfo, Tier
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, NoConfig
-from autotune.serving import cache as files
 from autotune.serving.best import Best
-from autotune.serving.cache import Stamp, stamp
+from autotune.serving.cache import VARIABLE, Folder, Stamp, read_roots, stamp
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.cache_schema import damaged
 from autotune.serving.matching import match_own_results
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
 RECORD = "AUTOTUNE_RECORD"  # the file in which a program under `autotune record` notes its kernels
-_VARIABLE, _LOOSEST, _PLAIN = files.VARIABLE, Tier.DEFAULT, (str, DeviceInfo)
+_VARIABLE, _LOOSEST, _PLAIN = VARIABLE, Tier.DEFAULT, (str, DeviceInfo)
 _MEMO_LIMIT = 10_000  # a program with ever new sizes must not grow without bound
 _answers: dict[tuple[Any, ...], tuple[tuple[tuple[str, Stamp], ...], Best]] = {}
 
@@ -42,7 +41,7 @@ def best_config(
     strict: bool = False,
     min_match: Tier = _LOOSEST,
     on_miss: Literal["record"] | None = None,
-    cache: files.Folder | None = None,
+    cache: Folder | None = None,
     data: str | None = None,
     **sizes: int,
 ) -> Best:
@@ -103,7 +102,7 @@ def _identified(device: object) -> str | DeviceInfo | None:
 
 
 def _answer(
-    reader: CacheReader, query: Query, cache: files.Folder | None, on_miss: Literal["record"] | None
+    reader: CacheReader, query: Query, cache: Folder | None, on_miss: Literal["record"] | None
 ) -> Best:
     if not isinstance(query.least, Tier) or on_miss not in (None, "record"):
         raise InputError(
@@ -117,7 +116,7 @@ def _answer(
         )
     records = on_miss is not None or RECORD in os.environ
     try:
-        best = _LookUp(reader, query, files.read_roots(cache)).best()
+        best = _LookUp(reader, query, read_roots(cache)).best()
     except NoConfig:
         if records:
             _record_miss(cache, query)
@@ -127,7 +126,7 @@ def _answer(
     return best
 
 
-def _record_miss(cache: files.Folder | None, query: Query) -> None:
+def _record_miss(cache: Folder | None, query: Query) -> None:
     """Add the query to the list of misses; without sizes there is no problem to tune."""
     from autotune.serving.miss_log import CacheMiss, record_miss  # rarely needed
 

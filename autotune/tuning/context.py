@@ -89,7 +89,7 @@ class TuningContext:
     fleet: Fleet | None = None
 
     @cached_property
-    def further(self) -> FurtherSizes:
+    def extra_sizes(self) -> FurtherSizes:
         """The problems at sizes that the space does not list; only the checks of winners need them."""
         return FurtherSizes(self.maker)
 

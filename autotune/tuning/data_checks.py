@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from autotune.core.checks import LATE, PASSED, Outcome, Unchecked, data_check, first_failure, worst
+from autotune.core.checks import NO_TIME, PASSED, Outcome, Unchecked, data_check, first_failure, worst
 from autotune.core.records import Config, Sizes
 from autotune.core.stages import Stage
 from autotune.core.text import size_text
@@ -56,7 +56,7 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
                 continue
             for config, problem in problems.items():
                 if first_failure(records[config]) is None:
-                    outcome = LATE if deadline.is_over else applies
+                    outcome = NO_TIME if deadline.is_over else applies
                     if outcome is PASSED:
                         outcome = _verified(context, built[config].binary, problem, name)
                     _note(records[config], name, outcome)
@@ -85,7 +85,7 @@ def _applies(
     """PASSED if a data set counts against configurations, because the default is right on it; None if not."""
     size = size_text(problem.definition.sizes)
     if deadline.is_over:
-        return LATE
+        return NO_TIME
     if name in SHAPES and size in slow:
         return None
     began_s = time.perf_counter()
@@ -165,7 +165,7 @@ def on_variants(context: TuningContext, built: Mapping[Config, Built], deadline:
         context.observer.stage(Stage(f"last round: {data_check(name)}"))
         for config, (instance, binary) in built.items():
             found = map(partial(_on_variant, context, config, binary, name), instance.verify_problems)
-            records[config][data_check(name)] = LATE if deadline.is_over else worst(found)
+            records[config][data_check(name)] = NO_TIME if deadline.is_over else worst(found)
     return records
 
 
@@ -173,7 +173,7 @@ def _on_variant(
     context: TuningContext, config: Config, binary: Binary, name: str, problem: ProblemInstance
 ) -> Outcome:
     try:
-        other = context.further.variant(config, problem, name)
+        other = context.extra_sizes.variant(config, problem, name)
     except SetupError as error:
         return Unchecked(str(error))
     return PASSED if other is None else _verified(context, binary, other, name)

@@ -28,13 +28,13 @@ class Small(NamedTuple):
 
     Attributes:
         verified: The fewest and smallest problems that show all that the sizes to verify show.
-        further: Problems in which loops turn again that turn once in each verified problem that the CPU can
+        looping: Problems in which loops turn again that turn once in each verified problem that the CPU can
             run.
-        is_whole: True if each of these loops turns again in one of the further problems.
+        is_whole: True if each of these loops turns again in one of them.
     """
 
     verified: Sequence[ProblemInstance]
-    further: Sequence[ProblemInstance] = ()
+    looping: Sequence[ProblemInstance] = ()
     is_whole: bool = True
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.core.checks import FRESH_INPUTS, LATE, Checks, reasons, unchecked_text
+from autotune.core.checks import FRESH_INPUTS, NO_TIME, Checks, reasons, unchecked_text
 from autotune.core.records import NOISY, Config
 from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
@@ -127,7 +127,7 @@ def _reusable_round(
             is_reusable = needed_keys <= measured <= known.keys()
         else:
             is_reusable = needed_keys | fewest <= measured <= needed_keys | best_keys
-        if is_reusable and LATE not in found.fresh.values() and (valued := _valued(context, known, found)):
+        if is_reusable and NO_TIME not in found.fresh.values() and (valued := _valued(context, known, found)):
             return Remeasurement(valued, {}, found.fresh)
     return None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from autotune.core import timeline
-from autotune.core.checks import FRESH_INPUTS, LATE, PASSED, Checks, Outcome
+from autotune.core.checks import FRESH_INPUTS, NO_TIME, PASSED, Checks, Outcome
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure, Measurement, Objective, Rule, Status, Trial
@@ -69,7 +69,7 @@ def remeasure(
     record: dict[str, Outcome] = {FRESH_INPUTS: PASSED} if seeds != (OWN_SEED,) else {}
     for number in range(len(seeds)):
         if number < len(seeds) - 1 and time.perf_counter() > deadline_s:
-            record[FRESH_INPUTS] = LATE
+            record[FRESH_INPUTS] = NO_TIME
         else:
             finalists.verify(seeds, number)
     measurements = finalists.time(deadline_s)

@@ -56,14 +56,14 @@ def check_on_host(
     context: TuningContext, host: HostSanitizer, instance: KernelInstance, deadline: Deadline
 ) -> Outcome:
     """The outcome of one configuration under the CPU's sanitizers, at sizes that it can run."""
-    small = context.further.small(instance)
-    return host.check(instance.source, small.verified, deadline, small.further)
+    small = context.extra_sizes.small(instance)
+    return host.check(instance.source, small.verified, deadline, small.looping)
 
 
 def _loops(context: TuningContext, instance: KernelInstance) -> Outcome:
     """Passed if every loop that turns again at the size to tune for did so under the CPU's sanitizers."""
-    small = context.further.small(instance)
-    if not (small.is_whole and all(map(is_affordable, small.further))):
+    small = context.extra_sizes.small(instance)
+    if not (small.is_whole and all(map(is_affordable, small.looping))):
         return Unchecked("at no size that the CPU can run does every loop turn again")
     return PASSED
 
@@ -75,8 +75,8 @@ def under_device_sanitizer(
     checked = {config: one for config, one in built.items() if one.instance.verify_problems}
     if context.sanitizer is None or not checked:
         return {}
-    small = {config: context.further.small(one.instance) for config, one in checked.items()}
+    small = {config: context.extra_sizes.small(one.instance) for config, one in checked.items()}
     runs = [
-        (one.binary, (*small[config].verified, *small[config].further)) for config, one in checked.items()
+        (one.binary, (*small[config].verified, *small[config].looping)) for config, one in checked.items()
     ]
     return dict(zip(checked, context.sanitizer.check(runs, deadline), strict=True))

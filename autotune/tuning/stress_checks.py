@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from autotune.compilers.kernel_source import perturbed
-from autotune.core.checks import LARGER_SIZES, LATE, PASSED, Checks, Outcome, Unchecked, worst
+from autotune.core.checks import LARGER_SIZES, NO_TIME, PASSED, Checks, Outcome, Unchecked, worst
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
@@ -75,13 +75,13 @@ def _at_sizes_of_tiles(
     doubts: list[Failure] = []
     own = Deadline(time.perf_counter() + MAX_SIZES_S)
     verified, is_slow = 0, False
-    for problem in context.further.of_tiles(one.instance):
+    for problem in context.extra_sizes.of_tiles(one.instance):
         expected_s = _reference_s(context, problem)
         if own.left_s(math.inf) <= expected_s:
             is_slow = True
             continue
         if deadline.left_s(math.inf) <= expected_s:
-            return LATE, doubts
+            return NO_TIME, doubts
         if context.worker.load(problem) is not None:
             continue  # the reference does not take these sizes
         found = context.verify(one.binary, problem)
@@ -89,8 +89,8 @@ def _at_sizes_of_tiles(
         if not is_finding(found):
             continue
         by_default = _of_default(context, default, problem)
-        advice = context.further.advice(one.instance, problem) if isinstance(by_default, Failure) else ""
-        if by_default is PASSED or context.further.is_declared(one.instance, problem):
+        advice = context.extra_sizes.advice(one.instance, problem) if isinstance(by_default, Failure) else ""
+        if by_default is PASSED or context.extra_sizes.is_declared(one.instance, problem):
             return replace(found, detail=f"at sizes of its tiles: {found.detail}{advice}"), doubts
         if isinstance(by_default, Failure):
             doubts.append(replace(by_default, detail=f"{by_default.detail}{advice}"))
@@ -106,7 +106,7 @@ def _reference_s(context: TuningContext, problem: ProblemInstance) -> float:
 
 
 def _of_default(context: TuningContext, default: Built | None, problem: ProblemInstance) -> Outcome:
-    own = context.further.problem_of(default.instance.config, problem) if default else None
+    own = context.extra_sizes.problem_of(default.instance.config, problem) if default else None
     if default is None or own is None:
         return Unchecked("the default is not valid at these sizes")
     found = context.verify(default.binary, own)
@@ -129,7 +129,7 @@ def with_other_schedules(
     found: dict[Config, Outcome] = {}
     for done, ((config, seed), compilation) in enumerate(zip(builds, compilations, strict=True), 1):
         if deadline.is_over:
-            found |= {left: worst((found.get(left, PASSED), LATE)) for left, _ in builds[done - 1 :]}
+            found |= {left: worst((found.get(left, PASSED), NO_TIME)) for left, _ in builds[done - 1 :]}
             break
         context.observer.stage(Stage(f"last round: {OTHER_SCHEDULES}", done, len(builds)))
         if not isinstance(found.get(config), Failure):
@@ -146,10 +146,10 @@ def _with_schedule(
     if isinstance(binary, Failure):
         return Unchecked("with another schedule, it does not compile")
     verified = instance.verify_problems or (instance.problem,)
-    problems = (*verified, *context.further.small(instance).further)
+    problems = (*verified, *context.extra_sizes.small(instance).looping)
     for problem in verification_order(problems, context.task.device.kind):
         if deadline.is_over:
-            return LATE
+            return NO_TIME
         found = context.verify(binary, problem, min(MAX_S, context.timeout_s))
         if is_finding(found):
             return replace(found, detail=f"with schedule {seed}: {found.detail}")
@@ -174,7 +174,7 @@ def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadl
     for config, one in built.items():
         if deadline.is_over:
             break
-        reason = context.further.unknown_beyond(one.instance)
+        reason = context.extra_sizes.unknown_beyond(one.instance)
         records[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
     return records
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from autotune.core.checks import (
     LARGER_SIZES,
-    LATE,
+    NO_TIME,
     OTHER_SIZES,
     PASSED,
     Checks,
@@ -172,16 +172,16 @@ def expected_checks(context: TuningContext) -> Checks:
         stress_checks.TILE_SIZES,
         *map(data_check, context.task.spec.variants),
     )
-    expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, LATE))
+    expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, NO_TIME))
     if stress_checks.has_indices(context):
-        expected[LARGER_SIZES] = LATE
+        expected[LARGER_SIZES] = NO_TIME
     if context.task.is_c:
         if compared:
-            expected[stress_checks.OTHER_SCHEDULES] = LATE
-        host = LATE if find_host_sanitizer() else Unchecked("g++ is not installed")
+            expected[stress_checks.OTHER_SCHEDULES] = NO_TIME
+        host = NO_TIME if find_host_sanitizer() else Unchecked("g++ is not installed")
         expected |= dict.fromkeys((*HOST_TOOLS, sanitizer_checks.LOOPS), _first_unchecked(left_out, host))
     if context.task.dialect == "cuda" or context.sanitizer is not None:
-        device = LATE if context.sanitizer else Unchecked("compute-sanitizer is not installed")
+        device = NO_TIME if context.sanitizer else Unchecked("compute-sanitizer is not installed")
         expected |= dict.fromkeys(TOOLS, _first_unchecked(left_out, sizes, device))
     return expected
 

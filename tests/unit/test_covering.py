@@ -2,7 +2,7 @@
 
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Problem
-from autotune.problem.covering import Domain, at_tiles, covering, work
+from autotune.problem.covering import Domain, at_tiles, covering, size_product
 from autotune.problem.problem_instance import ProblemInstance
 
 TILE = Config({"TILE": 32, "UNROLL": 1, "MODE": "fast"})
@@ -86,7 +86,7 @@ def test_sizes_of_which_each_is_large_alone_are_not_large_together():
     given = [pairs(1, 4), pairs(3, 65537), pairs(65537, 5), pairs(4096, 2048)]
     config = Config({"TILE": 512, "GROUP": 256})
     found = at_tiles(given[:-1], given[-1], config, lambda sizes, place: pairs(**sizes), 40)
-    assert found and max(work(one.definition.sizes) for one in found) <= 4096 * 2048
+    assert found and max(size_product(one.definition.sizes) for one in found) <= 4096 * 2048
 
 
 def test_a_small_space_still_gets_sizes_that_it_does_not_reach():

@@ -10,7 +10,7 @@ import pytest
 
 from autotune.compilers.kernel_source import packaged, read_source, render, source_of_text
 from autotune.core import timeline
-from autotune.core.checks import LATE, PASSED, Unchecked
+from autotune.core.checks import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Argument, Config, Launch
 from autotune.core.trials import Problem, Status
 from autotune.evaluation import host_sanitizer
@@ -221,14 +221,14 @@ def test_a_check_that_the_time_limit_ends_had_no_time_left():
     context = SimpleNamespace(
         task=SimpleNamespace(is_c=True),
         skips_sanitizer=False,
-        further=ONLY_VERIFIED,
+        extra_sizes=ONLY_VERIFIED,
     )
     source = render(source_of_text(KERNEL, "last.cu"), {})
     instance = SimpleNamespace(source=source, config=Config({}), verify_problems=(PROBLEM,))
     assert under_host_sanitizer(context, {Config({}): instance}, Deadline(0.0)) == {}
     deadline = Deadline(time.perf_counter() + 0.02)  # the compiler takes longer
     found = under_host_sanitizer(context, {Config({}): instance}, deadline)
-    assert found == {Config({}): dict.fromkeys(HOST_TOOLS, LATE) | {LOOPS: PASSED}}
+    assert found == {Config({}): dict.fromkeys(HOST_TOOLS, NO_TIME) | {LOOPS: PASSED}}
 
 
 @pytest.mark.parametrize(("kind", "threads"), [("gpu", {"sanitizer_0"}), ("cpu", set())])
@@ -244,7 +244,7 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
         ),
         worker=SimpleNamespace(compared=frozenset()),
         skips_sanitizer=False,
-        further=ONLY_VERIFIED,
+        extra_sizes=ONLY_VERIFIED,
         pool=SimpleNamespace(workers=1),
         maker=SimpleNamespace(make=lambda config: instance),
     )

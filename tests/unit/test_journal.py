@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from autotune.core.checks import LATE, PASSED, Unchecked
+from autotune.core.checks import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Rule, Status, Trial
 from autotune.errors import InputError, JournalError
@@ -199,7 +199,7 @@ def test_an_edit_that_changes_no_trial_needs_no_option(edited):
 def test_a_last_round_is_read_as_it_was_written(tmp_path):
     record = {
         "many runs": PASSED,
-        "data ones": LATE,
+        "data ones": NO_TIME,
         "memcheck": Unchecked("it did not end", is_late=True),
         "initcheck": Unchecked("it does not work here"),
     }

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from autotune.cli.progress import SearchProgress
-from autotune.core.checks import LARGER_SIZES, LATE, OTHER_SIZES, PASSED, Passed, Unchecked, reasons
+from autotune.core.checks import LARGER_SIZES, NO_TIME, OTHER_SIZES, PASSED, Passed, Unchecked, reasons
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Objective, Problem, Rule, Status, Trial
 from autotune.evaluation.deadline import Deadline
@@ -345,7 +345,7 @@ def test_builds_that_no_time_is_left_to_run_or_nothing_is_compared_of_are_not_co
     )
     instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', ())
     built = {Config({}): Built(instance, None)}
-    assert with_other_schedules(context, built, Deadline(0.0)) == {Config({}): {OTHER_SCHEDULES: LATE}}
+    assert with_other_schedules(context, built, Deadline(0.0)) == {Config({}): {OTHER_SCHEDULES: NO_TIME}}
     assert builds and all(build.cancelled() for build in builds)
     builds.clear()
     context.worker.compared = frozenset()  # then another schedule shows in no result
@@ -360,7 +360,7 @@ def perturbed_context(compiled, verdict):
         observer=SimpleNamespace(stage=lambda stage: None),
         verify=lambda *_: verdict,
         timeout_s=1.0,
-        further=SimpleNamespace(small=lambda instance: Small(instance.verify_problems)),
+        extra_sizes=SimpleNamespace(small=lambda instance: Small(instance.verify_problems)),
     )
 
 
@@ -414,7 +414,7 @@ def test_a_size_whose_reference_would_take_the_time_of_the_check_is_left_out(exp
         observer=SimpleNamespace(stage=lambda stage: None),
         worker=SimpleNamespace(load=prepared.append, run=lambda *_, timeout_s: expected_s),
         verify=lambda *_: True,
-        further=SimpleNamespace(of_tiles=lambda instance: [problem]),
+        extra_sizes=SimpleNamespace(of_tiles=lambda instance: [problem]),
     )
     built = {Config({}): Built(SimpleInstance("", (problem,)), None)}
     found = at_sizes_of_tiles(context, built, Deadline())[Config({})][TILE_SIZES]
@@ -470,7 +470,7 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
         **({"skips_sanitizer": False, "sanitizer": object()} | words),
     )
     expected = expected_checks(context)
-    late = [name for name, one in expected.items() if one is LATE]
+    late = [name for name, one in expected.items() if one is NO_TIME]
     unable = {name: reason for name, reason in reasons(expected).items() if reason and name not in late}
     assert unable == {"output z": "the reference does not return it", **missed}
     assert late == [

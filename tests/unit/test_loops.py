@@ -6,7 +6,7 @@ from autotune.core.checks import PASSED
 from autotune.core.trials import Failure
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import affordable, find_host_sanitizer
-from autotune.problem.covering import work
+from autotune.problem.covering import size_product
 from tests.further_sizes_example import sizes_and_instance
 
 SPACE = """\
@@ -71,7 +71,7 @@ def totals(folder, source=SOURCE, space=SPACE):
 def test_a_loop_that_only_turns_again_at_the_full_size_gets_a_small_size_of_its_own(tmp_path):
     sizes, instance = totals(tmp_path)
     small = sizes.small(instance)
-    found = [one.definition.sizes for one in small.further]
+    found = [one.definition.sizes for one in small.looping]
     assert small.is_whole and len(found) == 2
     assert any(64 * 64 < one["n"] < 2 * 64 * 64 for one in found), "the chunks turn again"
     assert any(16 < one["m"] < 32 and one["n"] == 1 for one in found), "and so does the loop over m"
@@ -80,13 +80,13 @@ def test_a_loop_that_only_turns_again_at_the_full_size_gets_a_small_size_of_its_
 def test_loops_that_turn_again_at_sizes_to_verify_need_no_further_ones(tmp_path):
     space = SPACE.replace("{n: 4096, m: 8}", "{n: 4097, m: 17}")
     sizes, instance = totals(tmp_path, space=space)
-    assert sizes.small(instance).further == [] and sizes.small(instance).is_whole
+    assert sizes.small(instance).looping == [] and sizes.small(instance).is_whole
 
 
 def test_a_loop_whose_turns_depend_on_data_gets_no_size(tmp_path):
     source = SOURCE.replace("base < count;", "base < parts[0];").replace("k < m;", "k < x[0];")
     sizes, instance = totals(tmp_path, source)
-    assert sizes.small(instance).further == []
+    assert sizes.small(instance).looping == []
 
 
 def test_a_size_on_the_way_has_no_more_work_than_those_of_the_space(tmp_path):
@@ -94,10 +94,10 @@ def test_a_size_on_the_way_has_no_more_work_than_those_of_the_space(tmp_path):
     large, usual = "{n: 1, m: 10_000_000}", "{n: 1, m: 1}, {n: 100, m: 7}, {n: 4096, m: 8}"
     sizes, instance = totals(tmp_path, space=SPACE.replace(usual, f"{large}, {{n: 100, m: 7}}"))
     declared = [one.definition.sizes for one in (*instance.verify_problems, instance.problem)]
-    found = [work(one.definition.sizes) for one in sizes.small(instance).further]
-    assert found and max(found) <= max(map(work, declared))
+    found = [size_product(one.definition.sizes) for one in sizes.small(instance).looping]
+    assert found and max(found) <= max(map(size_product, declared))
     sizes, instance = totals(tmp_path, space=SPACE.replace(usual, large))
-    assert sizes.small(instance).further == [] and not sizes.small(instance).is_whole
+    assert sizes.small(instance).looping == [] and not sizes.small(instance).is_whole
 
 
 @pytest.mark.parametrize(("dropped", "words"), [("", ""), ("        __syncthreads();\n    }\n}", "a race")])
@@ -108,5 +108,5 @@ def test_a_race_between_two_turns_is_found_though_all_verified_sizes_have_one(tm
     sizes, instance = totals(tmp_path, SOURCE.replace(dropped, "    }\n}") if dropped else SOURCE)
     small = sizes.small(instance)
     assert host.check(instance.source, affordable(small.verified), Deadline()) is PASSED
-    found = host.check(instance.source, small.verified, Deadline(), small.further)
+    found = host.check(instance.source, small.verified, Deadline(), small.looping)
     assert (words in found.detail) if isinstance(found, Failure) else not words and found is PASSED

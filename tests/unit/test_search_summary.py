@@ -9,7 +9,7 @@ import pytest
 from autotune.cli.output import emit
 from autotune.cli.search_summary import result_json, result_line, result_text
 from autotune.compilers.kernel_source import read_source
-from autotune.core.checks import LATE, PASSED, Unchecked
+from autotune.core.checks import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Config
 from autotune.core.trials import Measurement, Objective, Rule, Status, Trial
 from autotune.devices import Address
@@ -330,7 +330,7 @@ def test_a_governor_that_lets_the_clocks_change_is_told_with_the_result(plain, t
 
 
 def test_the_first_line_says_what_was_not_checked_and_calls_nothing_verified(plain):
-    record = {"many runs": PASSED, "data zeros": LATE, "initcheck": Unchecked("it does not work here")}
+    record = {"many runs": PASSED, "data zeros": NO_TIME, "initcheck": Unchecked("it does not work here")}
     found = told(plain, checks=record)
     first, *lines = result_text(found).splitlines()
     assert first.endswith("int32: not verified in full, without 2 of 3 checks: data zeros, initcheck")
@@ -349,7 +349,7 @@ def test_what_indices_cannot_hold_is_a_note_and_leaves_a_result_verified(plain):
     first, *lines = result_text(found).splitlines()
     assert first.endswith("int32") and f"checks  output y; {note}" in lines
     assert result_json(found)["unchecked"] == []
-    late = told(plain, checks={"output y": PASSED, "larger sizes": LATE})
+    late = told(plain, checks={"output y": PASSED, "larger sizes": NO_TIME})
     assert "not verified in full, without 1 of 2 checks: larger sizes" in result_text(late)
 
 
@@ -389,7 +389,7 @@ def test_a_summary_fits_a_screen_whatever_there_is_to_say(plain, monkeypatch, ca
         checks=dict.fromkeys(
             ("output y", "fresh inputs", "other sizes", "many runs", "races on the CPU"), PASSED
         )
-        | {"other schedules": LATE, "AddressSanitizer": LATE},
+        | {"other schedules": NO_TIME, "AddressSanitizer": NO_TIME},
     )
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
