@@ -232,7 +232,7 @@ def test_other_devices_of_every_cache_count(root, tmp_path_factory, monkeypatch)
     cache.store(
         far, replace(VOLTA, name="NVIDIA TITAN V", slug="nvidia-titan-v"), record(entry(64, BLOCK=32))
     )
-    monkeypatch.setattr(cache, "read_roots", lambda _: (str(root), str(far)))
+    monkeypatch.setattr("autotune.serving.lookup.read_roots", lambda _: (str(root), str(far)))
     best = best_config("reduce", VOLTA, n=64)
     assert (best.match.tier, best.source_device) == (Tier.SAME_ARCHITECTURE, "nvidia-titan-v")
 

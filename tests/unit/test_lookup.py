@@ -514,7 +514,9 @@ def test_a_tuned_result_of_one_cache_comes_before_the_default_of_another(root, t
     other = replace(DEVICE, name="Other GPU", slug="other-gpu")
     cache.store(tmp_path / "near", other, record(entry(64, BLOCK=32)))
     cache.store(tmp_path / "far", DEVICE, record(entry(1024, BLOCK=128)))
-    monkeypatch.setattr(cache, "read_roots", lambda _: (str(tmp_path / "near"), str(tmp_path / "far")))
+    monkeypatch.setattr(
+        "autotune.serving.lookup.read_roots", lambda _: (str(tmp_path / "near"), str(tmp_path / "far"))
+    )
     best = best_config("reduce", NAME, n=1024)
     assert best.match.tier is Tier.EXACT and best["BLOCK"] == 128
 
