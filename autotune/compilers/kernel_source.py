@@ -32,6 +32,8 @@ from autotune.sources.preprocessor import Condition, SourceLine, compiled_lines
 
 _TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
 _DECLARED = re.compile(r"\w\s+(\w+)\s*(?:=[^,]*)?(?:,|$)")
+_WORD = re.compile(r"\w+")
+_READS_MORE = {"include", "include_next", "import", "embed"}  # directives of a preprocessor
 
 
 class _NarrowType(NamedTuple):
@@ -96,6 +98,12 @@ class SourceText:
         """The names that its templates declare."""
         lists = _TEMPLATE.findall(self.text)
         return frozenset(name for parameters in lists for name in _DECLARED.findall(parameters))
+
+    @cached_property
+    def words(self) -> frozenset[str] | None:
+        """The names and numbers of its code; None if a compiler reads more than this text."""
+        words = frozenset(_WORD.findall(without_comments(self.text)))
+        return None if self.hidden or words & _READS_MORE else words
 
     @cached_property
     def narrow_types(self) -> Mapping[str, str]:
@@ -358,18 +366,39 @@ def render(source: SourceText, macros: Mapping[str, Value]) -> str:
     A source in Triton stays as it is: its kernels take the values as constants.
 
     A macro with the name of a template parameter of the source is left out: it would replace that parameter,
-    whose value the launch plan's entry gives.
+    whose value the launch plan's entry gives. A macro that nothing reads is left out as well: configurations
+    that differ in their launches alone are then compiled once.
     """
     if source.is_triton:
         return source.text
     if source.path.suffix == ".py":
         head = "".join(f"{name} = {_python(value, macros)}\n" for name, value in macros.items())
     else:
-        declared = source.template_parameters
-        head = "".join(f"#define {name} {value}\n" for name, value in macros.items() if name not in declared)
         used = {*source.used_narrow_types, macros.get("DTYPE")}
-        head += "".join(source.narrow_types[one.name] for one in _NARROW if one.name in used)
+        types = "".join(source.narrow_types[one.name] for one in _NARROW if one.name in used)
+        left_out = source.template_parameters | (set() if types else _unread(source, macros))
+        head = "".join(f"#define {name} {value}\n" for name, value in macros.items() if name not in left_out)
+        head += types
     return head + source.text
+
+
+def _unread(source: SourceText, macros: Mapping[str, Value]) -> set[str]:
+    """The macros that neither the source nor another macro reads; reserved names are left to the compiler."""
+    if source.words is None:
+        return set()
+    words = source.words.union(*(_WORD.findall(str(value)) for value in macros.values()))
+    unnamed = (name for name in macros if name not in words and not name.startswith("_"))
+    return {name for name in unnamed if not _can_be_pasted(name, words)}
+
+
+def _can_be_pasted(name: str, words: frozenset[str]) -> bool:
+    """True if a name is several words in a row, from which `##` can make it; any number is a word."""
+    ends = [0]
+    for end in range(1, len(name) + 1):
+        parts = (name[begin:end] for begin in ends)
+        if any(part in words or part.isdigit() for part in parts):
+            ends.append(end)
+    return ends[-1] == len(name)
 
 
 def perturbed(text: str, seed: int) -> str:

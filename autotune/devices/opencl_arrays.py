@@ -16,7 +16,7 @@ from autotune.core.records import DeviceInfo
 from autotune.devices.array_compare import ArrayComparison, special_bits
 from autotune.devices.base import DIRTY
 
-MIN_COMPARED_BYTES = 2**22  # smaller arrays take less time to copy to the host than a kernel to build
+MIN_COMPARED_BYTES = 2**20  # smaller arrays are copied to the host in little time
 
 _MIN_GPU_FLUSH_BYTES = 256 * 2**20
 _CPU_RUN = 4096  # adjacent elements

@@ -7,7 +7,7 @@ The kernels of one Triton configuration are compiled in several processes at onc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -71,6 +71,7 @@ class CompilerPool:
         self._closing = False
         self._busy: set[Child] = set()
         self._dropped = 0  # how often compilations were dropped
+        self._under_way: dict[tuple[Any, ...], Future[Compilation]] = {}  # by what is compiled
         preload((__name__, *setting.modules))
         self._children = {self._start() for _ in range(workers)}
         for child in self._children:
@@ -78,11 +79,18 @@ class CompilerPool:
         self.workers = workers
 
     def submit(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Future[Compilation]:
-        """Queue one source, with the C++ names to look up; its result may be a Failure."""
+        """Queue one source, with the C++ names to look up; its result may be a Failure.
+
+        The same source is compiled once: while it is under way, another one waits, and then finds its binary.
+        """
         what = source, tuple(options), tuple(names)
         if self._setting.has_parts and len(names) > 1:
             return self._joining.submit(self._compile_parts, *what)
-        return self._threads.submit(self._run, _compile, *what)
+        if (earlier := self._under_way.get(what)) is not None:
+            return self._joining.submit(self._compile_after, earlier, self._dropped, *what)
+        first = self._under_way[what] = self._threads.submit(self._run, _compile, *what)
+        first.add_done_callback(lambda _: self._under_way.pop(what, None))
+        return first
 
     def compile(self, instance: KernelInstance) -> Future[Compilation]:
         """Queue the source of a configuration."""
@@ -108,6 +116,14 @@ class CompilerPool:
     def _start(self) -> Child:
         folders, variables = (self._binaries, self._scratch), self._variables
         return Child(_open, self._setting.open, *folders, variables=variables)
+
+    def _compile_after(self, earlier: Future[Compilation], dropped: int, *what: Any) -> Compilation:
+        with suppress(CancelledError):
+            earlier.exception()  # waits
+        if dropped != self._dropped:
+            raise CancelledError
+        again: Future[Compilation] = self._threads.submit(self._run, _compile, *what)
+        return again.result()
 
     def _compile_parts(self, source: str, options: tuple[str, ...], names: tuple[str, ...]) -> Compilation:
         """Compile each name in a process of its own, except for names that get the same code."""

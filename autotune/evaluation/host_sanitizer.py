@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from autotune.compilers.elf import read_sections, read_symbols
 from autotune.compilers.kernel_source import packaged
 from autotune.core import timeline
 from autotune.core.checks import NO_TIME, PASSED, Outcome, Unchecked
@@ -98,7 +99,6 @@ _TRAP = re.compile(r"^==.*AddressSanitizer: (FPE|ILL|BUS|SEGV) .*\n(?:==.*\n)*" 
 _TRAPS = {"FPE": "a division by zero", "ILL": "an illegal instruction"}
 _MISUSE = re.compile(r"^(?:\S*/)?([^ /:]+:\d+):\d+: runtime error: (.*?)(?: 0x\w+)?( for .*)?$", re.MULTILINE)
 _ERROR = re.compile(r"^(?:\S*/)?([^ /]+:\d+:\d+: (?:fatal )?error: .*\S)", re.MULTILINE)
-_SHARED = re.compile(r"(\w+ \w+) [bBdD] _ZZ")
 _BARRIER = re.compile(r"^BARRIER: (.*)$", re.MULTILINE)
 
 
@@ -242,10 +242,16 @@ def _done(
 
 
 def _shared_variables(program: Path) -> str:
-    """The address and the size of each static variable in a function, in order."""
-    words = ["nm", "-nS", "--defined-only", str(program)]
-    lines = subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
-    return " ".join(found[1] for line in lines if (found := _SHARED.match(line)))
+    """The address and the size of each static variable in a function, in order; empty if it is stripped."""
+    try:
+        sections = read_sections(program.read_bytes())
+        symbols = read_symbols(sections)
+    except ValueError:
+        return ""
+    memory = {number for number, one in enumerate(sections) if one.name.startswith((".bss", ".data"))}
+    found = [one for one in symbols if one.section in memory and one.name.startswith("_ZZ")]
+    places = sorted((one.value, one.size_bytes) for one in found if one.size_bytes)
+    return " ".join(f"{address:x} {size_bytes:x}" for address, size_bytes in places)
 
 
 def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, str]) -> Outcome:

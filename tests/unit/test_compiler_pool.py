@@ -1,6 +1,7 @@
 """The pool of compilers: binaries or failures, and which of them were kept from an earlier run."""
 
 import json
+from concurrent.futures import CancelledError
 
 import pytest
 from cuda.pathfinder import DynamicLibNotFoundError
@@ -74,6 +75,25 @@ def test_without_a_cache_one_run_compiles_nothing_twice(tmp_path):
     first, second = compiled([SOURCE % 1] * 2, None, workers=1, scratch=tmp_path)
     assert first.compile_ms > 0 and second.compile_ms == 0  # and neither is of an earlier run:
     assert not first.cached and not second.cached and first.data == second.data
+
+
+def test_sources_that_are_the_same_are_compiled_once_though_they_are_queued_together(tmp_path):
+    found = compiled([SOURCE % 1, SOURCE % 1, SOURCE % 2, SOURCE % 1], tmp_path)
+    assert [one.cached for one in found] == [False, True, False, True]
+    assert len({one.sha256 for one in found}) == 2
+
+
+def test_a_source_that_waits_for_the_same_one_is_dropped_with_it(tmp_path):
+    pool = CompilerPool(
+        cuda_setting("sm_90"), workers=1, timeout_s=60, binaries=tmp_path, scratch=None, variables={}
+    )
+    try:
+        first, second = (pool.submit(SOURCE % 1, ()) for _ in range(2))
+        pool.drop([first, second])
+        with pytest.raises(CancelledError):
+            second.result(60)
+    finally:
+        pool.close()
 
 
 def test_what_does_not_compile_fails_every_time(tmp_path):

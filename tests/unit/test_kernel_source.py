@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.compilers.kernel_source import missing_headers, read_source, render
+from autotune.compilers.kernel_source import missing_headers, read_source, render, source_of_text
 from autotune.errors import InputError
 
 
@@ -36,7 +36,7 @@ def test_the_hash_follows_what_is_included(tmp_path):
 
 
 def test_macros_come_first_as_definitions_of_the_language(tmp_path):
-    (tmp_path / "kernel.cu").write_text("int x;\n")
+    (tmp_path / "kernel.cu").write_text("DTYPE x[MODE * SIZE];\n")
     (tmp_path / "kernel.py").write_text("x = 1\n")
     macros = {"DTYPE": "int", "MODE_FAST": 1, "MODE": "MODE_FAST", "SIZE": 4}
     assert render(read_source(tmp_path / "kernel.cu"), macros).startswith(
@@ -45,6 +45,40 @@ def test_macros_come_first_as_definitions_of_the_language(tmp_path):
     assert render(read_source(tmp_path / "kernel.py"), macros).startswith(
         "DTYPE = 'int'\nMODE_FAST = 1\nMODE = MODE_FAST\nSIZE = 4\n"
     )
+
+
+def defined(source, macros):
+    text = render(source_of_text(source, "kernel.cl"), macros)
+    return {line.split()[1] for line in text.splitlines() if line.startswith("#define")}
+
+
+def test_configurations_whose_differences_no_code_reads_have_the_same_text():
+    source = source_of_text("int x = TILE; /* GRID in words alone */\n", "kernel.cl")
+    texts = {render(source, {"TILE": 8, "GRID": grid}) for grid in (1, 2)}
+    assert len(texts) == 1 and "#define TILE 8" in texts.pop()
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("int x = GRID_SIZE;", "read"),
+        ("#ifdef GRID_SIZE\n#endif", "asked for"),
+        ("#define OF(what) GRID_##what\nint x = OF(SIZE);", "pasted from two words"),
+        ("#define OF(a, b, c) a##b##c\nint x = OF(G, RID_, SIZE);", "pasted from three"),
+        ("#include <vendor.h>", "perhaps read by a header of the compiler"),
+    ],
+)
+def test_a_macro_that_something_may_read_stays(source, why):
+    assert "GRID_SIZE" in defined(source, {"GRID_SIZE": 4}), why
+
+
+def test_a_macro_that_another_one_names_stays_and_so_does_a_reserved_one():
+    macros = {"MODE_FAST": 1, "MODE_SLOW": 2, "MODE": "MODE_FAST", "__CL_FAST": 1}
+    assert defined("int x = MODE;", macros) == {"MODE_FAST", "MODE", "__CL_FAST"}
+
+
+def test_a_name_of_numbers_alone_is_pasted_from_any():
+    assert defined("#define OF(n) N##n\nint x = OF(__LINE__), N;", {"N12": 1, "M12": 1}) == {"OF(n)", "N12"}
 
 
 def test_headers_of_named_folders_are_put_in_place_and_others_left(tmp_path):
@@ -101,7 +135,8 @@ def test_macros_of_a_header_without_includes_decide_about_later_includes(tmp_pat
 
 
 def test_a_name_that_a_template_declares_is_no_macro(tmp_path):
-    (tmp_path / "kernel.cu").write_text("template <class T, int ROWS = 4>\n__global__ void f(T *x);\n")
+    code = "template <class T, int ROWS = 4>\n__global__ void f(T *x) { x[BLOCK] = 0; }\n"
+    (tmp_path / "kernel.cu").write_text(code)
     text = render(read_source(tmp_path / "kernel.cu"), {"ROWS": 8, "T": 1, "BLOCK": 64})
     assert "#define BLOCK 64" in text and "ROWS 8" not in text and "define T " not in text
 
