@@ -65,13 +65,16 @@ def opened_devices(
     if not (devices or cluster):
         yield None
         return
+    from autotune.cluster.local_devices import listing_of
     from autotune.processes.fork_server import preload
 
+    listing = None
     if devices:
+        listing = listing_of(devices)  # first: its process would wait for what the server imports
         preload(("autotune.cluster.connection",))  # the workers' server imports Dask while this process does
     from autotune.cluster.connection import open_several  # needs the extra `cluster`
 
-    with open_several(devices, cluster, device, progress.stage, progress.warn) as opened:
+    with open_several(devices, cluster, device, progress.stage, progress.warn, listing) as opened:
         yield opened
 
 

@@ -18,7 +18,7 @@ from autotune.core.extras import missing_extra
 from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
 from autotune.devices import BACKENDS, Address, choose
-from autotune.devices.listing import find_devices
+from autotune.devices.listing import Listing, find_devices
 from autotune.errors import ChildFailed, InputError, MissingExtra, SetupError
 from autotune.evaluation.instance import environment
 from autotune.processes.child import Child, kill_all
@@ -164,11 +164,12 @@ def open_several(
     device: str | None,
     on_stage: OnStage,
     warn: Callable[[str], None],
+    listing: Listing | None = None,
 ) -> Iterator[Cluster]:
     """Open the devices that `--devices` names, or the first model of `--cluster`: see `open_each_model`."""
     if cluster is None:
         on_stage(Stage("finding devices"))
-        with open_devices(local_devices(devices or ALL)) as opened:
+        with open_devices(local_devices(devices or ALL, listing)) as opened:
             yield opened
     else:
         with open_each_model(cluster, device, on_stage, warn) as models:

@@ -5,21 +5,22 @@ from __future__ import annotations
 from autotune.core.records import DeviceInfo
 from autotune.core.trials import Budget
 from autotune.devices import Address, choose
-from autotune.devices.listing import find_devices
+from autotune.devices.listing import Listing, listing_for
 from autotune.errors import InputError
 from autotune.evaluation.instance import environment
 
 ALL = "all"
-STARTUP_S = 5.0  # that several devices cost more than one, until they measure
+MORE_S = 10.0  # that several devices take longer than one to start and, after the last trial, to end
 TRIAL_S = 0.05  # of a slow kernel; the shipped ones take 2 to 30 ms on an H200
 
 
-def local_devices(text: str) -> list[tuple[Address, DeviceInfo]]:
+def local_devices(text: str, listing: Listing | None = None) -> list[tuple[Address, DeviceInfo]]:
     """The devices of this machine that `--devices` names; `all` means all that are like the first GPU.
 
-    Raises InputError unless all are of one model.
+    `listing` is that of `listing_of(text)`, if it was begun already. Raises InputError unless all are of one
+    model.
     """
-    found = find_devices()
+    found = (listing or listing_of(text)).devices()
     if text == ALL:
         first, info = choose(None, found)
         return [
@@ -37,12 +38,17 @@ def local_devices(text: str) -> list[tuple[Address, DeviceInfo]]:
     return list(chosen.items())
 
 
+def listing_of(text: str) -> Listing:
+    """Begin to list the devices among which `--devices` chooses."""
+    return listing_for(None if text == ALL else text)
+
+
 def why_one(count: int, budget: Budget) -> str:
     """The reason why one of so many devices searches as much as all in this budget; empty if more pay."""
     if count < 2:
         return "there is one"
-    least_s = STARTUP_S * count / (count - 1)  # from which on all have done more than one
-    start = f"{count} devices take {STARTUP_S:g} s longer to start"
+    least_s = MORE_S * count / (count - 1)  # from which on all have done more than one
+    start = f"{count} devices take {MORE_S:g} s longer to start and to end"
     if budget.seconds is not None and budget.seconds <= least_s:
         return f"{start}, which {budget.seconds:g} s do not win back"
     if budget.trials is not None and budget.trials * TRIAL_S <= least_s:
