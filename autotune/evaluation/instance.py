@@ -97,7 +97,7 @@ class InstanceMaker:
         self._launched: dict[tuple[Any, ...], ProblemInstance] = {}
 
     def without_data(self) -> InstanceMaker:
-        """A maker for problems that are only planned: their inputs and results are not looked up."""
+        """A maker of problems that are only planned: it looks up no data, and its keys are void."""
         return InstanceMaker(self.space, self._source, self.dialect, {})
 
     def make(self, config: Config) -> KernelInstance:

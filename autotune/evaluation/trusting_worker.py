@@ -31,7 +31,7 @@ MAX_TRIED = 20  # configurations that may confirm the default
 
 
 class TrustingWorker(Worker):
-    """Computes the expected results of a problem before it is placed for the first time."""
+    """Computes the expected results of a problem before it is first loaded."""
 
     def __init__(
         self, *arguments: Any, maker: InstanceMaker, pool: CompilerPool, timeout_s: float, **options: Any

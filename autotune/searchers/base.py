@@ -52,7 +52,7 @@ class TrialStream(Protocol):
         ...
 
     def collect(self) -> list[Trial]:
-        """Wait for at least one trial, and return all that have ended since the last call.
+        """Wait for at least one trial, and return those that have ended: one at a time if one runs at a time.
 
         Raises NoMoreTrials when no more come: let it pass through.
         """

@@ -1,4 +1,4 @@
-"""Tuned configurations on disk: `ROOT/<gpu-slug>/device.json` and `ROOT/<gpu-slug>/<kernel>.json`.
+"""Tuned configurations on disk: `ROOT/<slug>/device.json` and `ROOT/<slug>/<kernel>.json`.
 
 This module owns paths and atomic writes, `cache_schema` the text of the files, and `record_merge` the choice
 of older results to keep.
@@ -221,7 +221,8 @@ def store(
         stored = merged(old, record)
         return record_text(stored)
 
-    _contents[path] = _write(path, device, text), stored
+    written = _write(path, device, text)  # which calls `text`, so that `stored` is known
+    _contents[path] = written, stored
     return Path(path)
 
 

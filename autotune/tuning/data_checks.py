@@ -82,7 +82,7 @@ def _applies(
     slow: set[str],
     deadline: Deadline,
 ) -> Outcome | None:
-    """PASSED if a data set counts against configurations, because the default is right on it; None if not."""
+    """PASSED if the default is right on a data set, so that it counts; else why it is unknown, or None."""
     size = size_text(problem.definition.sizes)
     if deadline.is_over:
         return NO_TIME

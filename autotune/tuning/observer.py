@@ -20,8 +20,8 @@ class Observer:
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
         """Called before the first trial.
 
-        `total` is the number of trials to come, None if only the time is limited. `note` has lines to show to
-        the user, such as warnings about the space.
+        `total` is the number of trials to come, None if only the time is limited. `note` is for
+        the user, such as what the search starts from.
         """
 
     def tried(self, trial: Trial) -> None:

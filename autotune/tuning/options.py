@@ -36,7 +36,7 @@ class Options:
     objective: Objective | None = None  # None: the space's, else the time
     own: OwnObjective | None = None  # where `objective` is OWN
     energy: bool = False  # measure the energy of every configuration, whatever the objective
-    last_round_share: float | None = None  # share of the search's time, at least 3 s; None: as long or 30 s
+    last_round_share: float | None = None  # share of the search's time, at least 3 s; None: as in `limits.py`
     cache: Path | None = None
     sanitizer: bool = True  # check what is stored with compute-sanitizer and g++'s sanitizers if installed
     dump_wrong: Path | None = None  # a folder for the arrays of the first wrong results

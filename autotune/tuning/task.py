@@ -191,7 +191,7 @@ def bind_task(
     found: tuple[Address, DeviceInfo] | None = None,
     listing: Listing | None = None,
 ) -> TuningTask:
-    """Find the device and enumerate a space that has been read; the target's path is not.
+    """Find the device and enumerate a space that has been read before: `target.space` is not read again.
 
     Otherwise as `bind_target`.
     """

@@ -95,7 +95,7 @@ class WinnerChecks:
     def check(
         self, context: TuningContext, configs: Sequence[Config], deadline_s: float = math.inf
     ) -> dict[Config, Failure]:
-        """Run configurations on other data, many times, with other schedules, and meanwhile under sanitizers.
+        """Make all checks of the list below in turns, and meanwhile those under sanitizers.
 
         Returns why some failed; one that has a record is not run again. Sanitizers may take all the time
         until the deadline, on the clock of `time.perf_counter`, because they run in processes of their own;

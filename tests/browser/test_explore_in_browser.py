@@ -12,7 +12,7 @@ from tests.browser.test_report_in_browser import (
     wait_until,
 )
 from tests.conftest import KERNEL
-from tests.unit.test_explore import HELD, served
+from tests.unit.test_live_report import HELD, served
 from tests.unit.test_search_page import HOSTILE, journal, trial
 
 ROWS = """
