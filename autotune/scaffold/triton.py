@@ -76,6 +76,8 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     extents = ", ".join(f"{one}: {extent:_}" for one, extent in sizes.items())
     half, chosen = kernel.found.has_dot and not kernel.is_precise, guess.default
     tiles = [tile for part in guess.grid for tile in _TILED.findall(part)]
+    # a loop turns twice only at sizes beyond the tile that it steps by
+    tiles += [f"ceil_div({one.bound}, {one.name})" for one in kernel.tiles.values() if one.is_looped]
     free = [one for one in sizes if one not in guess.fixed]
     several = verify_sizes(free, tiles, ["1"], values, checked=kernel.found.has_mask) if free else ((),)
     checks = [{**sizes, **dict(zip(free, each, strict=True))} for each in several]

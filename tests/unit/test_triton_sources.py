@@ -141,6 +141,23 @@ def test_one_tile_that_covers_a_row_follows_from_its_length(made):
     assert numbers["stride"] == ("int32", "columns") and numbers["scale"] == ("float32", "1.0")
 
 
+def test_sizes_to_verify_let_a_loop_over_a_row_turn_again(made):
+    space = made(
+        HEAD
+        + """
+@triton.autotune(configs=[triton.Config({"B": 64}), triton.Config({"B": 256})], key=["n"])
+@triton.jit
+def summed(x, y, n, B: tl.constexpr):
+    total = tl.zeros([B], tl.float32)
+    for start in range(0, n, B):
+        at = start + tl.arange(0, B)
+        total += tl.load(x + tl.program_id(0) * n + at, mask=at < n, other=0.0)
+    tl.store(y + tl.program_id(0), tl.sum(total))
+"""
+    )
+    assert sorted(sizes["n"] for sizes in space.verify_sizes) == [1, 511, 512, 513]
+
+
 def test_tiles_of_one_block_are_bounded_together_and_extents_differ(made):
     spec = made(
         HEAD + "@triton.jit\ndef k(x, y, m, n, A: tl.constexpr, B: tl.constexpr):\n"
