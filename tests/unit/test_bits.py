@@ -11,7 +11,7 @@ import os
 import numpy as np
 
 def double(grid, block, x, y, n):
-    noise = np.frombuffer(os.urandom(1), np.uint8)[0] * 1e-9 if B == 2 else 0
+    noise = np.frombuffer(os.urandom(1), np.uint8)[0] * 1e-7 if B == 2 else 0
     y.view("float32")[:n] = 2 * x.view("float32")[:n] * np.float32(1 + (A // 4) * 1e-6 + noise)
     return (A - 5) ** 2 + B + 1.0 if n > 1500 else A
 """
