@@ -26,7 +26,7 @@ _BLACKWELL, _BLACKWELL_PTX = re.compile(r"sm_1\d\d"), "8.7"
 _LABEL = re.compile(r"^\s*([$\w]+):")
 _INSTRUCTION = re.compile(r"^\s*(?P<predicate>@!?%\w+\s+)?(?P<operation>[a-z][\w.:]*)\s*(?P<operands>[^;]*);")
 _ADDRESS = re.compile(r"\[([^\]+]+)(?:\+(-?\d+))?\]")
-_WIDTH = re.compile(r"[a-z](\d+)$")
+_WIDTH = re.compile(r"[a-z](\d+)(?:x(\d))?$")  # of a type in bits, such as f16x2
 _PRODUCT = re.compile(r"(?P<kind>wgmma\.mma_async|wmma\.mma|mma)\b.*\.m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)\b")
 _NARROW_REGISTER = re.compile(r"%r\d")
 _BRANCHES = ("bra", "brx", "call")
@@ -304,7 +304,7 @@ def _access(operation: str, operands: str) -> MemoryAccess | None:
     )
     width = _WIDTH.search(words[-1])
     vector = next((int(word[1]) for word in words if re.fullmatch(r"v[248]", word)), 1)
-    size = vector * int(width[1]) // 8 if width else 4
+    size = vector * int(width[1]) * int(width[2] or 1) // 8 if width else 4
     return MemoryAccess(space.partition(":")[0], kinds[words[0]], size, _address(operands))
 
 

@@ -65,6 +65,12 @@ def test_every_block_and_access_has_its_counters():
     assert counted.text.index("$L__BB0_1:") < pragma < counted.text.index("activemask", pragma)
 
 
+@pytest.mark.parametrize(("kind", "size"), [("f16x2", 4), ("noftz.bf16x2", 4), ("u64", 8), ("v2.f32", 8)])
+def test_an_atomic_has_the_bytes_of_its_type(kind, size):
+    *_, end = with_counters(PTX.replace("red.global.add.u32", f"red.global.add.{kind}"), "sm_90").blocks
+    assert end.accesses[0].bytes == size
+
+
 def test_a_variable_keeps_its_name_whatever_letters_it_has():
     ptx = PTX.replace("[%r1+4], %f0", "[BATCH_OFFSET_SHIFT_BASE+4], %f0")
     assert "mov.u64 at_a, BATCH_OFFSET_SHIFT_BASE;" in with_counters(ptx, "sm_90").text
