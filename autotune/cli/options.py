@@ -68,14 +68,17 @@ def opened_devices(
     from autotune.cluster.local_devices import listing_of
     from autotune.processes.fork_server import preload
 
-    listing = None
-    if devices:
-        listing = listing_of(devices)  # first: its process would wait for what the server imports
-        preload(("autotune.cluster.connection",))  # the workers' server imports Dask while this process does
-    from autotune.cluster.connection import open_several  # needs the extra `cluster`
+    listing = listing_of(devices) if devices else None  # first: it would wait for what the server imports
+    try:
+        if devices:
+            preload(("autotune.cluster.connection",))  # the server imports Dask while this process does
+        from autotune.cluster.connection import open_several  # needs the extra `cluster`
 
-    with open_several(devices, cluster, device, progress.stage, progress.warn, listing) as opened:
-        yield opened
+        with open_several(devices, cluster, device, progress.stage, progress.warn, listing) as opened:
+            yield opened
+    finally:
+        if listing is not None:
+            listing.abandon()
 
 
 def _is_triton(space: Path) -> bool:
