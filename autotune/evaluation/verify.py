@@ -11,7 +11,7 @@ import numpy as np
 from autotune.core import timeline
 from autotune.core.fills import RANDOM_FILLS
 from autotune.core.text import size_text
-from autotune.core.trials import Failure, Status
+from autotune.core.trials import ArrayFault, Failure, Status
 from autotune.devices.base import Program
 from autotune.errors import Blame
 from autotune.evaluation.buffers import ProblemBuffers
@@ -144,9 +144,11 @@ def _outside(guarded: GuardedBuffer, problem: ProblemInstance) -> Failure | None
         if damaged.size:
             nearest = int(damaged[0]) + 1
             detail = (
-                f"wrote outside {name}: bytes damaged: {damaged.size}, the nearest is byte {nearest} {where}"
+                f"wrote outside {name}: bytes damaged: {damaged.size}, the nearest is byte {nearest} {where} "
+                f"({_sizes(problem)})"
             )
-            return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(problem)})")
+            fault = ArrayFault(name, problem.definition.sizes)
+            return Failure(Status.OUT_OF_BOUNDS, detail, fault=fault)
     return None
 
 
@@ -156,16 +158,17 @@ def _inside(guarded: GuardedBuffer, buffers: ProblemBuffers) -> Failure | None:
     if difference is None:
         return None
     first, count = difference
+    fault = ArrayFault(array.name, problem.definition.sizes)
     if array.role == "in":
-        return _wrong(f"changed its input {element_text(array, first)}", problem)
+        return _wrong(f"changed its input {element_text(array, first)}", problem, fault)
     if array.role == "out" and buffers.difference(guarded.against_initial()) is None:
-        return _wrong(f"{array.name} was never written", problem)
-    inputs = [one for one in buffers.arrays() if one.array.role == "in"]
-    return _wrong(describe(guarded, first, count, problem.tolerance_of(array.name), inputs), problem)
+        return _wrong(f"{array.name} was never written", problem, replace(fault, is_unwritten=True))
+    what, fault = describe(guarded, first, count, buffers)
+    return _wrong(what, problem, fault)
 
 
-def _wrong(what: str, problem: ProblemInstance) -> Failure:
-    return Failure(Status.WRONG_RESULT, f"{what} ({_sizes(problem)})")
+def _wrong(what: str, problem: ProblemInstance, fault: ArrayFault | None = None) -> Failure:
+    return Failure(Status.WRONG_RESULT, f"{what} ({_sizes(problem)})", fault=fault)
 
 
 def _sizes(problem: ProblemInstance) -> str:

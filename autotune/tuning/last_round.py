@@ -215,7 +215,9 @@ def _journal(context: TuningContext, found: Decision) -> None:
 
 def mark_failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
     """Mark a trial as failed; only wrong results are journaled: the machine may have caused others."""
-    failed = replace(trial, status=failure.status, detail=failure.detail, failed_last_round=True)
+    failed = replace(
+        trial, status=failure.status, detail=failure.detail, fault=failure.fault, failed_last_round=True
+    )
     if failure.status in WRONG:
         context.journal.append(failed)
     return failed
