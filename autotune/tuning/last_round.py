@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotune.core.checks import FRESH_INPUTS, NO_TIME, Checks, reasons, unchecked_text
@@ -16,25 +16,17 @@ from autotune.evaluation.journal import LastRound
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import PriorResults
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import (
-    MAX_FINALISTS,
-    affordable,
-    by_score,
-    choose_finalists,
-    fastest_trials,
-    nearly_as_fast,
-)
+from autotune.tuning.finalists import FASTEST, FinalistChoice, affordable, by_score, nearly_as_fast
 from autotune.tuning.groups import group_leaders
 from autotune.tuning.limits import LastRoundLimits, TimeLeft
-from autotune.tuning.remeasure import SEEDS, Remeasurement, remeasure
+from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.winner_checks import WinnerChecks
 
-MAX_BEST = 1  # finalists in addition to the needed ones of a sweep
 MAX_TIES = 5  # that are checked and stored
 
-Remeasure = Callable[[TuningContext, Sequence[Trial], float, Sequence[int]], Remeasurement]
+Remeasure = Callable[[TuningContext, Sequence[Trial], float], Remeasurement]
 
 
 @dataclass(frozen=True)
@@ -48,23 +40,19 @@ class Searched:
     began: CpuTimes
     limits: LastRoundLimits
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
-    needed: tuple[Config, ...] = ()  # by a sweep: their times are stored in any case
+    choice: FinalistChoice = FASTEST
     measure_again: Remeasure = remeasure
-
-    @property
-    def is_of_sweep(self) -> bool:
-        """True if a sweep has named finalists: of the others, only the best takes part."""
-        return bool(self.needed)
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A last round in which nothing failed."""
+    """The end of a last round: the failures, or, if there are none, the winner."""
 
-    measurements: Mapping[str, Measurement]  # of all finalists, by content key
-    stored: tuple[Trial, ...]  # the winner, then its ties
-    checks: tuple[Checks, ...]  # the record of each
-    ties_left: tuple[Trial, ...]  # further ties, which are neither checked nor stored
+    measurements: Mapping[str, Measurement] = field(default_factory=dict)  # of finalists, by content key
+    stored: tuple[Trial, ...] = ()  # the winner, then its ties
+    checks: tuple[Checks, ...] = ()  # the record of each
+    ties_left: tuple[Trial, ...] = ()  # further ties, which are neither checked nor stored
+    failures: Mapping[Config, Failure] = field(default_factory=dict)
 
 
 def run_last_round(
@@ -82,25 +70,23 @@ def run_last_round(
     trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
     while True:
-        best = fastest_trials(trials.values(), MAX_BEST if searched.is_of_sweep else MAX_FINALISTS)
-        asked = [trials[one] for one in (*searched.needed, *context.task.served_elsewhere) if one in trials]
-        swept = nearly_as_fast(best[0], asked)
-        needed = [*group_leaders(context.task.space, trials.values()), trials[default], *swept]
+        best = searched.choice.fastest(trials.values())
+        named = (*searched.choice.named, *context.task.served_elsewhere)
+        asked = nearly_as_fast(best[0], [trials[one] for one in named if one in trials])
+        needed = [*group_leaders(context.task.space, trials.values()), trials[default], *asked]
         remeasured = _reusable_round(context, searched, trials.values(), best, needed)
         if remeasured is not None:
             chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]
-            outcome = check_winners(context, chosen, remeasured, checks, left)
+            decision = check_winners(context, chosen, remeasured, checks, left)
         else:
-            chosen = _chosen(context, searched, trials.values(), best, needed, left.round_end_s)
-            outcome = remeasure_and_check(
-                context, chosen, checks, left, searched.limits.seeds, searched.measure_again
-            )
-        if isinstance(outcome, Decision):
-            _journal(context, outcome)
-            return trials, outcome
-        if default in outcome:
-            raise SetupError(f"the default fails in the last round: {outcome[default].detail}")
-        for config, failure in outcome.items():
+            chosen = _chosen(context, searched, trials.values(), needed, left.round_end_s)
+            decision = remeasure_and_check(context, chosen, checks, left, searched.measure_again)
+        if not decision.failures:
+            _journal(context, decision)
+            return trials, decision
+        if default in decision.failures:
+            raise SetupError(f"the default fails in the last round: {decision.failures[default].detail}")
+        for config, failure in decision.failures.items():
             trials[config] = mark_failed(context, trials[config], failure)
 
 
@@ -123,7 +109,7 @@ def _reusable_round(
     for number, found in enumerate(reversed(context.journal.last_rounds.values())):
         measured = found.measurements.keys()
         is_latest = context.journal.is_concluded and number == 0
-        if is_latest and (searched.is_of_sweep or len(measured) >= len(best)):
+        if is_latest and len(measured) >= len(best):
             is_reusable = needed_keys <= measured <= known.keys()
         else:
             is_reusable = needed_keys | fewest <= measured <= needed_keys | best_keys
@@ -146,16 +132,14 @@ def _chosen(
     context: TuningContext,
     searched: Searched,
     trials: Iterable[Trial],
-    best: Sequence[Trial],
     needed: Sequence[Trial],
     deadline_s: float,
 ) -> list[Trial]:
     """The finalists of a new round: the needed ones, and as many of the best as there is time for."""
     now_s = time.perf_counter()
-    if not searched.is_of_sweep:
-        best = choose_finalists(context, trials, (now_s + deadline_s) / 2)
-    distinct = list({trial.config: trial for trial in (best[0], *needed)}.values())
-    return affordable(best, distinct, deadline_s - now_s if searched.limits.is_limited else math.inf)
+    chosen = searched.choice.choose(context, trials, (now_s + deadline_s) / 2)
+    distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
+    return affordable(chosen, distinct, deadline_s - now_s if searched.limits.is_limited else math.inf)
 
 
 def remeasure_and_check(
@@ -163,19 +147,15 @@ def remeasure_and_check(
     chosen: Sequence[Trial],
     checks: WinnerChecks,
     left: TimeLeft,
-    seeds: Sequence[int] = SEEDS,
     measure_again: Remeasure = remeasure,
-) -> Decision | Mapping[Config, Failure]:
-    """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
-
-    Returns the decision, or the failures; `seeds` are those of `measure_again`.
-    """
+) -> Decision:
+    """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties."""
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
     with checks.sanitizing(context, [trial.config for trial in likely], left.checks_end_s):
-        remeasured = measure_again(context, chosen, left.round_end_s, seeds)
+        remeasured = measure_again(context, chosen, left.round_end_s)
         if remeasured.rejected:
-            return remeasured.rejected
+            return Decision(failures=remeasured.rejected)
         return check_winners(context, chosen, remeasured, checks, left)
 
 
@@ -185,7 +165,7 @@ def check_winners(
     remeasured: Remeasurement,
     checks: WinnerChecks,
     left: TimeLeft,
-) -> Decision | Mapping[Config, Failure]:
+) -> Decision:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
     stored = tied[: 1 + MAX_TIES]
@@ -194,7 +174,7 @@ def check_winners(
     if missed := unchecked_text(reasons(remeasured.fresh)):
         context.observer.warn(missed)
     if failures:
-        return failures
+        return Decision(failures=failures)
     records = tuple({**checks.records[trial.config], **remeasured.fresh} for trial in stored)
     return Decision(remeasured.measurements, stored, records, tied[1 + MAX_TIES :])
 
