@@ -115,7 +115,7 @@ class LongRun:
     def _on_host(self, right: KernelInstance, wrong: KernelInstance, deadline: Deadline) -> Iterator[Witness]:
         host = find_host_sanitizer() if self._context.task.spec.dialect != TRITON else None
         problems = [problem for _, problem in self._more_sizes(right)][:_ON_HOST]
-        if host is None or self._context.skips_sanitizer or not problems:
+        if host is None or self._context.processes.skips_sanitizers or not problems:
             return
         found = host.check(wrong.source, problems, deadline)
         if isinstance(found, Failure) and not isinstance(
