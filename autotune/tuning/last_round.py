@@ -12,7 +12,7 @@ from autotune.core.checks import FRESH_INPUTS, NO_TIME, Checks, reasons, uncheck
 from autotune.core.records import NOISY, Config
 from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
-from autotune.evaluation.journal import LastRound
+from autotune.evaluation.journal import Journal, LastRound
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import PriorResults
 from autotune.tuning.context import TuningContext
@@ -87,7 +87,7 @@ def run_last_round(
         if default in decision.failures:
             raise SetupError(f"the default fails in the last round: {decision.failures[default].detail}")
         for config, failure in decision.failures.items():
-            trials[config] = mark_failed(context, trials[config], failure)
+            trials[config] = mark_failed(context.journal, trials[config], failure)
 
 
 def _reusable_round(
@@ -193,11 +193,11 @@ def _journal(context: TuningContext, found: Decision) -> None:
         context.journal.append_last_round(row)
 
 
-def mark_failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
+def mark_failed(journal: Journal, trial: Trial, failure: Failure) -> Trial:
     """Mark a trial as failed; only wrong results are journaled: the machine may have caused others."""
     failed = replace(
         trial, status=failure.status, detail=failure.detail, fault=failure.fault, failed_last_round=True
     )
     if failure.status in WRONG:
-        context.journal.append(failed)
+        journal.append(failed)
     return failed

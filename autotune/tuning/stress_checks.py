@@ -25,6 +25,7 @@ from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.problem_instance import ProblemInstance, verification_order
 from autotune.tuning.check_outcomes import Records, is_finding, outcome_of
 from autotune.tuning.context import Built, TuningContext
+from autotune.tuning.task import TuningTask
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
@@ -168,7 +169,7 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
 
 def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
     """The outcome of reading how the kernels count, for sizes that memory has no room for."""
-    if not has_indices(context):
+    if not has_indices(context.task):
         return {}
     records: dict[Config, Checks] = {}
     for config, one in built.items():
@@ -179,6 +180,6 @@ def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadl
     return records
 
 
-def has_indices(context: TuningContext) -> bool:
+def has_indices(task: TuningTask) -> bool:
     """True if it can be read how the source counts."""
-    return context.task.is_c or context.task.spec.dialect == TRITON
+    return task.is_c or task.spec.dialect == TRITON

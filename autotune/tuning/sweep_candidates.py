@@ -177,7 +177,7 @@ class Candidates:
             context.ledger.recall(problem.tried)
             wrong = [one for one in self._failures if one in tried and one != task.spec.default]
             for trial in evaluate(context.evaluator, wrong):  # a race may not show at this size
-                marked = mark_failed(context, trial, self._failures[trial.config])
+                marked = mark_failed(context.journal, trial, self._failures[trial.config])
                 context.ledger.trials[trial.config] = marked
             spent_s, limit_s = context.ledger.spent_s, self._limit_s
             limits = unlimited(spent_s) if limit_s is None else limited(limit_s, limit_s)

@@ -173,7 +173,7 @@ def expected_checks(context: TuningContext) -> Checks:
         *map(data_check, context.task.spec.variants),
     )
     expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, NO_TIME))
-    if stress_checks.has_indices(context):
+    if stress_checks.has_indices(context.task):
         expected[LARGER_SIZES] = NO_TIME
     if context.task.is_c:
         if compared:
