@@ -92,27 +92,16 @@ class Objective(Enum):
 
 @dataclass(frozen=True)
 class ArrayFault:
-    """What a check of an array found, for advice; the reason of the failure says it in words.
-
-    Attributes:
-        array: The argument's name.
-        sizes: The sizes of the problem that ran.
-        element: The first element that differs from the reference, such as `y[3, 7]`, if one does.
-        found: Its value, if it was written.
-        expected: The reference's value of it.
-        is_unwritten: True if nothing was written to the array or the wrong elements.
-        is_end: True if the last elements are wrong, and no others.
-        allowance: The `verify` that allows the error, if it may be rounding.
-    """
+    """What a check of an array found, for advice; the reason of the failure says it in words."""
 
     array: str
-    sizes: Sizes
-    element: str = ""
-    found: str = ""
+    sizes: Sizes  # of the problem that ran
+    element: str = ""  # the first that differs from the reference, such as `y[3, 7]`
+    found: str = ""  # its value; empty if it was never written
     expected: str = ""
-    is_unwritten: bool = False
-    is_end: bool = False
-    allowance: str = ""
+    is_unwritten: bool = False  # the array or its wrong elements
+    is_end: bool = False  # the last elements are wrong, and no others
+    allowance: str = ""  # the `verify` that allows the error, if it may be rounding
 
 
 @dataclass(frozen=True)

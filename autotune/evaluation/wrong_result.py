@@ -16,9 +16,9 @@ from autotune.core.error_bounds import UNIT_ROUNDOFF
 from autotune.core.trials import ArrayFault
 from autotune.devices.array_compare import Tolerance, unlike
 from autotune.devices.element_types import plain_dtype
-from autotune.evaluation.buffers import ProblemBuffers
+from autotune.evaluation.buffers import WorkloadBuffers
 from autotune.evaluation.guarded_buffer import GuardedBuffer
-from autotune.problem.problem_instance import Array
+from autotune.problem.workload import Array
 from autotune.processes.files import writing
 
 MAX_EXAMINED = 2**24  # elements from the first wrong one on; more would take seconds
@@ -35,21 +35,21 @@ def element_text(array: Array, index: int) -> str:
 
 
 def describe(
-    guarded: GuardedBuffer, first: int, count: int, buffers: ProblemBuffers
+    guarded: GuardedBuffer, first: int, count: int, buffers: WorkloadBuffers
 ) -> tuple[str, ArrayFault]:
     """Describe how an array, as a run left it, differs from what the reference expects.
 
     `count` elements differ, the first one at the index `first`. Inputs of the same shape are shown there.
     """
-    array, problem = guarded.array, buffers.problem
-    tolerance = problem.tolerance_of(array.name)
+    array, workload = guarded.array, buffers.workload
+    tolerance = workload.tolerance_of(array.name)
     places, found, expected = guarded.compared(first, min(MAX_EXAMINED, guarded.count - first))
     differs = np.flatnonzero(unlike(found, expected, tolerance, guarded.magnitude_at(places)))
     wrong = found[differs]
     is_unwritten = guarded.are_unwritten(wrong)
     fault = ArrayFault(
         array.name,
-        problem.definition.sizes,
+        workload.problem.sizes,
         element_text(array, first),
         "" if is_unwritten else f"{found[0]}",
         f"{expected[0]}",
