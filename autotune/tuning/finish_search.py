@@ -20,7 +20,7 @@ from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import walk
 from autotune.tuning.cache_entry import choose_measured, kernel_record
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import MAX_FINALISTS, by_score, fastest_trials, measured_binary
+from autotune.tuning.finalists import MAX_FINALISTS, FinalistChoice, by_score, measured_binary
 from autotune.tuning.groups import compare_groups
 from autotune.tuning.last_round import Decision, Exploration, run_last_round
 from autotune.tuning.result import SearchResult
@@ -102,9 +102,8 @@ def _result(
         beside_budget=ledger.beside_budget,
         time_was_over=ledger.time_was_over,
         timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
-        lacked_time=not exploration.is_of_sweep
-        and exploration.limits.is_limited
-        and any(measured_binary(one) not in again for one in fastest_trials(trials.values())),
+        lacked_time=exploration.limits.is_limited
+        and any(measured_binary(one) not in again for one in exploration.choice.fastest(trials.values())),
         journal=context.journal.path,
         cache_file=Path(record_path(str(exploration.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,
@@ -112,7 +111,7 @@ def _result(
         objective_name=context.scoring.name,
         metrics=tuple(context.scoring.metrics(trials[config]) for config in ledger.trials),
         priors=exploration.priors,
-        stopping_estimate=_stopping_estimate(context, winner, trials, exploration.is_of_sweep),
+        stopping_estimate=_stopping_estimate(context, winner, trials, exploration.choice),
         uncompared=instance.uncompared(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
         search_seconds=exploration.seconds,
@@ -124,18 +123,18 @@ def _result(
 
 
 def _stopping_estimate(
-    context: TuningContext, winner: Trial, trials: Mapping[Config, Trial], is_of_sweep: bool
+    context: TuningContext, winner: Trial, trials: Mapping[Config, Trial], choice: FinalistChoice
 ) -> StoppingEstimate:
     """Estimate the gain of untried configurations; no estimated time beats the memory bandwidth.
 
-    Searches of a sweep skip this: it takes seconds, and a sweep has no use for it.
+    It takes seconds, and is left out if finalists were named: trials at other sizes tell more.
     """
     floor_ms = context.maker.make(winner.config).floor_ms if context.objective is Objective.TIME else 0.0
     tried = context.ledger.trials | {winner.config: winner}  # the winner may come from an earlier search
     valid = len(context.task.space)
     if len(tried) == valid:
         return StoppingEstimate(valid, valid, 0.0, 0.0)
-    if is_of_sweep:
+    if choice.named:
         return StoppingEstimate(len(tried), valid, None, None)
     context.observer.stage(Stage("estimating the chance of a faster one"))
     with timeline.span("import the model"):
@@ -154,5 +153,5 @@ def _other_times(
     records = walk(CacheReader(), [str(exploration.root)], task.spec.kernel, skip_damaged=True)
     others = (one.record for one in records if one.folder != task.device.slug)
     bests = {entry.config for record in others for entry in record.entries}
-    kept = bests | {task.spec.default, *exploration.needed, *task.served_elsewhere}
+    kept = bests | {task.spec.default, *exploration.choice.named, *task.served_elsewhere}
     return choose_measured(trials.values(), decision.measurements, decision.stored[0], kept)

@@ -25,6 +25,7 @@ from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.workload import Workload, verification_order
 from autotune.tuning.check_outcomes import ConfigChecks, is_finding, outcome_of
 from autotune.tuning.context import Builds, BuiltConfig, TuningContext
+from autotune.tuning.task import TuningTask
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
@@ -168,7 +169,7 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
 
 def check_larger_sizes(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of reading how the kernels count, for sizes that memory has no room for."""
-    if not has_indices(context):
+    if not has_indices(context.task):
         return {}
     by_config: dict[Config, Checks] = {}
     for config, one in built.items():
@@ -179,6 +180,6 @@ def check_larger_sizes(context: TuningContext, built: Builds, deadline: Deadline
     return by_config
 
 
-def has_indices(context: TuningContext) -> bool:
+def has_indices(task: TuningTask) -> bool:
     """True if it can be read how the source counts."""
-    return context.task.is_c or context.task.spec.dialect == TRITON
+    return task.is_c or task.spec.dialect == TRITON
