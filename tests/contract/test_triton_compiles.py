@@ -240,3 +240,38 @@ def test_element_types_options_and_frameworks_of_a_strangers_kernel(tmp_path):
     space = bind(spec, device, problem_of(spec, device))
     launches, binary = compiled(space, Config({**spec.default, "num_warps": 8}))
     assert unpack(binary)[launches[0].entry].warps == 8
+
+
+@pytest.fixture
+def copying(tmp_path):
+    (tmp_path / "copy.py").write_text(
+        "import triton\nimport triton.language as tl\n@triton.jit\ndef copy(x, y, n, B: tl.constexpr):\n"
+        "    o = tl.program_id(0) * B + tl.arange(0, B)\n"
+        "    tl.store(y + o, tl.sigmoid(tl.load(x + o, mask=o < n)), mask=o < n)\n"
+    )
+    (tmp_path / "copy_reference.py").write_text("")
+    text = scaffold_triton(tmp_path / "copy.py", "copy").space
+    text = text.replace("parameters:\n", "parameters:\n  num_stages: [1, 3]\n").replace(
+        "default: {", "default: {num_stages: 1, "
+    )
+    (tmp_path / "copy.yaml").write_text(text)
+    return tmp_path / "copy.yaml"
+
+
+def test_stages_of_a_kernel_without_a_loop_change_no_binary(copying):
+    (found,) = survey(Target(copying), [architecture("sm_90")], Settings(workers=2))
+    assert found.idle_parameters == ("num_stages",)
+    assert len({one.work for one in found.checked}) * 2 == len(found.checked) == found.valid
+
+
+def test_commands_compile_also_where_programs_are_interpreted(folder, copying, monkeypatch):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    done = folder.run("space", copying, "--compile", "--device", "sm_90", "--config", "num_stages=3")
+    assert done.returncode == 0, done.stderr
+    assert "TRITON_INTERPRET is ignored" in done.stderr
+
+
+def test_a_program_that_interprets_is_told_why_nothing_is_compiled(monkeypatch):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    with pytest.raises(CompileError, match="TRITON_INTERPRET is set"):
+        cuda_compiler("sm_90", TRITON).compile("import triton\n", (), ("f()",))
