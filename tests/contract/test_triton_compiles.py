@@ -252,7 +252,7 @@ def copying(tmp_path):
     (tmp_path / "copy_reference.py").write_text("")
     text = scaffold_triton(tmp_path / "copy.py", "copy").space
     text = text.replace("parameters:\n", "parameters:\n  num_stages: [1, 3]\n").replace(
-        "default: {", "default: {num_stages: 1, "
+        "default: {B", "default: {num_stages: 1, B"
     )
     (tmp_path / "copy.yaml").write_text(text)
     return tmp_path / "copy.yaml"
