@@ -22,7 +22,8 @@ from autotune.problem.loops import Make
 from autotune.problem.problem_instance import ProblemInstance
 from autotune.sources.triton import kernels
 from autotune.sources.triton_module import Module
-from autotune.sources.triton_ranges import BITS, UNKNOWN, NotFollowed, Pointer, RangeRun, number
+from autotune.sources.triton_follower import BITS, UNKNOWN, NotFollowed
+from autotune.sources.triton_ranges import Pointer, RangeRun, number
 from autotune.space.signatures import own_name
 
 _LARGE, _SMALL = (32, 31), 24  # powers of two, in elements; numbers of 32 bits may hold the second only
