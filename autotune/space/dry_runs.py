@@ -42,6 +42,9 @@ _STEPS_OF_PLAN = 4_000  # of one configuration at some sizes
 _MOST_LETTERS = 200_000  # of a source, which is read for each configuration
 
 
+_Written = dict[str, tuple[str, Bools]]  # outputs: a configuration, and the elements that it writes
+
+
 class Mistake(NamedTuple):
     """What is wrong."""
 
@@ -61,6 +64,7 @@ def run_mistakes(space: Space, read: KernelSource | Module) -> Iterator[Mistake]
     configs = [config for config in dict.fromkeys((spec.default, *rows)) if config in space]
     steps = Steps(_STEPS)
     seen: set[tuple[str, str, str]] = set()
+    written: dict[int, _Written] = {}
     for config in configs:
         if not steps.left:
             break
@@ -68,8 +72,9 @@ def run_mistakes(space: Space, read: KernelSource | Module) -> Iterator[Mistake]
             source = _InTriton(read) if isinstance(read, Module) else _InC.of(space, config, read)
         except AutotuneError:  # other branches of the source, or options, that fail when they are tried
             continue
-        for sizes in (*spec.verify_sizes, {}):
-            for one in _Plan(space, config, sizes, source).mistakes(steps):
+        for number, sizes in enumerate((*spec.verify_sizes, {})):
+            plan = _Plan(space, config, sizes, source)
+            for one in [*plan.mistakes(steps)] or plan.differing(written.setdefault(number, {})):
                 if one[:3] not in seen:
                     seen.add(one[:3])
                     yield one
@@ -190,6 +195,7 @@ class _Plan:
         self._sizes = {**space.problem.sizes, **sizes}
         self._memories: dict[str, Memory] = {}
         self._arguments: dict[str, Argument] = {}
+        self._is_whole = False  # True once all that its launches reach is followed
 
     def mistakes(self, steps: Steps) -> Iterator[Mistake]:
         """What goes wrong in them."""
@@ -243,6 +249,7 @@ class _Plan:
             is_whole = is_whole and run.is_whole
             if steps.left < 0:
                 return
+        self._is_whole = is_whole
         if is_whole:
             small = [*self._small_grids(launches, steps)]
             yield from small or self._unwritten()
@@ -372,15 +379,38 @@ class _Plan:
             if self._arguments[name].role == "out" and not memory.is_lost and memory.written is not None:
                 missing = np.flatnonzero(~memory.written)
                 if len(missing) and memory.written[missing[0] :].any():  # at its end may be room
-                    number = [one.name for one in self._space.spec.arguments].index(name)
                     yield Mistake(
                         "unwritten_output",
-                        f"arguments[{number}]",
+                        self._place(name),
                         "",
                         f"no {self._source.who} writes {len(missing)} of the {len(memory.written)} elements "
                         f"of {name}, such as element {missing[0]}, {self._where()}; correct the grid, the "
                         "source or the shape, or write role: inout if they keep their values",
                     )
+
+    def differing(self, others: _Written) -> Iterator[Mistake]:
+        """Outputs of which another configuration writes more or fewer elements; the first is added to them.
+
+        That settles whether there is room at the end of one.
+        """
+        for name, memory in self._memories.items() if self._is_whole else ():
+            if memory.written is None or memory.is_lost or self._arguments[name].role != "out":
+                continue
+            other, elements = others.setdefault(name, (str(self._config), memory.written))
+            if self._has_own_shape(name) and len(differing := np.flatnonzero(elements != memory.written)):
+                first = differing[0]
+                names = (str(self._config), other) if elements[first] else (other, str(self._config))
+                yield Mistake(
+                    "unwritten_output",
+                    self._place(name),
+                    "",
+                    f"no {self._source.who} writes element {first} of {name} with {names[0]} at "
+                    f"{self._at()}, and one does with {names[1]}; correct the grid or the source",
+                )
+
+    def _place(self, name: str) -> str:
+        """The place of an argument in the space file."""
+        return f"arguments[{[one.name for one in self._space.spec.arguments].index(name)}]"
 
     def _number(self, launch: Launch) -> int:
         plan = self._space.spec.launch
@@ -391,8 +421,10 @@ class _Plan:
         )
 
     def _where(self) -> str:
-        sizes = ", ".join(f"{name}={size}" for name, size in self._sizes.items())
-        return f"with {self._config} at {sizes}" if self._config else f"at {sizes}"
+        return f"with {self._config} at {self._at()}" if self._config else f"at {self._at()}"
+
+    def _at(self) -> str:
+        return ", ".join(f"{name}={size}" for name, size in self._sizes.items())
 
 
 def _memory(argument: Argument) -> Memory:
