@@ -417,7 +417,8 @@ class _Plan:
         return next(
             number
             for number, step in enumerate(plan)
-            if own_name(step.entry) == own_name(launch.entry) and {*step.arguments} == {*launch.arguments}
+            if own_name(step.entry) == own_name(launch.entry)
+            and {*step.arguments} - {NO_ARRAY} == {*launch.arguments}
         )
 
     def _where(self) -> str:

@@ -24,6 +24,7 @@ from autotune.sources.facts import Facts, factors_around, facts
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macro_reach import Unseen, unseen_macros
 from autotune.sources.triton_module import Module
+from autotune.sources.triton_walk import walk
 from autotune.space.configurations import PARTS, TROUBLES
 from autotune.space.dry_runs import run_mistakes
 from autotune.space.misspelt import is_slip, misspelt_names
@@ -46,6 +47,7 @@ _BREAKS = (
     "unknown_name",
     "hidden_variable",
     "flat_block",
+    "odd_tile",
 )
 
 
@@ -158,7 +160,10 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
         *_large_grids(space, found),
         *_flat_blocks(space, found),
     )
-    runs = _triton_module(space) if is_python else read
+    module = _triton_module(space)
+    if module is not None:
+        findings += (*_odd_tiles(space, module),)
+    runs = module or read
     if runs is None or any(one.kind in _BREAKS for one in findings):
         return findings
     return (*findings, *_dry_runs(space, runs))
@@ -168,6 +173,21 @@ def _triton_module(space: Space) -> Module | None:
     """The file with a space's kernels in Triton; None for another dialect."""
     path = space.spec.source
     return Module(path.read_text(encoding="utf-8-sig"), path) if space.spec.dialect == TRITON else None
+
+
+def _odd_tiles(space: Space, module: Module) -> Iterator[Finding]:
+    """Values that Triton does not compile: lengths of tiles, and numbers of warps, are powers of two."""
+    lengths = {"num_warps"}
+    for name in {step.entry for step in space.spec.launch}:
+        lengths |= walk(module, module.kernels[name], space.spec.default).tiles
+    for parameter in space.parameters:
+        whole = [one for one in parameter.values if isinstance(one, int)]
+        odd = [str(one) for one in whole if one < 1 or one & (one - 1)]
+        if parameter.name in lengths and odd:
+            what = "numbers of warps" if parameter.name == "num_warps" else "lengths of tiles"
+            detail = f"Triton takes powers of two as {what}; remove {', '.join(odd)}"
+            place = located(space.spec.path, f"parameters.{parameter.name}")
+            yield Finding("odd_tile", parameter.name, detail, place)
 
 
 def read_default(space: Space, source: str) -> KernelSource | None:
