@@ -348,7 +348,7 @@ class _Program(Follower):
         most = True if mask is None else _most(mask)
         is_sure = self._is_sure and most is not None and not isinstance(mask, Perhaps)
         at, may = np.broadcast_arrays(elements, True if most is None else most)
-        self._steps.pay(at.size)
+        self._steps.pay(4 * at.size)  # as many operations as it takes
         held = memory.size // memory.unit
         is_beyond = may & ((at < 0) | (at >= held))
         if is_beyond.any():
