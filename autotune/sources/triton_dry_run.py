@@ -62,6 +62,26 @@ class Perhaps:
     mask: Bools
 
 
+@dataclass(frozen=True)
+class Block:
+    """A part of an array: what a block pointer is at, or, without offsets, what a descriptor moves."""
+
+    base: Places
+    extents: tuple[int, ...]  # of the array
+    strides: tuple[int, ...]
+    offsets: tuple[int, ...] | None
+    sizes: tuple[int, ...]
+
+    def at(self, offsets: Sequence[int], checked: Sequence[int]) -> tuple[Places, Bools]:
+        """The elements of the part at offsets, and which of them are within the checked dimensions."""
+        axes = np.ix_(*(at + np.arange(size) for at, size in zip(offsets, self.sizes, strict=True)))
+        elements = self.base.elements + sum(one * step for one, step in zip(axes, self.strides, strict=True))
+        inside = np.ones(self.sizes, np.bool_)
+        for axis in checked:
+            inside &= (axes[axis] >= 0) & (axes[axis] < self.extents[axis])
+        return Places(self.base.memory, elements), inside
+
+
 class TritonDryRun:
     """Runs programs of one launch."""
 
@@ -163,7 +183,7 @@ class _Program(Follower):
         if not isinstance(node, ast.Call) or decorator_name(node) not in LOOP_RANGES:
             raise NotFollowed
         ends = [self._value(one, names) for one in node.args]
-        if not all(type(one) is int for one in ends) or 0 in ends[2:3]:
+        if not _are_numbers(ends) or 0 in ends[2:3]:
             return None
         return range(*ends)
 
@@ -203,6 +223,8 @@ class _Program(Follower):
         for one in values:
             if isinstance(one, Places):
                 one.memory.is_lost = True
+            elif isinstance(one, Block):
+                one.base.memory.is_lost = True
             elif isinstance(one, tuple):
                 self._lose(*one)
 
@@ -301,10 +323,31 @@ class _Program(Follower):
                 return _picked(called[:3], one, other)
             case "min" | "max", [one, other] if isinstance(node.func, ast.Name):
                 return _picked(called, one, other)
+            case "swizzle2d", [*numbers] if len(numbers) == 5 and _are_numbers(numbers):
+                return _swizzled(*numbers)
             case "where", [np.ndarray() as condition, one, other] if _is_whole(one) and _is_whole(other):
                 return np.where(condition, one, other)
             case "where", [_, one, other]:
                 return self._forgotten(one, other)
+            case "make_block_ptr" | "make_tensor_descriptor", _:
+                return self._part(own, named, has_offsets=called == "make_block_ptr")
+            case "advance", [Block() as block, tuple(moves)] if block.offsets and _are_numbers(moves):
+                moved = zip(block.offsets, moves, strict=True)
+                return replace(block, offsets=tuple(one + other for one, other in moved))
+            case "load" | "store", [Block(offsets=None) as block, tuple(offsets), *_] if _are_numbers(
+                offsets
+            ):
+                every = range(len(block.sizes))  # descriptors check all dimensions
+                self._access(
+                    *block.at(offsets, every), is_read=called == "load", is_written=called == "store"
+                )
+            case "load" | "store", [Block(offsets=tuple(offsets)) as block, *_]:
+                checked = named.get("boundary_check", ())
+                if not isinstance(checked, tuple) or not _are_numbers(checked):
+                    raise NotFollowed
+                self._access(
+                    *block.at(offsets, checked), is_read=called == "load", is_written=called == "store"
+                )
             case "load" | "store", [Places() as place, *rest]:
                 mask = named.get("mask", next(iter(rest[called == "store" :]), None))
                 self._access(place, mask, is_read=called == "load", is_written=called == "store")
@@ -316,13 +359,13 @@ class _Program(Follower):
                 if is_number and _is_whole(one):
                     return one
                 self._lose(one)
-            case "full", [tuple(shape), int(value), str()] if all(type(one) is int for one in shape):
+            case "full", [tuple(shape), int(value), str()] if _are_numbers(shape):
                 return np.full(shape, value, np.int64)
             case "expand_dims", [one, int(axis)]:
                 return self._shaped(one, lambda array: np.expand_dims(array, axis))
             case "broadcast_to" | "reshape" | "view", [one, *shape]:
                 sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else tuple(shape)
-                if not all(type(size) is int for size in sizes):
+                if not _are_numbers(sizes):
                     return self._forgotten(one)
                 change = np.broadcast_to if called == "broadcast_to" else np.reshape
                 return self._shaped(one, lambda array: change(array, sizes))
@@ -339,6 +382,17 @@ class _Program(Follower):
             case _:
                 self._lose(*own, *named.values())
         return UNKNOWN
+
+    def _part(self, given: Sequence[Any], named: Mapping[str, Any], *, has_offsets: bool) -> Any:
+        order = ("base", "shape", "strides", *(("offsets",) if has_offsets else ()), "block_shape")
+        parts = dict(zip(order, given, strict=False)) | dict(named)
+        base, *lists = (parts.get(name, UNKNOWN) for name in order)
+        is_known = isinstance(base, Places) and type(base.elements) is int
+        if not is_known or not all(isinstance(one, tuple) and _are_numbers(one) for one in lists):
+            self._lose(*given, *named.values())
+            return UNKNOWN
+        extents, strides, *offsets, sizes = lists
+        return Block(base, extents, strides, offsets[0] if offsets else None, sizes)
 
     def _access(self, place: Places, mask: Any, *, is_read: bool, is_written: bool) -> None:
         memory, elements = place.memory, place.elements
@@ -363,6 +417,10 @@ class _Program(Follower):
                 reached[inside] = True
 
 
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(type(one) is int for one in values)
+
+
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int | np.ndarray)
 
@@ -380,6 +438,13 @@ def _is_same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return _is_whole(one) and _is_whole(other) and np.array_equal(one, other)
     return type(one) is type(other) and bool(one == other)
+
+
+def _swizzled(row: int, column: int, rows: int, columns: int, tall: int) -> tuple[int, int]:
+    """Where a tile is if tiles are taken in groups of rows, column by column."""
+    group, within = divmod(row * columns + column, tall * columns)
+    height = min(rows - group * tall, tall)
+    return group * tall + within % height, within // height
 
 
 def _picked(name: str, one: Any, other: Any) -> Any:

@@ -105,7 +105,31 @@ launch:
     arguments: [a, b, bias, c, m, n, k]
 """,
 )
-KERNELS = {"scaled": SCALED, "softmax": SOFTMAX, "product": PRODUCT}
+SHIFTED = (
+    """\
+@triton.jit
+def shifted(x, y, m, n, BM: tl.constexpr, BN: tl.constexpr):
+    i, j = tl.swizzle2d(tl.program_id(0), tl.program_id(1), tl.num_programs(0), tl.num_programs(1), 2)
+    source = tl.make_block_ptr(x, (m, n), (n, 1), (i * BM, 0), (BM, BN), order=(1, 0))
+    source = tl.advance(source, (0, j * BN))
+    target = tl.make_tensor_descriptor(y, [m, n], [n, 1], [BM, BN])
+    target.store([i * BM, j * BN], tl.load(source, boundary_check=(0, 1)) + 1)
+""",
+    """\
+sizes: {default: {m: 4096, n: 1000}}
+verify_sizes: [{m: 1, n: 1}, {m: 31, n: 65}, {m: 32, n: 64}, {m: 65, n: 127}]
+parameters: {BM: [16, 32], BN: [32, 64]}
+default: {BM: 16, BN: 32}
+arguments:
+  - {name: x, dtype: DTYPE, shape: [m, n], role: in, fill: {normal: [0, 1]}}
+  - {name: y, dtype: DTYPE, shape: [m, n], role: out}
+  - {name: m, dtype: int32, value: m}
+  - {name: n, dtype: int32, value: n}
+launch:
+  - {entry: shifted, grid: ["ceil_div(m, BM)", "ceil_div(n, BN)"], arguments: [x, y, m, n]}
+""",
+)
+KERNELS = {"scaled": SCALED, "softmax": SOFTMAX, "product": PRODUCT, "shifted": SHIFTED}
 
 
 def findings(folder, kernel, *edits):
@@ -156,6 +180,12 @@ def test_a_right_kernel_has_no_finding(tmp_path, kernel):
         ("product", "unwritten_output", " * ceil_div(n, BN)", ""),
         ("product", "unwritten_output", "i * BM + tl.arange(0, BM)", "i * BN + tl.arange(0, BM)"),
         ("product", "small_grid", "min(tall - first, GROUP)", "GROUP"),
+        ("shifted", "small_grid", '"ceil_div(n, BN)"', '"n // BN + 1 - (n % 2)"'),
+        ("shifted", "unwritten_output", "y, [m, n]", "y, [m, n - 1]"),
+        ("shifted", "out_of_bounds", "boundary_check=(0, 1)", "boundary_check=(0,)"),
+        ("shifted", "out_of_bounds", ", boundary_check=(0, 1)", ""),
+        ("shifted", "out_of_bounds", "x, (m, n)", "x, (m + 1, n)"),
+        ("shifted", "out_of_bounds", "y, [m, n], [n, 1]", "y, [m, n], [n + 1, 1]"),
     ],
 )
 def test_a_mistake_is_found(tmp_path, kernel, kind, old, new):
@@ -207,6 +237,8 @@ def test_outputs_of_which_configurations_write_different_parts_name_both(tmp_pat
         ("scaled", "    tl.store", "    y = tl.cast(y, tl.pointer_type(tl.int8))\n    tl.store"),
         ("scaled", "shape: [n], role: out", "shape: [n + 5], role: out"),  # room at the end
         ("softmax", "tl.num_programs(0))", "tl.num_programs(0), num_stages=2)"),
+        ("shifted", "x, (m, n)", "x, (tl.load(x).to(tl.int32), n)"),
+        ("shifted", "tl.make_block_ptr(x,", "tl.make_block_ptr(tl.load(x),"),
         ("product", "[a, b, bias, c, m, n, k]", "[a, b, None, c, m, n, k]"),
         ("product", "mask=columns < n, other=0.0)[None", "mask=columns < n)[None"),
     ],
