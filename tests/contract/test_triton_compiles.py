@@ -11,11 +11,12 @@ from autotune.compilers.kernel_source import read_source
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.occupancy import why_refused
 from autotune.compilers.resource_usage import read_resources
-from autotune.compilers.triton_binary import completed, scratch_bytes, scratch_name, unpack
+from autotune.compilers.triton_binary import code_sha256, completed, scratch_bytes, scratch_name, unpack
 from autotune.core.launch_plan import TRITON, symbol_names
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Status
 from autotune.errors import CompileError, LaunchError, SpaceError
+from autotune.evaluation.instance import InstanceMaker
 from autotune.hardware.architectures import architecture
 from autotune.scaffold.triton import scaffold_triton
 from autotune.space import bind, load_space, problem_of
@@ -262,6 +263,21 @@ def test_stages_of_a_kernel_without_a_loop_change_no_binary(copying):
     (found,) = survey(Target(copying), [architecture("sm_90")], Settings(workers=2))
     assert found.idle_parameters == ("num_stages",)
     assert len({one.work for one in found.checked}) * 2 == len(found.checked) == found.valid
+
+
+def test_configurations_of_the_same_code_count_as_the_same_run(copying):
+    """A search takes the time of the first for all of them."""
+    spec, device = load_space(copying), architecture("sm_90").device
+    space, source = bind(spec, device, problem_of(spec, device)), read_source(spec.source)
+    maker, compiler = InstanceMaker(space, source, "cuda", {}), cuda_compiler("sm_90", TRITON)
+
+    def run(**values):
+        instance = maker.make(Config({**spec.default, **values}))
+        return code_sha256(compiler.compile(instance.source, (), instance.names)), instance.runs
+
+    assert run(num_stages=1) == run(num_stages=3)
+    (code, launches), (other, further) = run(B=1024), run(B=2048)
+    assert code != other and launches != further
 
 
 def test_commands_compile_also_where_programs_are_interpreted(folder, copying, monkeypatch):
