@@ -13,12 +13,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from autotune.cluster.local_devices import ALL, local_devices
 from autotune.core.extras import missing_extra
 from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
 from autotune.devices import BACKENDS, Address, choose
-from autotune.devices.listing import Listing, find_devices
+from autotune.devices.listing import find_devices
 from autotune.errors import ChildFailed, InputError, MissingExtra, SetupError
 from autotune.evaluation.instance import environment
 from autotune.processes.child import Child, kill_all
@@ -59,14 +58,6 @@ class Cluster:
     info: DeviceInfo
     list_addresses: Callable[[], Sequence[Address]]  # devices that workers of a machine may claim
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])  # the command, with all its searches
-
-
-@contextmanager
-def open_devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Cluster]:
-    """Start a Dask worker per device, in child processes that nobody else can connect to."""
-    addresses = [address for address, _ in devices]
-    with _dask_settings(), _own_workers(len(devices)) as client:
-        yield Cluster(client, *devices[0], partial(list, addresses))
 
 
 @contextmanager
@@ -155,25 +146,6 @@ def _be_worker(scheduler: str, security: distributed.Security) -> None:
 
     with _dask_settings():
         asyncio.run(run())
-
-
-@contextmanager
-def open_several(
-    devices: str | None,
-    cluster: str | None,
-    device: str | None,
-    on_stage: OnStage,
-    warn: Callable[[str], None],
-    listing: Listing | None = None,
-) -> Iterator[Cluster]:
-    """Open the devices that `--devices` names, or the first model of `--cluster`: see `open_each_model`."""
-    if cluster is None:
-        on_stage(Stage("finding devices"))
-        with open_devices(local_devices(devices or ALL, listing)) as opened:
-            yield opened
-    else:
-        with open_each_model(cluster, device, on_stage, warn) as models:
-            yield models[0]
 
 
 @contextmanager

@@ -20,11 +20,12 @@ from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Objective, Problem
-from autotune.devices import cold_variables
+from autotune.devices import Address, cold_variables
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting, verify_once
 from autotune.evaluation.evaluator import Evaluator
+from autotune.evaluation.fleet import Fleet, LocalFleet
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.job_runner import JobRunner, OneDevice
 from autotune.evaluation.journal import Journal
@@ -50,9 +51,8 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 
-if TYPE_CHECKING:  # these need the extra `cluster`
+if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
-    from autotune.cluster.fleet import Fleet
 
 POLICY = MeasurementPolicy()
 # for times that are compared in a report: no configuration is given up early
@@ -228,8 +228,15 @@ class Processes:
             self._worker.end()  # else each problem's process would hold device memory to the end
         limit_s = self._options.timeout_s
         make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=limit_s)
-        setting = DeviceSetting(task.address, task.spec.reference, problems, self._wrong, self._kept)
+        setting = self._setting(task.address, problems)
         worker = self._worker = (make if trusts else Worker)(setting, self.variables, self._on_stage)
+        return self._started(worker)
+
+    def _setting(self, address: Address, problems: tuple[ProblemInstance, ...]) -> DeviceSetting:
+        return DeviceSetting(address, self._task.spec.reference, problems, self._wrong, self._kept)
+
+    def _started(self, worker: Worker) -> Worker:
+        """A worker that has begun to open its device, and ends with the processes."""
         self._ended.callback(worker.end)
         self._opened.callback(worker.end, waits=False)
         worker.start()
@@ -240,7 +247,28 @@ class Processes:
         task = self._task
         return References(DeviceSetting(task.address, task.spec.reference, kept=self._kept), self.variables)
 
-    def fleet(
+    @contextmanager
+    def local_fleet(
+        self, default: KernelInstance, on_lost: Callable[[str, str], None]
+    ) -> Iterator[LocalFleet]:
+        """Begin to open all devices of the task, each in a process of its own; `on_lost` as for `Fleet`.
+
+        Raises InputError for a space that needs one device.
+        """
+        task = self._task
+        _require_parallel(task.spec)
+        problems = (*default.verify_problems, default.problem)
+        workers = {
+            address: self._started(Worker(self._setting(address, problems), self.variables))
+            for address in (task.address, *task.others)
+        }
+        fleet = LocalFleet(workers, on_lost)
+        try:
+            yield fleet
+        finally:
+            fleet.close()
+
+    def cluster_fleet(
         self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]
     ) -> AbstractContextManager[Fleet]:
         """Let the workers of a cluster claim their devices; `on_lost` as for `Fleet`.
@@ -309,7 +337,7 @@ def open_context(
     """Open the journal, the compilers and the worker, and close them at the end whatever happens.
 
     Without `processes`, which several contexts may share, it has its own; without a cluster, it uses the
-    task's device.
+    task's devices.
     """
     task = journaled.task
     policy = replace(policy, call_mode=task.spec.measure)
@@ -335,13 +363,16 @@ def open_context(
                 "binary of an earlier run is used; name folders of headers in include_dirs"
             )
         pool = processes.pool  # compiles while the device is opened
+        on_lost = partial(_lost, observer, journal)
         worker: DeviceWorker
         devices: JobRunner
-        fleet = None
+        fleet: Fleet | None = None
         if cluster is not None:
-            on_lost = partial(_lost, observer, journal)
-            devices = fleet = opened.enter_context(processes.fleet(default, cluster, on_lost))
-            worker = fleet.worker(next(iter(fleet.devices)))
+            fleet = opened.enter_context(processes.cluster_fleet(default, cluster, on_lost))
+        elif task.others:
+            fleet = opened.enter_context(processes.local_fleet(default, on_lost))
+        if fleet is not None:
+            devices, worker = fleet, fleet.worker(next(iter(fleet.names)))
         else:
             worker = own = processes.worker(maker, default)
             devices = OneDevice(own)

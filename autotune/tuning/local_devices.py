@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from autotune.core.records import DeviceInfo
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from autotune.core.trials import Budget
-from autotune.devices import Address, choose
-from autotune.devices.listing import Listing, listing_for
+from autotune.devices import choose
+from autotune.devices.listing import ALL, Found, Listing
 from autotune.errors import InputError
 from autotune.evaluation.instance import environment
 
-ALL = "all"
-MORE_S = 10.0  # that several devices take longer than one to start and, after the last trial, to end
-TRIAL_S = 0.05  # of a slow kernel; the shipped ones take 2 to 30 ms on an H200
+if TYPE_CHECKING:  # a task names its devices by `local_devices`
+    from autotune.tuning.task import TuningTask
+
+MORE_S = 2.0  # that several devices take longer than one to start and, after the last trial, to end
+TRIAL_S = 0.02  # the shipped kernels take 2 to 30 ms on an H200
 
 
-def local_devices(text: str, listing: Listing | None = None) -> list[tuple[Address, DeviceInfo]]:
+def local_devices(text: str, listing: Listing) -> Found:
     """The devices of this machine that `--devices` names; `all` means all that are like the first GPU.
 
-    `listing` is that of `listing_of(text)`, if it was begun already. Raises InputError unless all are of one
-    model.
+    `listing` is that of `listing_for(text)`. Raises InputError unless all are of one model.
     """
-    found = (listing or listing_of(text)).devices()
+    found = listing.devices()
     if text == ALL:
         first, info = choose(None, found)
         return [
@@ -38,9 +42,17 @@ def local_devices(text: str, listing: Listing | None = None) -> list[tuple[Addre
     return list(chosen.items())
 
 
-def listing_of(text: str) -> Listing:
-    """Begin to list the devices among which `--devices` chooses."""
-    return listing_for(None if text == ALL else text)
+def alone_if_enough(
+    task: TuningTask, devices: str | None, budget: Budget, warn: Callable[[str], None]
+) -> TuningTask:
+    """The task with its first device only, and a warning, if `--devices all` gains nothing in the budget."""
+    if devices != ALL:
+        return task
+    most = len(task.space) if budget.trials is None else min(budget.trials, len(task.space))
+    reason = why_one(1 + len(task.others), replace(budget, trials=most))
+    if reason:
+        warn(f"--devices {ALL}: searching with {task.address} only: {reason}")
+    return replace(task, others=()) if reason else task
 
 
 def why_one(count: int, budget: Budget) -> str:
