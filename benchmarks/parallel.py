@@ -70,8 +70,9 @@ async def work(scheduler: str, count: int) -> None:
 @contextmanager
 def cluster_of(devices: int, processes: int) -> Iterator[tuple[Cluster, list[int]]]:
     """A cluster with so many fake devices, and the ids of its processes: first the scheduler's."""
-    from autotune.cluster.connection import SETTINGS, open_devices, open_each_model
     from autotune.cluster.local_devices import local_devices
+
+    from autotune.cluster.connection import SETTINGS, open_devices, open_each_model
     from autotune.core.stages import unobserved
 
     if not processes:

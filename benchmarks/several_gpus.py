@@ -115,8 +115,9 @@ def run(space: str, budget: str, devices: str) -> dict[str, Any]:
         )
         cluster = None
         if others:
-            from autotune.cluster.connection import open_devices
             from autotune.cluster.local_devices import local_devices
+
+            from autotune.cluster.connection import open_devices
 
             cluster = opened.enter_context(open_devices(local_devices(devices)))
         result = search(bind_target(Target(Path(space), first)), options, clock, cluster=cluster)

@@ -23,7 +23,7 @@ from autotune.errors import InputError
 from autotune.evaluation.ledger import OnTrial
 from autotune.evaluation.scoring import OwnObjective
 from autotune.searchers import engine_names, strategy_names
-from autotune.tuning.local_devices import alone_if_enough
+from autotune.tuning.enough_devices import alone_if_enough
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 from autotune.tuning.requests import missed, plan_of_requests
 from autotune.tuning.search_plan import PlanResult, run_searches

@@ -51,8 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     several.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="search with the devices of a Dask cluster: tcp://HOST:PORT, slurm:JOBS or local:WORKERS "
-        "(extra: cluster)",
+        help="search with the devices of a Dask cluster: tcp://HOST:PORT or slurm:JOBS (extra: cluster)",
     )
     several.add_argument(
         "--devices",
@@ -246,7 +245,7 @@ def _adopt(parsed: argparse.Namespace, options: Options) -> None:
 @contextmanager
 def _opened_task(parsed: argparse.Namespace, options: Options) -> Iterator[tuple[TuningTask, SearchProgress]]:
     """The task that the options name, with as many of its devices as pay."""
-    from autotune.tuning.local_devices import alone_if_enough
+    from autotune.tuning.enough_devices import alone_if_enough
 
     with opt.opened_task(parsed) as (task, progress):
         yield alone_if_enough(task, parsed.devices, options.budget, progress.warn), progress

@@ -1,4 +1,4 @@
-"""A Dask worker that is killed: its trials are measured by others, none is lost and none counts twice."""
+"""A device process or a Dask worker that is killed: its trials run again, and each is in the journal once."""
 
 import os
 import signal
@@ -8,14 +8,13 @@ import pytest
 
 from autotune.evaluation.journal import read_trials
 from tests.conftest import LIMIT_S, wait_until
-from tests.faults.processes_of import MARK, listening, processes_of
-
-pytest.importorskip("distributed", reason="needs the extra cluster")
+from tests.faults.processes_of import MARK
 
 WAITS = """\
-import pathlib, time
+import os, pathlib, time
 
 def double(grid, block, x, y, n):
+    pathlib.Path(f"device-{DEVICE}").write_text(str(os.getpid()))
     while pathlib.Path("j.jsonl").read_text().count('{"trial"') >= 3 and not pathlib.Path("killed").exists():
         time.sleep(0.01)
     y.view("int32")[:n] = 2 * x.view("int32")[:n]
@@ -23,11 +22,12 @@ def double(grid, block, x, y, n):
 """
 
 
-def test_a_killed_worker_costs_nothing_but_time(folder):
+def search_with_a_kill(folder, how, victim):
+    """Search with two devices; once three trials are journaled, kill the process that `victim` finds."""
     folder.write(WAITS)
     journal = folder.path / "j.jsonl"
     process = folder.start(
-        *("search", "double.yaml", "--cluster", "local:2", "--device", "fake", "--journal", "j.jsonl"),
+        *("search", "double.yaml", *how, "--journal", "j.jsonl"),
         *("--engine", "random", "--budget", "9", "--timeout", "300"),
         AUTOTUNE_FAKE_DEVICES="2",
         **{MARK: str(folder.path)},
@@ -38,9 +38,7 @@ def test_a_killed_worker_costs_nothing_but_time(folder):
         )
     )
     assert process.poll() is None, process.communicate()
-    found = [pid for pid in processes_of(str(folder.path)) if pid != process.pid and listening(pid)]
-    assert len(found) == 2
-    os.kill(max(found), signal.SIGKILL)
+    os.kill(victim(), signal.SIGKILL)
     (folder.path / "killed").touch()
     out, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0, err
@@ -48,3 +46,21 @@ def test_a_killed_worker_costs_nothing_but_time(folder):
     rows = [line for line in journal.read_text().splitlines() if line.startswith('{"trial"')]
     trials = read_trials(journal)
     assert len(rows) == len(trials) == 9 and Counter(trial.status.value for trial in trials) == {"ok": 9}
+
+
+def test_a_killed_device_process_is_replaced_and_its_trial_runs_again(folder):
+    search_with_a_kill(
+        folder,
+        ("--devices", "fake:0,fake:1"),
+        lambda: int((folder.path / "device-1").read_text()),
+    )
+
+
+def test_a_killed_dask_worker_costs_nothing_but_time(folder, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
+    monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "2")
+    monkeypatch.chdir(folder.path)
+    options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": ":0", "protocol": "tcp"}
+    with distributed.LocalCluster(n_workers=2, **options) as cluster:
+        how = ("--cluster", cluster.scheduler_address, "--device", "fake")
+        search_with_a_kill(folder, how, lambda: cluster.workers[1].pid)
