@@ -56,7 +56,7 @@ class References:
     def settle(self, problems: Sequence[ProblemInstance]) -> None:
         """Wait for the problem that is being computed, if it is one of these; drop what has not begun."""
         for problem in reversed(problems):
-            begun = self._begun.pop(problem.data_key, None)
+            begun = self._begun.get(problem.data_key)
             if begun is not None and not begun.cancel():
                 begun.result()
 

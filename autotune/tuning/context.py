@@ -120,6 +120,11 @@ class TuningContext:
                 built[instance.config] = Built(instance, binary)
         return built, failures
 
+    def compile_ahead(self, configs: Iterable[Config]) -> None:
+        """Begin to compile configurations whose binaries will be needed."""
+        for config in configs:
+            self.pool.compile(self.maker.make(config))
+
     def run(
         self,
         function: Callable[..., Any],

@@ -47,7 +47,7 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
     if len(names) < 2:
         return
     context.observer.stage(Stage(f"comparing {len(names)} devices"))
-    built = [*context.build(_compared(context.task.space))[0].values()]
+    built = [*context.build(compared(context.task.space))[0].values()]
     there = {name: replace(context, worker=fleet.worker(name), observer=Observer()) for name in names}
     with ThreadPoolExecutor(len(names)) as threads:
         timed = {name: threads.submit(_times, own, built) for name, own in there.items()}
@@ -105,14 +105,8 @@ def _why(scale: DeviceScale) -> str:
     return times if abs(scale.scale - 1) > MAX_OFF else f"its times are noisy: {times}"
 
 
-def compile_compared(context: TuningContext) -> None:
-    """Begin to compile the configurations that `calibrate` times."""
-    for config in _compared(context.task.space):
-        context.pool.compile(context.maker.make(config))
-
-
-def _compared(space: Space) -> list[Config]:
-    """The default, and others from all over the space."""
+def compared(space: Space) -> list[Config]:
+    """The configurations that `calibrate` times: the default, and others from all over the space."""
     rows = np.random.default_rng(0).permutation(len(space))[: CONFIGURATIONS - 1]
     return [*dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])]
 

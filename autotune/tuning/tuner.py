@@ -37,7 +37,7 @@ from autotune.tuning.prior_results import gather_priors, priors_text, recommende
 from autotune.tuning.remeasure import begin_references
 from autotune.tuning.result import SearchResult
 from autotune.tuning.sanitizer_checks import sanitizers
-from autotune.tuning.several_devices import calibrate, compile_compared, finish_on_two_devices
+from autotune.tuning.several_devices import calibrate, compared, finish_on_two_devices
 from autotune.tuning.task import TuningTask
 from autotune.tuning.timing_warnings import cpu_load_warnings, timing_warnings
 
@@ -134,9 +134,9 @@ def explore(
     ahead: Sequence[Config] = []
     if isinstance(searcher, ProposesAhead):
         ahead = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
-    # they compile while the default is verified
+    # what is compiled while the default is verified; only one device runs in the order of submission
     if context.fleet is not None:
-        compile_compared(context)
+        context.compile_ahead([*compared(task.space), *ahead])
     elif known or ahead:
         context.evaluator.submit([task.spec.default, *known, *ahead])
     default = start(context, options, total, note, searcher, warns=warns)
