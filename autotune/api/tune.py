@@ -14,7 +14,7 @@ from typing import Any, TypedDict, Unpack
 from autotune.api.progress import shown_progress
 from autotune.api.result import Result
 from autotune.api.space import Space
-from autotune.cli.options import call_mode, opened_cluster
+from autotune.cli.options import alone_if_enough, call_mode, opened_cluster
 from autotune.cli.progress import SearchProgress
 from autotune.core.stages import Stage
 from autotune.core.text import hint
@@ -23,7 +23,6 @@ from autotune.errors import InputError
 from autotune.evaluation.ledger import OnTrial
 from autotune.evaluation.scoring import OwnObjective
 from autotune.searchers import engine_names, strategy_names
-from autotune.tuning.enough_devices import alone_if_enough
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 from autotune.tuning.requests import missed, plan_of_requests
 from autotune.tuning.search_plan import PlanResult, run_searches

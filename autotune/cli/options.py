@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from autotune.cli.sizes import parse_sizes
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Value
 from autotune.core.text import hint
-from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallMode
+from autotune.core.trials import CACHES, LAUNCHES, USUAL, Budget, CallMode
 from autotune.errors import InputError, WriteError
 from autotune.report.figures import SUFFIXES
 from autotune.tuning.options import Options
@@ -68,6 +69,22 @@ def opened_cluster(cluster: str | None, device: str | None, progress: Observer) 
 
     with open_each_model(cluster, device, progress.stage, progress.warn) as models:
         yield models[0]
+
+
+def alone_if_enough(
+    task: TuningTask, devices: str | None, budget: Budget, warn: Callable[[str], None]
+) -> TuningTask:
+    """The task with its first device only, and a warning, if `--devices all` gains nothing in the budget."""
+    from autotune.devices.listing import ALL
+    from autotune.tuning.local_devices import why_one
+
+    if devices != ALL:
+        return task
+    most = len(task.space) if budget.trials is None else min(budget.trials, len(task.space))
+    reason = why_one(1 + len(task.others), replace(budget, trials=most))
+    if reason:
+        warn(f"--devices {ALL}: searching with {task.address} only: {reason}")
+    return replace(task, others=()) if reason else task
 
 
 def _is_triton(space: Path) -> bool:

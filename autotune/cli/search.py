@@ -245,10 +245,8 @@ def _adopt(parsed: argparse.Namespace, options: Options) -> None:
 @contextmanager
 def _opened_task(parsed: argparse.Namespace, options: Options) -> Iterator[tuple[TuningTask, SearchProgress]]:
     """The task that the options name, with as many of its devices as pay."""
-    from autotune.tuning.enough_devices import alone_if_enough
-
     with opt.opened_task(parsed) as (task, progress):
-        yield alone_if_enough(task, parsed.devices, options.budget, progress.warn), progress
+        yield opt.alone_if_enough(task, parsed.devices, options.budget, progress.warn), progress
 
 
 def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:

@@ -117,9 +117,6 @@ class ClusterFleet(Fleet):
         self._tasks[future] = task
         return future
 
-    def wait(self) -> None:
-        """Do nothing: Dask's thread waits."""
-
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
         """The outcomes of a finished job; raises as `JobRunner.result` does."""
         task = self._tasks.pop(future)

@@ -152,6 +152,9 @@ class Fleet(JobRunner):
         """Number of jobs that keeps all devices busy."""
         return QUEUED * self.count
 
+    def wait(self) -> None:
+        """Do nothing: other threads wait."""
+
 
 class LocalFleet(Fleet):
     """Devices of this machine, each with a worker of its own; whichever is free takes the next job.
@@ -198,9 +201,6 @@ class LocalFleet(Fleet):
         (item,) = items
         return self._threads.submit(self._run, item, timeout_s)
 
-    def wait(self) -> None:
-        """Do nothing: a thread waits for each worker."""
-
     def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
         """The outcomes of a finished job; raises as `JobRunner.result` does."""
         try:
@@ -208,14 +208,6 @@ class LocalFleet(Fleet):
         except DeviceGone as error:
             self.leave_out(error.device, error.reason)
             raise JobDropped from None
-
-    def stranded(self) -> list[Future[list[Evaluated]]]:
-        """None: no job waits for a certain device."""
-        return []
-
-    def without_device(self) -> list[Future[list[Evaluated]]]:
-        """None: the worker of a device ends every run."""
-        return []
 
     def close(self) -> None:
         """Begin no further job; one that runs ends with its worker."""

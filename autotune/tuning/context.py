@@ -9,7 +9,7 @@ import math
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -252,10 +252,9 @@ class Processes:
         task = self._task
         return References(DeviceSetting(task.address, task.spec.reference, kept=self._kept), self.variables)
 
-    @contextmanager
     def local_fleet(
         self, default: KernelInstance, on_lost: Callable[[str, str], None]
-    ) -> Iterator[LocalFleet]:
+    ) -> AbstractContextManager[Fleet]:
         """Begin to open all devices of the task, each in a process of its own; `on_lost` as for `Fleet`.
 
         Raises InputError for a space that needs one device.
@@ -267,11 +266,7 @@ class Processes:
             address: self._started(Worker(self._setting(address, problems), self.variables))
             for address in (task.address, *task.others)
         }
-        fleet = LocalFleet(workers, on_lost)
-        try:
-            yield fleet
-        finally:
-            fleet.close()
+        return closing(LocalFleet(workers, on_lost))
 
     def cluster_fleet(
         self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]

@@ -1,11 +1,15 @@
-"""The devices of this machine that `--devices` names."""
+"""The devices of this machine that a search uses, and the case in which one of them is enough."""
 
 from __future__ import annotations
 
+from autotune.core.trials import Budget
 from autotune.devices import choose
 from autotune.devices.listing import ALL, Found, Listing
 from autotune.errors import InputError
 from autotune.evaluation.instance import environment
+
+MORE_S = 2.0  # that several devices take longer than one to start and, after the last trial, to end
+TRIAL_S = 0.02  # the shipped kernels take 2 to 30 ms on an H200
 
 
 def local_devices(text: str, listing: Listing) -> Found:
@@ -29,3 +33,16 @@ def local_devices(text: str, listing: Listing) -> Found:
         if differing:
             raise InputError(f"--devices {text}: {address} is not like {first}: {'; '.join(differing)}")
     return list(chosen.items())
+
+
+def why_one(count: int, budget: Budget) -> str:
+    """The reason why one of so many devices searches as much as all in this budget; empty if more pay."""
+    if count < 2:
+        return "there is one"
+    least_s = MORE_S * count / (count - 1)  # from which on all have done more than one
+    start = f"{count} devices take {MORE_S:g} s longer to start and to end"
+    if budget.seconds is not None and budget.seconds <= least_s:
+        return f"{start}, which {budget.seconds:g} s do not win back"
+    if budget.trials is not None and budget.trials * TRIAL_S <= least_s:
+        return f"{start}, which {budget.trials} trials do not win back"
+    return ""

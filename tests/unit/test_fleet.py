@@ -10,7 +10,7 @@ from autotune.devices.listing import Listing
 from autotune.errors import SetupError
 from autotune.evaluation.journal import read_trials
 from autotune.tuning import several_devices, task
-from autotune.tuning.enough_devices import why_one
+from autotune.tuning.local_devices import why_one
 
 WAITING = """\
 import time
