@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from autotune.compilers.binary_cache import default_folder
 from autotune.core import timeline
 from autotune.core.records import Config
-from autotune.core.stages import Stage
+from autotune.core.stages import Stage, unobserved
 from autotune.core.trials import Binary, Failure, Objective, Problem
 from autotune.devices import Address, cold_variables
 from autotune.errors import InputError, SetupError
@@ -184,7 +184,7 @@ class Processes:
             self.scratch if options.fresh else "",
             of_run=Path(self.scratch) / "references",
         )
-        self._worker: Worker | None = None
+        self._workers: dict[Address, Worker] = {}
         self._stored: tuple[Problem, StoredInputs] | None = None  # the latest problem's
         self._makers: dict[JournaledTask, InstanceMaker] = {}
 
@@ -221,67 +221,48 @@ class Processes:
             self._makers[journaled] = maker
         return self._makers[journaled]
 
-    def worker(self, maker: InstanceMaker, default: KernelInstance) -> Worker:
-        """Return the device process, shared with earlier problems, except for trusted kernels."""
-        task = self._task
+    def workers(self, maker: InstanceMaker, default: KernelInstance) -> Mapping[Address, Worker]:
+        """Begin to open the task's devices, each in a process of its own.
+
+        Later problems share the processes, except for trusted kernels.
+        """
+        task, options = self._task, self._options
         trusts = task.spec.full == TRUSTED
         problems = default.verify_problems if trusts else (*default.verify_problems, default.problem)
-        if self._worker is not None and not trusts:
-            self._worker.turn_to(problems)
-            return self._worker
-        if self._worker is not None:
-            self._worker.end()  # else each problem's process would hold device memory to the end
-        limit_s = self._options.timeout_s
-        make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=limit_s)
-        setting = self._setting(task.address, problems)
-        worker = self._worker = (make if trusts else Worker)(setting, self.variables, self._on_stage)
-        return self._started(worker)
-
-    def _setting(self, address: Address, problems: tuple[ProblemInstance, ...]) -> DeviceSetting:
-        return DeviceSetting(address, self._task.spec.reference, problems, self._wrong, self._kept)
-
-    def _started(self, worker: Worker) -> Worker:
-        """A worker that has begun to open its device, and ends with the processes."""
-        self._ended.callback(worker.end)
-        self._opened.callback(worker.end, waits=False)
-        worker.start()
-        return worker
+        for earlier in self._workers.values():
+            if trusts:
+                earlier.end()  # else each problem's process would hold device memory to the end
+            else:
+                earlier.turn_to(problems)
+        if trusts or not self._workers:
+            trusting = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=options.timeout_s)
+            on_stage = unobserved if task.others else self._on_stage  # several would tell at the same time
+            for address in (task.address, *task.others):
+                setting = DeviceSetting(address, task.spec.reference, problems, self._wrong, self._kept)
+                worker = (trusting if trusts else Worker)(setting, self.variables, on_stage)
+                self._workers[address] = worker
+                self._ended.callback(worker.end)
+                self._opened.callback(worker.end, waits=False)
+                worker.start()
+        return self._workers
 
     def references(self) -> References:
         """Return the process for later references, which is not begun yet."""
         task = self._task
         return References(DeviceSetting(task.address, task.spec.reference, kept=self._kept), self.variables)
 
-    def local_fleet(
-        self, default: KernelInstance, on_lost: Callable[[str, str], None]
-    ) -> AbstractContextManager[Fleet]:
-        """Begin to open all devices of the task, each in a process of its own; `on_lost` as for `Fleet`.
-
-        Raises InputError for a space that needs one device.
-        """
-        task = self._task
-        _require_parallel(task.spec)
-        problems = (*default.verify_problems, default.problem)
-        workers = {
-            address: self._started(Worker(self._setting(address, problems), self.variables))
-            for address in (task.address, *task.others)
-        }
-        return closing(LocalFleet(workers, on_lost))
-
     def cluster_fleet(
         self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]
     ) -> AbstractContextManager[Fleet]:
-        """Let the workers of a cluster claim their devices; `on_lost` as for `Fleet`.
-
-        Raises InputError for a space that needs one device.
-        """
+        """Let the workers of a cluster claim their devices; `on_lost` as for `Fleet`."""
         from autotune.cluster.device_host import HostSetting
         from autotune.cluster.fleet import open_fleet
         from autotune.cluster.travelling_files import paths_of
 
-        spec = self._task.spec
-        _require_parallel(spec)
-        problems, reference = (*default.verify_problems, default.problem), spec.reference.absolute()
+        problems, reference = (
+            (*default.verify_problems, default.problem),
+            self._task.spec.reference.absolute(),
+        )
         setting = HostSetting(
             search=uuid.uuid4().hex[:12],
             run=cluster.run,
@@ -367,15 +348,18 @@ def open_context(
         worker: DeviceWorker
         devices: JobRunner
         fleet: Fleet | None = None
+        if cluster is not None or task.others:
+            _require_parallel(task.spec)
         if cluster is not None:
             fleet = opened.enter_context(processes.cluster_fleet(default, cluster, on_lost))
         elif task.others:
-            fleet = opened.enter_context(processes.local_fleet(default, on_lost))
+            workers = processes.workers(maker, default)
+            fleet = opened.enter_context(closing(LocalFleet(workers, on_lost)))
         if fleet is not None:
             devices, worker = fleet, fleet.worker(next(iter(fleet.names)))
         else:
-            worker = own = processes.worker(maker, default)
-            devices = OneDevice(own)
+            (own,) = processes.workers(maker, default).values()
+            devices, worker = OneDevice(own), own
         references = processes.references()
         opened.callback(references.close)
         ledger = Ledger(journal, options.budget, journaled.scoring, observer.tried)
