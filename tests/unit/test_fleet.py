@@ -1,16 +1,22 @@
 """One search with several devices: who measures what, and what the journal says of it."""
 
 import json
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
-from autotune.core.trials import Budget
-from autotune.devices import listing
+from autotune.core.trials import Budget, Measurement
+from autotune.devices import Address, listing
 from autotune.devices.listing import Listing
-from autotune.errors import SetupError
+from autotune.errors import NoMemory, SetupError
+from autotune.evaluation.device_process import DeviceSetting
+from autotune.evaluation.fleet import LocalFleet
 from autotune.evaluation.journal import read_trials
+from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
+from autotune.evaluation.worker import Worker
 from autotune.tuning import several_devices, task
 from autotune.tuning.local_devices import why_one
+from tests.unit.test_device_process import BINARY, problem
 
 WAITING = """\
 import time
@@ -153,3 +159,60 @@ def test_a_device_that_is_lost_in_the_last_round_is_replaced_by_the_next_one(fol
     done = search_with_a_fall(folder, 0, "journal.count('{\"trial\"') == 17")
     assert done.stderr.count("fake:0 is left out") == 1 and "A=5; the rest as in the default" in done.stdout
     assert len(read_trials(folder.path / "j.jsonl")) == 17
+
+
+@contextmanager
+def opened_fleet(*references, of=None, on_lost=pytest.fail):
+    """A fleet of fake devices, each with a reference of its own."""
+    with ExitStack() as opened:
+        settings = [
+            DeviceSetting(Address("fake", number), reference, (of or problem(),))
+            for number, reference in enumerate(references)
+        ]
+        workers = {setting.address: Worker(setting) for setting in settings}
+        for worker in workers.values():
+            opened.callback(worker.end)
+            worker.start()
+        yield opened.enter_context(closing(LocalFleet(workers, on_lost)))
+
+
+def job(fleet, of=None):
+    """Run a configuration on whichever device is free; returns its outcome."""
+    item = WorkItem(BINARY, (), of or problem(), MeasurementPolicy(), None, None, 0.0)
+    (evaluated,) = fleet.result(fleet.submit([item], 60.0))
+    return evaluated
+
+
+def test_the_first_job_runs_though_another_device_is_not_ready(folder):
+    ready = folder.path / "reference.py"
+    late = folder.path / "late.py"
+    late.write_text(
+        f"import pathlib, time\nwhile not pathlib.Path({str(folder.path / 'go')!r}).exists():\n"
+        f"    time.sleep(0.01)\n{ready.read_text()}"
+    )
+    with opened_fleet(late, ready) as fleet:
+        found = [job(fleet) for _ in range(3)]
+        (folder.path / "go").touch()
+    assert all(one.device.endswith("/fake:1") and isinstance(one.outcome, Measurement) for one in found)
+
+
+def test_a_device_that_was_left_out_gets_no_job_and_the_last_one_is_named(folder):
+    lost = []
+    reference = folder.path / "reference.py"
+    with opened_fleet(reference, reference, on_lost=lambda *found: lost.append(found)) as fleet:
+        first, last = fleet.present()
+        fleet.leave_out(first, SetupError("fell off"))
+        fleet.leave_out(first, SetupError("is gone"))  # another job says so later
+        assert lost == [(first, "fell off")] and fleet.present() == [last] and fleet.count == 1
+        assert {job(fleet).device for _ in range(4)} == {last}
+        with pytest.raises(SetupError, match=f"no device is left: {last}: fell off too"):
+            fleet.leave_out(last, SetupError("fell off too"))
+
+
+def test_a_device_whose_memory_is_in_use_is_named(folder):
+    too_large = problem(scratch=2**33)
+    with (
+        opened_fleet(folder.path / "reference.py", of=too_large) as fleet,
+        pytest.raises(NoMemory, match=r"/fake:0: .* are in use"),  # which gets advice on sizes
+    ):
+        job(fleet, too_large)
