@@ -26,9 +26,9 @@ from autotune.devices import Address, cold_variables
 from autotune.errors import SetupError
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.fleet import DeviceGone, call_worker, device_name, or_gone
-from autotune.evaluation.work_item import Evaluated, WorkItem
+from autotune.evaluation.work_item import ItemResult, WorkItem
 from autotune.evaluation.worker import Worker
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 from autotune.processes.scratch_folder import scratch_folder
 
 
@@ -71,8 +71,8 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         self.files = TravellingFiles(Path(scratch))
         self.files.add(setting.files)
         reference = Path(self.files.path(str(setting.process.reference)))
-        problems = tuple(map(self.files.problem, setting.process.problems))
-        own = replace(setting.process, address=address, reference=reference, problems=problems)
+        workloads = tuple(map(self.files.workload, setting.process.workloads))
+        own = replace(setting.process, address=address, reference=reference, workloads=workloads)
         self._worker = Worker(own, cold_variables(scratch))
         self._opened.callback(self._worker.end)
         await worker.set_resources(**{setting.name: 1})
@@ -88,20 +88,18 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
                 self.device = None
                 await self._dask_worker.set_resources(**{self._setting.name: 0})
 
-    def evaluate(self, item: WorkItem, timeout_s: float) -> Evaluated:
+    def evaluate(self, item: WorkItem, timeout_s: float) -> ItemResult:
         """Verify and time one configuration; raises DeviceGone."""
         began = time.perf_counter()
         worker, device = self.worker, self.device
         if device is None:  # Dask began the task before it heard of that
             raise DeviceGone("", SetupError("it was given back"))
         outcome = or_gone(device, lambda: worker.begin_item(self.files.item(item), timeout_s)())
-        return Evaluated(outcome, device, time.perf_counter() - began)
+        return ItemResult(outcome, device, time.perf_counter() - began)
 
     async def call(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call a method of the device process's worker, or read a property; other calls go on meanwhile."""
-        here = tuple(
-            self.files.problem(one) if isinstance(one, ProblemInstance) else one for one in arguments
-        )
+        here = tuple(self.files.workload(one) if isinstance(one, Workload) else one for one in arguments)
         return await asyncio.to_thread(call_worker, self.worker, method, here, options)
 
     async def take_files(self, files: Mapping[str, bytes]) -> None:
@@ -161,7 +159,7 @@ def _claimed(what: str) -> socket.socket | None:
     return claim
 
 
-def evaluate(name: str, items: bytes, timeout_s: float) -> list[Evaluated]:
+def evaluate(name: str, items: bytes, timeout_s: float) -> list[ItemResult]:
     """Evaluate pickled work items on the device of this Dask worker; `name` is the plugin's."""
     host = cast(DeviceHost, distributed.get_worker().plugins[name])
     return [host.evaluate(item, timeout_s) for item in pickle.loads(items)]

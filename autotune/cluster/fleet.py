@@ -22,8 +22,8 @@ from autotune.cluster.travelling_files import paths_of
 from autotune.errors import SetupError
 from autotune.evaluation.fleet import DeviceGone, Fleet, FleetWorker
 from autotune.evaluation.job_runner import JobDropped, JobKills
-from autotune.evaluation.work_item import Evaluated, WorkItem
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.evaluation.work_item import ItemResult, WorkItem
+from autotune.problem.workload import Workload
 
 # Short work items are sent together, because any task costs this process some milliseconds.
 MIN_TASK_S = 0.2
@@ -43,7 +43,7 @@ class ClusterFleet(Fleet):
         super().__init__(on_lost)
         self._client = client
         self._setting = setting
-        self._tasks: dict[Future[list[Evaluated]], distributed.Future] = {}  # under way
+        self._tasks: dict[Future[list[ItemResult]], distributed.Future] = {}  # under way
         self._stranded: set[str] = set()  # keys of tasks
         self._numbers = itertools.count()
         self.devices: dict[str, str] = {}  # and the Dask worker of each
@@ -72,12 +72,12 @@ class ClusterFleet(Fleet):
         for worker, keys in self._client.processing().items():
             self._stranded.update(keys if worker in dropped else ())
 
-    def stranded(self) -> list[Future[list[Evaluated]]]:
+    def stranded(self) -> list[Future[list[ItemResult]]]:
         """Drop and return the tasks that wait for a device that was left out."""
         keys, self._stranded = self._stranded, set()
         return self._drop(lambda task: task.key in keys)
 
-    def without_device(self) -> list[Future[list[Evaluated]]]:
+    def without_device(self) -> list[Future[list[ItemResult]]]:
         """Drop and return the tasks that wait for a worker although there are some.
 
         Dask assigns waiting tasks to a worker when it joins, before it offers its device. Raises SetupError
@@ -95,13 +95,13 @@ class ClusterFleet(Fleet):
         task_s = max(MIN_TASK_S, TASK_S_PER_DEVICE * self.count)
         return min(MAX_ITEMS, max(1, int(task_s / max(self._cost_s, 1e-3))))
 
-    def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
+    def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[ItemResult]]:
         """Send work items to whichever device is free next, as one task of Dask; `result` takes the future.
 
         It is done once the outcomes are here: Dask repeats tasks that a lost worker took with it.
         """
         name = self._setting.name
-        self._send_files(problem for item in items for problem in (*item.verify_problems, item.problem))
+        self._send_files(workload for item in items for workload in (*item.verify_workloads, item.workload))
         task = self._client.submit(
             evaluate,
             name,
@@ -117,7 +117,7 @@ class ClusterFleet(Fleet):
         self._tasks[future] = task
         return future
 
-    def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
+    def result(self, future: Future[list[ItemResult]]) -> list[ItemResult]:
         """The outcomes of a finished job; raises as `JobRunner.result` does."""
         task = self._tasks.pop(future)
         try:
@@ -132,8 +132,8 @@ class ClusterFleet(Fleet):
                 raise
             raise self._disconnected() from None
         self._seen_s = time.monotonic()
-        for evaluated in found:
-            self._cost_s += _SMOOTHING * (evaluated.cost_s - self._cost_s)
+        for result in found:
+            self._cost_s += _SMOOTHING * (result.cost_s - self._cost_s)
         return found
 
     def _check(self) -> None:
@@ -160,7 +160,7 @@ class ClusterFleet(Fleet):
         name, address = self._setting.name, self.devices[device]
 
         def call(method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-            self._send_files(one for one in arguments if isinstance(one, ProblemInstance))
+            self._send_files(one for one in arguments if isinstance(one, Workload))
             # directly, not as a task: that takes 2 ms instead of 20, and a last round makes hundreds of calls
             try:
                 found = self._client.run(on_host, name, "call", method, arguments, options, workers=[address])
@@ -170,10 +170,10 @@ class ClusterFleet(Fleet):
 
         return FleetWorker(device, call)
 
-    def _send_files(self, problems: Iterable[ProblemInstance]) -> None:
-        """Send the files that the problems read and the workers lack."""
+    def _send_files(self, workloads: Iterable[Workload]) -> None:
+        """Send the files that the workloads read and the workers lack."""
         known = self._files.keys() | self._setting.files.keys()
-        missing = {path: Path(path).read_bytes() for path in paths_of(problems) if path not in known}
+        missing = {path: Path(path).read_bytes() for path in paths_of(workloads) if path not in known}
         self._files |= missing
         self._give_files(missing, self.devices.values())
 
@@ -201,7 +201,7 @@ class ClusterFleet(Fleet):
             known |= joined
         self.devices = dict(sorted(known.items()))
 
-    def _drop(self, is_meant: Callable[[distributed.Future], bool]) -> list[Future[list[Evaluated]]]:
+    def _drop(self, is_meant: Callable[[distributed.Future], bool]) -> list[Future[list[ItemResult]]]:
         """Cancel tasks; the caller sends them again."""
         found = [future for future, task in self._tasks.items() if is_meant(task)]
         if found:  # to cancel none takes Dask just as long, and this is called after every task

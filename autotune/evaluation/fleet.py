@@ -17,9 +17,9 @@ from autotune.core.trials import Failure
 from autotune.devices import Address
 from autotune.errors import BrokenReference, NoMemory, SetupError
 from autotune.evaluation.job_runner import JobDropped, JobRunner
-from autotune.evaluation.work_item import Evaluated, WorkItem
+from autotune.evaluation.work_item import ItemResult, WorkItem
 from autotune.evaluation.worker import Worker
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 
 MIN_UNDER_WAY = 8
 QUEUED = 2  # jobs per device: one runs and one waits, so no device waits for this process
@@ -66,9 +66,9 @@ class FleetWorker:
             self._compared = frozenset(self._call("compared"))
         return self._compared
 
-    def load(self, *problems: ProblemInstance) -> Failure | None:
+    def load(self, *workloads: Workload) -> Failure | None:
         """As `Worker.load`."""
-        failure: Failure | None = self._call("load", *problems)
+        failure: Failure | None = self._call("load", *workloads)
         return failure
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
@@ -196,12 +196,12 @@ class LocalFleet(Fleet):
         for device in self._workers.keys() - set(devices):
             self._workers.pop(device).end(waits=False)
 
-    def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
+    def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[ItemResult]]:
         """Give a work item to whichever device is free next."""
         (item,) = items
         return self._threads.submit(self._run, item, timeout_s)
 
-    def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
+    def result(self, future: Future[list[ItemResult]]) -> list[ItemResult]:
         """The outcomes of a finished job; raises as `JobRunner.result` does."""
         try:
             return future.result()
@@ -222,13 +222,13 @@ class LocalFleet(Fleet):
         finally:
             self._free.put(device)
 
-    def _run(self, item: WorkItem, timeout_s: float) -> list[Evaluated]:
+    def _run(self, item: WorkItem, timeout_s: float) -> list[ItemResult]:
         """Run a work item; its cost includes the time that the device waited for it."""
         while (worker := self._workers.get(device := self._free.get())) is None:
             if not device:
                 raise JobDropped  # the search has ended
         outcome = or_gone(device, lambda: worker.begin_item(item, timeout_s)())
         began_s, self._idle_since_s[device] = self._idle_since_s[device], time.perf_counter()
-        evaluated = Evaluated(outcome, device, self._idle_since_s[device] - began_s)
+        result = ItemResult(outcome, device, self._idle_since_s[device] - began_s)
         self._free.put(device)
-        return [evaluated]
+        return [result]

@@ -38,9 +38,9 @@ from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DeviceWorker, Worker
 from autotune.evaluation.wrong_result import WrongArrays
-from autotune.problem.kept_results import KeptResults
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.reference_cache import ReferenceCache
 from autotune.problem.stored_inputs import StoredInputs
+from autotune.problem.workload import Workload
 from autotune.processes.files import user_folder
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import SpaceSpec
@@ -61,11 +61,14 @@ FULL_POLICY = MeasurementPolicy(hopeless_factor=math.inf, screen_factor=math.inf
 ENERGY_POLICY = replace(FULL_POLICY, energy_s=1.0)
 
 
-class Built(NamedTuple):
+class BuiltConfig(NamedTuple):
     """A configuration and its binary."""
 
     instance: KernelInstance
     binary: Binary
+
+
+Builds = Mapping[Config, BuiltConfig]
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class TuningContext:
     fleet: Fleet | None = None
 
     @cached_property
-    def extra_sizes(self) -> FurtherSizes:
+    def further_sizes(self) -> FurtherSizes:
         """The problems at sizes that the space does not list; only the checks of winners need them."""
         return FurtherSizes(self.maker)
 
@@ -100,14 +103,14 @@ class TuningContext:
 
     def build(
         self, configs: Iterable[Config], stage: str = ""
-    ) -> tuple[dict[Config, Built], dict[Config, Failure]]:
+    ) -> tuple[dict[Config, BuiltConfig], dict[Config, Failure]]:
         """Compile configurations, all at the same time; return the binaries, and the failures of the others.
 
         `stage` names the progress; empty for work within another stage.
         """
         instances = [self.maker.make(config) for config in configs]
         compilations = [self.pool.compile(instance) for instance in instances]
-        built: dict[Config, Built] = {}
+        built: dict[Config, BuiltConfig] = {}
         failures: dict[Config, Failure] = {}
         for done, (instance, compilation) in enumerate(zip(instances, compilations, strict=True), 1):
             if stage:
@@ -117,7 +120,7 @@ class TuningContext:
             if isinstance(binary, Failure):
                 failures[instance.config] = binary
             else:
-                built[instance.config] = Built(instance, binary)
+                built[instance.config] = BuiltConfig(instance, binary)
         return built, failures
 
     def compile_ahead(self, configs: Iterable[Config]) -> None:
@@ -129,15 +132,15 @@ class TuningContext:
         self,
         function: Callable[..., Any],
         binary: Binary,
-        problem: ProblemInstance,
+        workload: Workload,
         *arguments: Any,
         timeout_s: float | None = None,
         **options: Any,
     ) -> Any:
-        """Load a problem and run `function(state, binary, problem, ...)`; return its answer or a Failure."""
+        """Load a workload, run `function(state, binary, workload, ...)`; return its answer or a Failure."""
         limit_s = self.timeout_s if timeout_s is None else timeout_s
-        return self.worker.load(problem) or self.worker.run(
-            function, binary, problem, *arguments, timeout_s=limit_s, **options
+        return self.worker.load(workload) or self.worker.run(
+            function, binary, workload, *arguments, timeout_s=limit_s, **options
         )
 
     def run_default(self, function: Callable[..., Any], what: str, timeout_s: float) -> Any:
@@ -145,7 +148,7 @@ class TuningContext:
         instance = self.maker.make(self.task.spec.default)
         found = self.pool.compile(instance).result()
         if not isinstance(found, Failure):
-            found = self.worker.run(function, found, instance.problem, timeout_s=timeout_s)
+            found = self.worker.run(function, found, instance.workload, timeout_s=timeout_s)
         if isinstance(found, Failure):
             raise SetupError(f"{what}: {found}")
         return found
@@ -157,11 +160,9 @@ class TuningContext:
             self.worker.close()
         return found
 
-    def verify(
-        self, binary: Binary, problem: ProblemInstance, timeout_s: float | None = None
-    ) -> bool | Failure:
-        """Verify a configuration on one problem; True if it can be repeated without restoring its arrays."""
-        repeatable: bool | Failure = self.run_or_close(verify_once, binary, problem, timeout_s=timeout_s)
+    def verify(self, binary: Binary, workload: Workload, timeout_s: float | None = None) -> bool | Failure:
+        """Verify a configuration on one workload; True if it can be repeated without restoring its arrays."""
+        repeatable: bool | Failure = self.run_or_close(verify_once, binary, workload, timeout_s=timeout_s)
         return repeatable
 
 
@@ -178,8 +179,8 @@ class Processes:
         self.scratch = opened.enter_context(scratch_folder())
         self._ended = opened.enter_context(ExitStack())  # last, once all others are being killed
         self.variables = cold_variables(self.scratch)
-        self._wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
-        self._kept = KeptResults(
+        self._wrong_arrays = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
+        self._reference_cache = ReferenceCache(
             user_folder("references"),
             self.scratch if options.fresh else "",
             of_run=Path(self.scratch) / "references",
@@ -228,17 +229,19 @@ class Processes:
         """
         task, options = self._task, self._options
         trusts = task.spec.full == TRUSTED
-        problems = default.verify_problems if trusts else (*default.verify_problems, default.problem)
+        workloads = default.verify_workloads if trusts else (*default.verify_workloads, default.workload)
         for earlier in self._workers.values():
             if trusts:
                 earlier.end()  # else each problem's process would hold device memory to the end
             else:
-                earlier.turn_to(problems)
+                earlier.turn_to(workloads)
         if trusts or not self._workers:
             trusting = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=options.timeout_s)
             on_stage = unobserved if task.others else self._on_stage  # several would tell at the same time
             for address in (task.address, *task.others):
-                setting = DeviceSetting(address, task.spec.reference, problems, self._wrong, self._kept)
+                setting = DeviceSetting(
+                    address, task.spec.reference, workloads, self._wrong_arrays, self._reference_cache
+                )
                 worker = (trusting if trusts else Worker)(setting, self.variables, on_stage)
                 self._workers[address] = worker
                 self._ended.callback(worker.end)
@@ -249,7 +252,10 @@ class Processes:
     def references(self) -> References:
         """Return the process for later references, which is not begun yet."""
         task = self._task
-        return References(DeviceSetting(task.address, task.spec.reference, kept=self._kept), self.variables)
+        return References(
+            DeviceSetting(task.address, task.spec.reference, reference_cache=self._reference_cache),
+            self.variables,
+        )
 
     def cluster_fleet(
         self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]
@@ -259,16 +265,16 @@ class Processes:
         from autotune.cluster.fleet import open_fleet
         from autotune.cluster.travelling_files import paths_of
 
-        problems, reference = (
-            (*default.verify_problems, default.problem),
-            self._task.spec.reference.absolute(),
-        )
+        workloads = (*default.verify_workloads, default.workload)
+        reference = self._task.spec.reference.absolute()
         setting = HostSetting(
             search=uuid.uuid4().hex[:12],
             run=cluster.run,
             list_addresses=cluster.list_addresses,
-            process=DeviceSetting(cluster.address, reference, problems, self._wrong, self._kept),
-            files={path: Path(path).read_bytes() for path in (str(reference), *paths_of(problems))},
+            process=DeviceSetting(
+                cluster.address, reference, workloads, self._wrong_arrays, self._reference_cache
+            ),
+            files={path: Path(path).read_bytes() for path in (str(reference), *paths_of(workloads))},
         )
         return open_fleet(cluster.client, setting, on_lost)
 
@@ -326,8 +332,8 @@ def open_context(
         processes = processes or opened.enter_context(open_processes(task, options, observer))
         maker = processes.maker(journaled)
         default = maker.make(task.spec.default)
-        opened.enter_context(enough_memory(maker, default.problem))
-        if warning := memory_warning(maker, default.problem):
+        opened.enter_context(enough_memory(maker, default.workload))
+        if warning := memory_warning(maker, default.workload):
             observer.warn(warning)
         journal = Journal(
             journaled.journal,

@@ -179,8 +179,8 @@ def opened_fleet(*references, of=None, on_lost=pytest.fail):
 def job(fleet, of=None):
     """Run a configuration on whichever device is free; returns its outcome."""
     item = WorkItem(BINARY, (), of or problem(), MeasurementPolicy(), None, None, 0.0)
-    (evaluated,) = fleet.result(fleet.submit([item], 60.0))
-    return evaluated
+    (result,) = fleet.result(fleet.submit([item], 60.0))
+    return result
 
 
 def test_the_first_job_runs_though_another_device_is_not_ready(folder):
