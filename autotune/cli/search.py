@@ -28,6 +28,7 @@ from autotune.processes.files import write_output
 from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
+    from autotune.cli.progress import SearchProgress
     from autotune.tuning.observer import Observer
     from autotune.tuning.result import SearchResult
     from autotune.tuning.search_plan import PlanResult
@@ -50,13 +51,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     several.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="search with the devices of a Dask cluster: tcp://HOST:PORT, slurm:JOBS or local:WORKERS "
-        "(extra: cluster)",
+        help="search with the devices of a Dask cluster: tcp://HOST:PORT or slurm:JOBS (extra: cluster)",
     )
     several.add_argument(
         "--devices",
         metavar="LIST",
-        help="search with several devices of one model, such as cuda:0,cuda:1, or all (extra: cluster)",
+        help="search with several devices of one model, such as cuda:0,cuda:1, or all",
     )
     parser.add_argument(
         "--each-model",
@@ -218,14 +218,10 @@ def _require_consistent(parsed: argparse.Namespace) -> None:
 
 
 def _search(parsed: argparse.Namespace, options: Options) -> None:
-    alone = _one_that_is_enough(parsed, options) if parsed.devices else None
-    if alone:
-        parsed.device = alone
-    several = (parsed.cluster or parsed.devices) and not alone
-    if options.engine == ADOPTION and not several:
+    if options.engine == ADOPTION and not parsed.cluster:
         _adopt(parsed, options)
         return
-    result = _with_cluster(parsed, options) if several else _with_device(parsed, options)
+    result = _with_cluster(parsed, options) if parsed.cluster else _with_device(parsed, options)
     from autotune.cli.search_summary import result_json, result_text
 
     emit(result_json(result) if parsed.json else result_text(result))
@@ -237,7 +233,7 @@ def _adopt(parsed: argparse.Namespace, options: Options) -> None:
     from autotune.tuning.served_best import full_search_result
     from autotune.tuning.tuner import adopt
 
-    with opt.opened_task(parsed) as (task, progress):
+    with _opened_task(parsed, options) as (task, progress):
         entry = full_search_result(task, parsed.cache)
         result = adopt(task, options, progress) if entry is None else None
     if entry is not None:
@@ -246,25 +242,17 @@ def _adopt(parsed: argparse.Namespace, options: Options) -> None:
         emit(result_json(result) | {"adopted": True} if parsed.json else result_text(result))
 
 
-def _one_that_is_enough(parsed: argparse.Namespace, options: Options) -> str | None:
-    """The first device, with a warning, if `--devices all` gains nothing within the budget; else None."""
-    from autotune.cluster.local_devices import ALL, local_devices, why_one
-
-    if parsed.devices != ALL:
-        return None
-    devices = local_devices(ALL)
-    reason, first = why_one(len(devices), options.budget), str(devices[0][0])
-    if not reason:
-        return None
-    with opt.progress(parsed) as shown:
-        shown.warn(f"--devices {ALL}: searching with {first} only: {reason}")
-    return first
+@contextmanager
+def _opened_task(parsed: argparse.Namespace, options: Options) -> Iterator[tuple[TuningTask, SearchProgress]]:
+    """The task that the options name, with as many of its devices as pay."""
+    with opt.opened_task(parsed) as (task, progress):
+        yield opt.alone_if_enough(task, parsed.devices, options.budget, progress.warn), progress
 
 
 def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
     with ExitStack() as opened:
         with timeline.span("import autotune, and find the device and its configurations"):
-            task, progress = opened.enter_context(opt.opened_task(parsed))
+            task, progress = opened.enter_context(_opened_task(parsed, options))
         from autotune.tuning.tuner import priors_of, search
 
         with timeline.span("search"):
@@ -274,12 +262,12 @@ def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
 def _with_cluster(parsed: argparse.Namespace, options: Options) -> SearchResult:
     with (
         opt.progress(parsed) as progress,
-        opt.opened_devices(parsed.devices, parsed.cluster, parsed.device, progress) as several,
+        opt.opened_cluster(parsed.cluster, parsed.device, progress) as several,
     ):
         from autotune.tuning.task import bind_target
         from autotune.tuning.tuner import priors_of, search
 
-        found = None if several is None else (several.address, several.info)
+        found = None if several is None else [(several.address, several.info)]
         task = bind_target(opt.target(parsed), progress.stage, found)
         return search(task, options, progress, priors_of(task, options), several)
 
@@ -322,7 +310,7 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
     targets = [first, *(replace(first, space=space) for space in parsed.more_spaces)]
     with (
         opt.progress(parsed) as progress,
-        opt.opened_devices(parsed.devices, parsed.cluster, parsed.device, progress) as several,
+        opt.opened_cluster(parsed.cluster, parsed.device, progress) as several,
     ):
         plan = plan_of_spaces(targets, options, progress.stage, several)
         found = run_searches(plan, progress, show)

@@ -56,7 +56,7 @@ class References:
     def settle(self, workloads: Sequence[Workload]) -> None:
         """Wait for the workload that is being computed, if it is one of these; drop what has not begun."""
         for workload in reversed(workloads):
-            begun = self._begun.pop(workload.data_key, None)
+            begun = self._begun.get(workload.data_key)
             if begun is not None and not begun.cancel():
                 begun.result()
 

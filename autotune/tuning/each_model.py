@@ -43,7 +43,7 @@ def search_each_model(
     shared = _SharedObserver(observer)
     for cluster in clusters:
         try:
-            task = bind_target(target, observer.stage, (cluster.address, cluster.info))
+            task = bind_target(target, observer.stage, [(cluster.address, cluster.info)])
             models.append(_Model(task, cluster, shared, models))
         except AutotuneError as error:
             failures.append(f"{cluster.info.name}: {error}")

@@ -221,7 +221,8 @@ def fresh_workloads(maker: InstanceMaker, config: Config, seeds: Sequence[int]) 
 def begin_references(context: TuningContext) -> None:
     """Begin to compute the references of the last round next to the search, where that disturbs no timing."""
     task = context.task
-    if context.fleet is None and _can_run_aside(task.spec, task.device.kind):
+    is_here = context.fleet is None or context.fleet.is_here
+    if is_here and _can_run_aside(task.spec, task.device.kind):
         seeds = distinct_seeds(context.maker, SEEDS)
         fresh = fresh_workloads(context.maker, task.spec.default, seeds)
         context.references.begin(fresh, small_data_workloads(context), context.worker.compared)

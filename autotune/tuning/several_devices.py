@@ -15,12 +15,12 @@ from typing import Self
 
 import numpy as np
 
-from autotune.cluster.device_host import DeviceGone
-from autotune.cluster.fleet import Fleet
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import DeviceScale, Failure, Trial, median_interval
 from autotune.errors import SetupError
+from autotune.evaluation.fleet import DeviceGone, Fleet
+from autotune.space import Space
 from autotune.tuning.context import BuiltConfig, TuningContext
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.last_round import Exploration
@@ -30,7 +30,7 @@ from autotune.tuning.result import SearchResult
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.turns import Series, Turns
 
-CONFIGURATIONS = 4  # configurations that every device times: the default, and others from all over the space
+CONFIGURATIONS = 4  # that every device times
 ROUNDS = 8
 MAX_OFF = 0.02  # relative difference to the other devices, and half the width of its interval
 
@@ -47,7 +47,7 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
     if len(names) < 2:
         return
     context.observer.stage(Stage(f"comparing {len(names)} devices"))
-    built = _built(context)
+    built = [*context.build(compared(context.task.space))[0].values()]
     there = {name: replace(context, worker=fleet.worker(name), observer=Observer()) for name in names}
     with ThreadPoolExecutor(len(names)) as threads:
         timed = {name: threads.submit(_times, own, built) for name, own in there.items()}
@@ -105,11 +105,10 @@ def _why(scale: DeviceScale) -> str:
     return times if abs(scale.scale - 1) > MAX_OFF else f"its times are noisy: {times}"
 
 
-def _built(context: TuningContext) -> list[BuiltConfig]:
-    space = context.task.space
+def compared(space: Space) -> list[Config]:
+    """The configurations that `calibrate` times: the default, and others from all over the space."""
     rows = np.random.default_rng(0).permutation(len(space))[: CONFIGURATIONS - 1]
-    configs = dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])
-    return [*context.build(configs)[0].values()]
+    return [*dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])]
 
 
 def _times(context: TuningContext, built: Sequence[BuiltConfig]) -> _Times:
@@ -134,7 +133,7 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, exploration: Exp
         CacheError: The cache cannot be written.
     """
     for used in fleet.present():
-        if used not in fleet.devices:  # it has gone since
+        if used not in fleet.names:  # it has gone since
             continue
         with _SecondDevice(context, fleet, used) as second:
             try:

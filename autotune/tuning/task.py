@@ -19,7 +19,7 @@ from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.text import nearest
 from autotune.core.trials import USUAL, CallMode
 from autotune.devices import BACKENDS, Address
-from autotune.devices.listing import Listing, find_device, listing_for
+from autotune.devices.listing import Found, Listing, find_device, listing_for
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import compiler_name
 from autotune.evaluation.get_ready import get_ready
@@ -30,6 +30,7 @@ from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
 from autotune.serving.cache import read_record, record_path
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
+from autotune.tuning.local_devices import local_devices
 
 _ARCHITECTURE = "sm_90"  # a machine without a GPU counts spaces for NVIDIA GPUs with this one's limits
 _C_DIALECTS = ("cuda", "opencl")
@@ -47,6 +48,7 @@ class Target:
     dtype: str | None = None
     data: str | None = None
     measure: CallMode = USUAL  # empty values follow the space
+    devices: str | None = None  # in place of a device: several, as `local_devices` reads them
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class TuningTask:
     spec: SpaceSpec
     source: SourceText
     space: Space
+    others: tuple[Address, ...] = ()  # devices of this machine like the first, which search with it
     served_elsewhere: tuple[Config, ...] = ()  # by a framework so far; the last round compares them
 
     @property
@@ -166,7 +169,7 @@ def _require_no_other(space: Path) -> None:
 def bind_target(
     target: Target,
     on_stage: OnStage = unobserved,
-    found: tuple[Address, DeviceInfo] | None = None,
+    found: Found | None = None,
     listing: Listing | None = None,
 ) -> TuningTask:
     """Read the files, find the device and enumerate the space; raises InputError for wrong input.
@@ -174,7 +177,8 @@ def bind_target(
     Args:
         target: What to tune.
         on_stage: Is told what is being done.
-        found: The device, if it was found already; None looks for the target's in this machine.
+        found: The device, and others to search with, if they were found already; None looks for the target's
+            in this machine.
         listing: The listing of this machine's devices, if it was begun already.
     """
     target = resolve(target)
@@ -188,7 +192,7 @@ def bind_task(
     source: SourceText,
     target: Target,
     on_stage: OnStage = unobserved,
-    found: tuple[Address, DeviceInfo] | None = None,
+    found: Found | None = None,
     listing: Listing | None = None,
 ) -> TuningTask:
     """Find the device and enumerate a space that has been read before: `target.space` is not read again.
@@ -197,15 +201,20 @@ def bind_task(
     """
     on_stage(Stage("finding devices"))
     if found is None:
-        listing = listing or listing_for(target.device)
+        listing = listing or listing_for(target.devices or target.device)
         get_ready(listing, triton=spec.dialect == TRITON)
-    address, device = found or find_device(target.device, listing=listing)
+        found = (
+            local_devices(target.devices, listing)
+            if target.devices
+            else [find_device(target.device, listing=listing)]
+        )
+    (address, device), *others = found
     _require_dialect(spec, address)
     spec = _with_call_mode(spec, address, target.measure)
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
     on_stage(Stage("counting valid configurations"))
     space = bind(spec, device, problem)
-    return TuningTask(address, device, spec, source, space)
+    return TuningTask(address, device, spec, source, space, tuple(other for other, _ in others))
 
 
 def _with_call_mode(spec: SpaceSpec, address: Address, asked: CallMode) -> SpaceSpec:

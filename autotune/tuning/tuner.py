@@ -37,6 +37,7 @@ from autotune.tuning.prior_results import gather_priors, priors_text, recommende
 from autotune.tuning.remeasure import begin_references
 from autotune.tuning.result import SearchResult
 from autotune.tuning.sanitizer_checks import sanitizers
+from autotune.tuning.several_devices import calibrate, compared, finish_on_two_devices
 from autotune.tuning.task import TuningTask
 from autotune.tuning.timing_warnings import cpu_load_warnings, timing_warnings
 
@@ -93,8 +94,6 @@ def search(
         if context.fleet is None:
             result = finish_search(context, exploration)
         else:
-            from autotune.tuning.several_devices import finish_on_two_devices
-
             result = finish_on_two_devices(context, context.fleet, exploration)
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
@@ -135,7 +134,10 @@ def explore(
     ahead: Sequence[Config] = []
     if isinstance(searcher, ProposesAhead):
         ahead = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
-    if context.fleet is None and (known or ahead):  # they compile while the default is verified
+    # what is compiled while the default is verified; only one device runs in the order of submission
+    if context.fleet is not None:
+        context.compile_ahead([*compared(task.space), *ahead])
+    elif known or ahead:
         context.evaluator.submit([task.spec.default, *known, *ahead])
     default = try_default(context, options, total, note, searcher, warns=warns)
     if ends_here:  # not before: the reference that the default waits for would take twice as long
@@ -143,8 +145,6 @@ def explore(
     for warning in cpu_load_warnings(default, task.device.kind, began) if warns else ():
         context.observer.warn(warning)
     if context.fleet is not None:
-        from autotune.tuning.several_devices import calibrate
-
         calibrate(context, context.fleet)
     with suppress(NoMoreTrials):
         evaluate(context.evaluator, known)
