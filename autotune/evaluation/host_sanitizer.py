@@ -94,8 +94,8 @@ _FRAME = (  # the first entry of a report in the kernel's source: function, file
     r"    #\d+ (?:0x\w+ in )?(?:void )?(?:\(anonymous namespace\)::)?(\w+).* (?:\S*/)?([^ /]+:\d+)"
 )
 _FENCES = (  # `volatile` orders nothing
-    "; to hand over what a thread wrote, put a fence (MEMORY_FENCE, __threadfence, mem_fence) before its signal "
-    "and another one between the signal and the reads"
+    "; to hand over what a thread wrote, put a fence (MEMORY_FENCE, __threadfence, mem_fence) before its "
+    "signal and another one between the signal and the reads"
 )
 _RACE = re.compile(r"^RACE: (.*) at (\w+) and (.*) at (\w+)$", re.MULTILINE)
 _OUTSIDE = re.compile(r"^(?:==.* caused by a )?(READ|WRITE) .*\n" + _FRAME, re.MULTILINE)
