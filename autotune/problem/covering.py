@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from itertools import islice, product
 
 from autotune.core.records import Config, Sizes
 from autotune.problem.workload import Workload
@@ -24,6 +24,9 @@ _BEYOND = 4  # times the largest size of the space
 _TRIED = 80  # sizes, of which a few are chosen
 _MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of a problem at sizes of tiles
 _LITTLE_WORK = 2**18  # of any problem: its reference is fast
+_BITS_16 = 2**16  # an index of so many bits has no more values
+_BEYOND_16_BITS = _BITS_16 + 2**12 + 1  # data lead to the part beyond as well
+_MAX_LONG_BYTES, _MAX_LONG_THREADS, _LONG_WORK = 2**25, 2**25, 2**20  # of a problem with such a size
 _MANY = 3  # from so many blocks on, a grid has a first, a last and others between
 
 
@@ -101,6 +104,14 @@ class Domain:
         whole = {name: -(-size // self._steps[name]) * self._steps[name] for name, size in sizes.items()}
         return {name: whole[self._equals[name]] for name in sizes}
 
+    def beyond_16_bits(self) -> Iterator[tuple[Sizes, Sizes]]:
+        """Sizes of which one is more than 16 bits hold: with the space's smallest others, and with ones."""
+        ones = dict.fromkeys(self._smallest, 1)
+        for name, largest in self._largest.items():
+            if largest <= _BITS_16:
+                few, fewest = ({**others, name: _BEYOND_16_BITS} for others in (self._smallest, ones))
+                yield self.declared(few), self.declared(fewest)
+
     def candidates(self, divisors: Sequence[int], draw: random.Random) -> Iterator[Sizes]:
         """Sizes that some tiles make interesting, drawn at random; half are equal where the space's are."""
         near = {times * tile + step for tile in divisors for times in _TIMES for step in (-1, 0, 1)}
@@ -166,6 +177,32 @@ def at_tiles(
         known |= found[best]
         chosen.append(left.pop(best))
     return chosen
+
+
+def beyond_16_bits(
+    workloads: Sequence[Workload], timed: Workload, make: Callable[[Sizes, int], Workload | None]
+) -> Iterator[Workload]:
+    """Workloads of which one size is more than 16 bits hold, for each that is never so large in the space.
+
+    Arguments are as of `at_tiles`.
+    """
+    given = (*workloads, timed)
+    entries = {step.entry for workload in given for step in workload.launches}
+    domain = Domain([one.problem.sizes for one in given])
+    for number, choices in enumerate(domain.beyond_16_bits(), len(workloads) + 1 + _TRIED):
+        affordable = [
+            sizes for sizes in choices if domain.is_affordable(sizes) or size_product(sizes) <= _LONG_WORK
+        ]
+        made = (make(sizes, number) for sizes in affordable)
+        fitting = (
+            one
+            for one in made
+            if one is not None
+            and one.size_bytes <= _MAX_LONG_BYTES
+            and threads(one) <= _MAX_LONG_THREADS
+            and entries >= {step.entry for step in one.launches}
+        )
+        yield from islice(fitting, 1)
 
 
 def _is_small(workload: Workload) -> bool:
