@@ -7,14 +7,11 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from autotune.core import timeline
 from autotune.core.checks import combined
 from autotune.core.records import Config, Entry
-from autotune.core.stages import Stage
 from autotune.core.trials import Objective, Trial, pareto_front
 from autotune.errors import Overtaken
 from autotune.processes.machine_load import cpu_times
-from autotune.searchers.base import StoppingEstimate
 from autotune.serving.cache import record_path, store
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import walk
@@ -85,6 +82,7 @@ def _result(
     """Sum up the search; `trials` has the best earlier ones of the journal, `cached` is what was served."""
     task, objective, ledger = context.task, context.objective, context.ledger
     winner, *ties = decision.stored
+    assert decision.estimate is not None  # the last round of a search asks for it
     instance = context.maker.make(winner.config)
     again = {measured_binary(trial) for trial in trials.values() if trial.key in decision.measurements}
     was_served = cached is not None and cached.config == winner.config
@@ -112,7 +110,7 @@ def _result(
         objective_name=context.scoring.name,
         metrics=tuple(context.scoring.metrics(trials[config]) for config in ledger.trials),
         priors=searched.priors,
-        stopping_estimate=_stopping_estimate(context, winner, trials, searched.is_of_sweep),
+        stopping_estimate=decision.estimate,
         uncompared=instance.uncompared(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
         search_seconds=searched.seconds,
@@ -121,27 +119,6 @@ def _result(
         data_sha256=instance.problem.data_sha256,
         checks=combined(decision.checks),
     )
-
-
-def _stopping_estimate(
-    context: TuningContext, winner: Trial, trials: Mapping[Config, Trial], is_of_sweep: bool
-) -> StoppingEstimate:
-    """Estimate the gain of untried configurations; no estimated time beats the memory bandwidth.
-
-    Searches of a sweep skip this: it takes seconds, and a sweep has no use for it.
-    """
-    floor_ms = context.maker.make(winner.config).floor_ms if context.objective is Objective.TIME else 0.0
-    tried = context.ledger.trials | {winner.config: winner}  # the winner may come from an earlier search
-    valid = len(context.task.space)
-    if len(tried) == valid:
-        return StoppingEstimate(valid, valid, 0.0, 0.0)
-    if is_of_sweep:
-        return StoppingEstimate(len(tried), valid, None, None)
-    context.observer.stage(Stage("estimating the chance of a faster one"))
-    with timeline.span("import the model"):
-        from autotune.searchers.surrogate import stopping_estimate  # takes long to import
-
-    return stopping_estimate(context.task.space, [trials[config] for config in tried], floor_ms)
 
 
 def _other_times(

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from autotune.core.checks import FRESH_INPUTS, NO_TIME, Checks, reasons, unchecked_text
 from autotune.core.records import NOISY, Config
+from autotune.core.stages import Stage
 from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import LastRound
 from autotune.processes.machine_load import CpuTimes
-from autotune.searchers.base import PriorResults
+from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import (
     MAX_FINALISTS,
@@ -29,12 +32,15 @@ from autotune.tuning.limits import LastRoundLimits, TimeLeft
 from autotune.tuning.remeasure import SEEDS, Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
+from autotune.tuning.untried import estimate_untried
 from autotune.tuning.winner_checks import WinnerChecks
 
 MAX_BEST = 1  # finalists in addition to the needed ones of a sweep
 MAX_TIES = 5  # that are checked and stored
 
 Remeasure = Callable[[TuningContext, Sequence[Trial], float, Sequence[int]], Remeasurement]
+Estimate = Callable[[Trial], StoppingEstimate | None]
+"""Estimates what untried configurations may gain on a winner."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,11 @@ class Decision:
     stored: tuple[Trial, ...]  # the winner, then its ties
     checks: tuple[Checks, ...]  # the record of each
     ties_left: tuple[Trial, ...]  # further ties, which are neither checked nor stored
+    estimate: StoppingEstimate | None  # of what is left to find; None if nobody asks
+
+
+def not_estimated(_: Trial) -> None:
+    """Estimate nothing: for rounds that end no search."""
 
 
 def run_last_round(
@@ -81,6 +92,7 @@ def run_last_round(
     """
     trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
+    estimate = partial(estimate_untried, context, trials, is_of_sweep=searched.is_of_sweep)
     while True:
         best = fastest_trials(trials.values(), MAX_BEST if searched.is_of_sweep else MAX_FINALISTS)
         asked = [trials[one] for one in (*searched.needed, *context.task.served_elsewhere) if one in trials]
@@ -89,11 +101,11 @@ def run_last_round(
         remeasured = _reusable_round(context, searched, trials.values(), best, needed)
         if remeasured is not None:
             chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]
-            outcome = check_winners(context, chosen, remeasured, checks, left)
+            outcome = check_winners(context, chosen, remeasured, checks, left, estimate)
         else:
             chosen = _chosen(context, searched, trials.values(), best, needed, left.round_end_s)
             outcome = remeasure_and_check(
-                context, chosen, checks, left, searched.limits.seeds, searched.measure_again
+                context, chosen, checks, left, searched.limits.seeds, searched.measure_again, estimate
             )
         if isinstance(outcome, Decision):
             _journal(context, outcome)
@@ -165,10 +177,12 @@ def remeasure_and_check(
     left: TimeLeft,
     seeds: Sequence[int] = SEEDS,
     measure_again: Remeasure = remeasure,
+    estimate: Estimate = not_estimated,
 ) -> Decision | Mapping[Config, Failure]:
     """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
 
-    Returns the decision, or the failures; `seeds` are those of `measure_again`.
+    Returns the decision, or the failures; `seeds` are those of `measure_again`. What is left to find is
+    estimated during the checks.
     """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
@@ -176,7 +190,7 @@ def remeasure_and_check(
         remeasured = measure_again(context, chosen, left.round_end_s, seeds)
         if remeasured.rejected:
             return remeasured.rejected
-        return check_winners(context, chosen, remeasured, checks, left)
+        return check_winners(context, chosen, remeasured, checks, left, estimate)
 
 
 def check_winners(
@@ -185,18 +199,23 @@ def check_winners(
     remeasured: Remeasurement,
     checks: WinnerChecks,
     left: TimeLeft,
+    estimate: Estimate = not_estimated,
 ) -> Decision | Mapping[Config, Failure]:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
     stored = tied[: 1 + MAX_TIES]
-    with left.checking() as deadline_s:
-        failures = checks.check(context, [trial.config for trial in stored], deadline_s)
+    with ThreadPoolExecutor(1, thread_name_prefix="estimate") as aside:
+        estimated = aside.submit(estimate, stored[0])  # this process only waits for the checks
+        with left.checking() as deadline_s:
+            failures = checks.check(context, [trial.config for trial in stored], deadline_s)
+        if not estimated.done():
+            context.observer.stage(Stage("estimating the chance of a faster one"))
     if missed := unchecked_text(reasons(remeasured.fresh)):
         context.observer.warn(missed)
     if failures:
         return failures
     records = tuple({**checks.records[trial.config], **remeasured.fresh} for trial in stored)
-    return Decision(remeasured.measurements, stored, records, tied[1 + MAX_TIES :])
+    return Decision(remeasured.measurements, stored, records, tied[1 + MAX_TIES :], estimated.result())
 
 
 def _journal(context: TuningContext, found: Decision) -> None:
