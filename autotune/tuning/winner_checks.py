@@ -95,11 +95,11 @@ class WinnerChecks:
     def check(
         self, context: TuningContext, configs: Sequence[Config], deadline_s: float = math.inf
     ) -> dict[Config, Failure]:
-        """Make all checks of the list below in turns, and meanwhile those under sanitizers.
+        """Make all checks of the list below in turns, and meanwhile those that need no device process.
 
         Returns why some failed; one that has a record is not run again. Sanitizers may take all the time
         until the deadline, on the clock of `time.perf_counter`, because they run in processes of their own;
-        the other checks divide it equally. A check that has begun is finished.
+        those in turns divide it equally. A check that has begun is finished.
         """
         known = {config: self.records[config] for config in configs if config in self.records}
         # one that compiled before and cannot any more is not stored unchecked
@@ -121,15 +121,15 @@ class WinnerChecks:
             stress_checks.with_other_schedules,
             data_checks.on_other_data,
             data_checks.on_variants,
-            stress_checks.at_larger_sizes,
         ]
         instances = {config: one.instance for config, one in built.items()}
-        with ThreadPoolExecutor(2) as threads:  # on the CPU and on the device
-            by_sanitizers = (
+        with ThreadPoolExecutor(3) as threads:
+            aside = (
                 threads.submit(
                     sanitizer_checks.under_host_sanitizer, context, instances, sanitizer_deadline, self._begun
                 ),
                 threads.submit(sanitizer_checks.under_device_sanitizer, context, built, sanitizer_deadline),
+                threads.submit(stress_checks.at_larger_sizes, context, built, sanitizer_deadline),
             )
             try:
                 for number, check in enumerate(checks):
@@ -138,7 +138,7 @@ class WinnerChecks:
                     left = {config: one for config, one in built.items() if config not in failures}
                     take(check(context, left, deadline))
                 context.observer.stage(Stage("last round: under sanitizers"))
-                for found in by_sanitizers:
+                for found in aside:
                     take(found.result())
             finally:  # after an interrupt, a sanitizer would go on for a minute
                 sanitizer_deadline.processes.kill()
