@@ -313,6 +313,7 @@ def open_context(
     """
     task = journaled.task
     policy = replace(policy, call_mode=task.spec.measure)
+    is_alone = processes is None
     with ExitStack() as opened:
         processes = processes or opened.enter_context(open_processes(task, options, observer))
         maker = processes.maker(journaled)
@@ -337,7 +338,7 @@ def open_context(
         pool = processes.pool  # compiles while the device is opened
         worker: DeviceWorker
         devices: JobRunner
-        fleet = None
+        fleet, on_spent = None, _do_nothing
         if cluster is not None:
             on_lost = partial(_lost, observer, journal)
             devices = fleet = opened.enter_context(processes.fleet(default, cluster, on_lost))
@@ -345,12 +346,22 @@ def open_context(
         else:
             worker = own = processes.worker(maker, default)
             devices = OneDevice(own)
+            if is_alone and _has_room_for_two(task):
+                on_spent = own.begin_next
         references = processes.references()
         opened.callback(references.close)
         ledger = Ledger(journal, options.budget, journaled.scoring, observer.tried)
         limit_s = options.timeout_s
         evaluator = Evaluator(
-            maker, pool, devices, worker, ledger, policy=policy, timeout_s=limit_s, on_stage=observer.stage
+            maker,
+            pool,
+            devices,
+            worker,
+            ledger,
+            policy=policy,
+            timeout_s=limit_s,
+            on_stage=observer.stage,
+            on_spent=on_spent,
         )
         yield TuningContext(
             task=task,
@@ -369,6 +380,18 @@ def open_context(
             references=references,
             fleet=fleet,
         )
+
+
+def _do_nothing() -> None:
+    """Begin no process ahead."""
+
+
+def _has_room_for_two(task: TuningTask) -> bool:
+    """True if a process may open the device beside the one that a search uses.
+
+    On a CPU it would disturb times, and the settings of a device, such as its clock, are one process's.
+    """
+    return task.device.kind == "gpu" and not task.spec.device
 
 
 def _lost(observer: Observer, journal: Journal, device: str, reason: str) -> None:
