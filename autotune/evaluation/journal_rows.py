@@ -44,13 +44,13 @@ def _decode_measurement(row: object, place: str) -> Measurement:
     return values.record(Measurement, _MEASUREMENT, optional, fields, place)
 
 
-def encode_checks(record: Checks) -> dict[str, Any]:
+def encode_checks(outcomes: Checks) -> dict[str, Any]:
     """Convert a record without failures to JSON values: checks that passed, and the reasons of the others."""
     groups: dict[str, dict[str, str]] = {_LATE: {}, _UNABLE: {}}
-    for name, one in record.items():
+    for name, one in outcomes.items():
         if isinstance(one, Unchecked):
             groups[_LATE if one.is_late else _UNABLE][name] = one.reason
-    return {_PASSED: [name for name, one in record.items() if one is PASSED], **groups}
+    return {_PASSED: [name for name, one in outcomes.items() if one is PASSED], **groups}
 
 
 def _decode_checks(row: object, place: str) -> Checks:

@@ -29,7 +29,9 @@ class Ledger:
         self._on_trial = on_trial
         self._charged = 0
         self._started_s, self._resumed_s = time.perf_counter(), 0.0
-        self.runs: dict[RunKey, Trial] = {}  # a trial for each binary with its launches and arguments
+        self.trials_by_run: dict[
+            RunKey, Trial
+        ] = {}  # a trial for each binary with its launches and arguments
         self._unreported: list[tuple[Trial, Trial | None]] = []  # each with its row, if it has none yet
         self.trials: dict[Config, Trial] = {}
         self.best: Trial | None = None
@@ -65,7 +67,7 @@ class Ledger:
         self._charged += charged
         self.beside_budget += not charged
 
-    def journaled(self, instance: KernelInstance) -> Trial | None:
+    def journaled_trial(self, instance: KernelInstance) -> Trial | None:
         """The journal's trial of a configuration, if it has all measurements for its score.
 
         A failure that the machine may have caused does not count.
@@ -84,10 +86,10 @@ class Ledger:
     def recall(self, trials: Iterable[Trial]) -> None:
         """Take over trials of an earlier ledger with the same journal, without looking them up again."""
         for trial in trials:
-            self._add(trial, trial.cost_s)
+            self._put(trial, trial.cost_s)
             self._on_trial(trial)
 
-    def record(
+    def add(
         self,
         trial: Trial,
         instance: KernelInstance | None,
@@ -105,20 +107,20 @@ class Ledger:
         row = None if is_journaled else trial  # the journal keeps its time, regardless of the score
         self.resumed += is_journaled
         if instance is not None and trial.status is Status.OK:
-            self.runs.setdefault((trial.binary_sha256, instance.runs), trial)
+            self.trials_by_run.setdefault((trial.binary_sha256, instance.runs_key), trial)
         trial = self._scoring.scored(trial)
         if trial.status is Status.OK and trial.score is None:
             trial = replace(trial, status=Status.MEASUREMENT_ERROR, detail=NO_ENERGY)
-        self._add(trial, trial.cost_s / devices if is_journaled else 0.0)
+        self._put(trial, trial.cost_s / devices if is_journaled else 0.0)
         if trial.score is not None and (self.best is None or trial.score < (self.best.score or 0.0)):
             assert instance is not None and trial.measurement is not None
             self.best = trial
-            self.incumbent = Incumbent(trial.measurement, binary, instance.problem)
+            self.incumbent = Incumbent(trial.measurement, binary, instance.workload)
         if trial.measurement is not None:
             self.batch = max(self.batch or 1, trial.measurement.batch)
         self._unreported.append((trial, row))
 
-    def _add(self, trial: Trial, resumed_s: float) -> None:
+    def _put(self, trial: Trial, resumed_s: float) -> None:
         """Add a trial, and the time that it took in an earlier search."""
         self.trials[trial.config] = trial
         self._resumed_s += resumed_s

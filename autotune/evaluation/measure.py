@@ -11,7 +11,7 @@ from statistics import median
 from autotune.core.trials import USUAL, CallMode, Failure, Measurement, Rule, Status, median_interval
 from autotune.devices.base import Program
 from autotune.errors import ImpossibleTime
-from autotune.evaluation.buffers import ProblemBuffers
+from autotune.evaluation.buffers import WorkloadBuffers
 from autotune.evaluation.guarded_buffer import GuardedBuffer
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
 
@@ -41,13 +41,13 @@ class Stopwatch:
     def __init__(
         self,
         program: Program,
-        buffers: ProblemBuffers,
+        buffers: WorkloadBuffers,
         call_mode: CallMode = USUAL,
         *,
         changed: Collection[str] | None,
     ) -> None:
         """`changed` names the inout arrays to restore because a run changes them; None for all."""
-        self._device, self._settings = buffers.device, buffers.problem.settings
+        self._device, self._settings = buffers.device, buffers.workload.settings
         self._program = program
         self._buffers = buffers
         arrays = buffers.arrays()
@@ -244,8 +244,8 @@ def measure(
     if incumbent is not None:
         incumbent.ratio = None
     # the verification's run met other cache contents or clocks, or PoCL compiled between launches
-    may_compile = not stopwatch.on_gpu and len(item.problem.launches) > 1
-    if policy.call_mode.cache == "warm" or item.problem.settings or may_compile:
+    may_compile = not stopwatch.on_gpu and len(item.workload.launches) > 1
+    if policy.call_mode.cache == "warm" or item.workload.settings or may_compile:
         verified_ms = stopwatch.sample_ms() + stopwatch.first_run_ms
     if incumbent is not None:
         hopeless = _hopeless(stopwatch, policy, verified_ms, incumbent)

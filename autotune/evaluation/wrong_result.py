@@ -16,7 +16,7 @@ from autotune.core.error_bounds import UNIT_ROUNDOFF
 from autotune.devices.array_compare import Tolerance, unlike
 from autotune.devices.element_types import plain_dtype
 from autotune.evaluation.guarded_buffer import GuardedBuffer
-from autotune.problem.problem_instance import Array
+from autotune.problem.workload import Array
 from autotune.processes.files import writing
 
 MAX_EXAMINED = 2**24  # elements from the first wrong one on; more would take seconds

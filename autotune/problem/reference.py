@@ -23,9 +23,9 @@ from autotune.core.text import hint, nearest, size_text
 from autotune.core.trials import Problem
 from autotune.devices.base import Indices
 from autotune.errors import BrokenReference
-from autotune.problem.problem_instance import Array
 from autotune.problem.reference_results import converted_results
 from autotune.problem.sampling import sample_indices, takes_indices
+from autotune.problem.workload import Array
 
 _FUNCTIONS = ("reference", "inputs", "magnitude")  # optional functions of a file
 BASELINE = "baseline_"  # prefix of functions that a kernel is compared with

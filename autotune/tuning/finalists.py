@@ -89,7 +89,7 @@ def choose_finalists(context: TuningContext, trials: Iterable[Trial], deadline_s
         if len(candidates) <= MAX_FEW:
             return candidates
         left_s = deadline_s - time.perf_counter()
-        return _preselect(context, affordable(candidates, candidates[:1], left_s), deadline_s)
+        return _preselect(context, finalists_in_time(candidates, candidates[:1], left_s), deadline_s)
     return fastest_trials(trials)
 
 
@@ -112,7 +112,7 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], deadline_s: floa
     return failed + ranked[:MAX_FINALISTS]
 
 
-def affordable(chosen: Sequence[Trial], needed: Sequence[Trial], left_s: float) -> list[Trial]:
+def finalists_in_time(chosen: Sequence[Trial], needed: Sequence[Trial], left_s: float) -> list[Trial]:
     """The finalists that the time allows, in the order of `fastest_trials`, and all needed ones.
 
     A finalist takes about as long as its trial did: it is verified and timed again.

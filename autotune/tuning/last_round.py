@@ -21,10 +21,10 @@ from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import (
     MAX_FINALISTS,
-    affordable,
     by_score,
     choose_finalists,
     fastest_trials,
+    finalists_in_time,
     nearly_as_fast,
 )
 from autotune.tuning.groups import group_leaders
@@ -44,14 +44,14 @@ Estimate = Callable[[Trial], StoppingEstimate | None]
 
 
 @dataclass(frozen=True)
-class Searched:
+class Exploration:
     """A finished search: its cost, its provenance, the limits of the last round and how that measures."""
 
     root: Path  # the cache folder
     label: str  # the engine and its strategy
     seed: int
     seconds: float
-    began: CpuTimes
+    cpu_at_start: CpuTimes
     limits: LastRoundLimits
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
     needed: tuple[Config, ...] = ()  # by a sweep: their times are stored in any case
@@ -80,7 +80,7 @@ def not_estimated(_: Trial) -> None:
 
 def run_last_round(
     context: TuningContext,
-    searched: Searched,
+    exploration: Exploration,
     trials: Mapping[Config, Trial],
     checks: WinnerChecks,
     left: TimeLeft,
@@ -92,20 +92,22 @@ def run_last_round(
     """
     trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
-    estimate = partial(estimate_untried, context, trials, is_of_sweep=searched.is_of_sweep)
+    estimate = partial(estimate_untried, context, trials, is_of_sweep=exploration.is_of_sweep)
     while True:
-        best = fastest_trials(trials.values(), MAX_BEST if searched.is_of_sweep else MAX_FINALISTS)
-        asked = [trials[one] for one in (*searched.needed, *context.task.served_elsewhere) if one in trials]
+        best = fastest_trials(trials.values(), MAX_BEST if exploration.is_of_sweep else MAX_FINALISTS)
+        asked = [
+            trials[one] for one in (*exploration.needed, *context.task.served_elsewhere) if one in trials
+        ]
         swept = nearly_as_fast(best[0], asked)
         needed = [*group_leaders(context.task.space, trials.values()), trials[default], *swept]
-        remeasured = _reusable_round(context, searched, trials.values(), best, needed)
+        remeasured = _reusable_round(context, exploration, trials.values(), best, needed)
         if remeasured is not None:
             chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]
             outcome = check_winners(context, chosen, remeasured, checks, left, estimate)
         else:
-            chosen = _chosen(context, searched, trials.values(), best, needed, left.round_end_s)
+            chosen = _chosen(context, exploration, trials.values(), best, needed, left.round_end_s)
             outcome = remeasure_and_check(
-                context, chosen, checks, left, searched.limits.seeds, searched.measure_again, estimate
+                context, chosen, checks, left, exploration.limits.seeds, exploration.measure_again, estimate
             )
         if isinstance(outcome, Decision):
             _journal(context, outcome)
@@ -118,7 +120,7 @@ def run_last_round(
 
 def _reusable_round(
     context: TuningContext,
-    searched: Searched,
+    exploration: Exploration,
     trials: Iterable[Trial],
     best: Sequence[Trial],
     needed: Sequence[Trial],
@@ -131,16 +133,20 @@ def _reusable_round(
     """
     known = {trial.key: trial for trial in by_score(trials)}
     needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
-    fewest = {best[0].key} if searched.limits.is_limited else best_keys
+    fewest = {best[0].key} if exploration.limits.is_limited else best_keys
     for number, found in enumerate(reversed(context.journal.last_rounds.values())):
         measured = found.measurements.keys()
         is_latest = context.journal.is_concluded and number == 0
-        if is_latest and (searched.is_of_sweep or len(measured) >= len(best)):
+        if is_latest and (exploration.is_of_sweep or len(measured) >= len(best)):
             is_reusable = needed_keys <= measured <= known.keys()
         else:
             is_reusable = needed_keys | fewest <= measured <= needed_keys | best_keys
-        if is_reusable and NO_TIME not in found.fresh.values() and (valued := _valued(context, known, found)):
-            return Remeasurement(valued, {}, found.fresh)
+        if (
+            is_reusable
+            and NO_TIME not in found.on_fresh_inputs.values()
+            and (valued := _valued(context, known, found))
+        ):
+            return Remeasurement(valued, {}, found.on_fresh_inputs)
     return None
 
 
@@ -156,7 +162,7 @@ def _valued(context: TuningContext, known: Mapping[str, Trial], found: LastRound
 
 def _chosen(
     context: TuningContext,
-    searched: Searched,
+    exploration: Exploration,
     trials: Iterable[Trial],
     best: Sequence[Trial],
     needed: Sequence[Trial],
@@ -164,10 +170,12 @@ def _chosen(
 ) -> list[Trial]:
     """The finalists of a new round: the needed ones, and as many of the best as there is time for."""
     now_s = time.perf_counter()
-    if not searched.is_of_sweep:
+    if not exploration.is_of_sweep:
         best = choose_finalists(context, trials, (now_s + deadline_s) / 2)
     distinct = list({trial.config: trial for trial in (best[0], *needed)}.values())
-    return affordable(best, distinct, deadline_s - now_s if searched.limits.is_limited else math.inf)
+    return finalists_in_time(
+        best, distinct, deadline_s - now_s if exploration.limits.is_limited else math.inf
+    )
 
 
 def remeasure_and_check(
@@ -210,18 +218,19 @@ def check_winners(
             failures = checks.check(context, [trial.config for trial in stored], deadline_s)
         if not estimated.done():
             context.observer.stage(Stage("estimating the chance of a faster one"))
-    if missed := unchecked_text(reasons(remeasured.fresh)):
+    if missed := unchecked_text(reasons(remeasured.on_fresh_inputs)):
         context.observer.warn(missed)
     if failures:
         return failures
-    records = tuple({**checks.records[trial.config], **remeasured.fresh} for trial in stored)
-    return Decision(remeasured.measurements, stored, records, tied[1 + MAX_TIES :], estimated.result())
+    stored_checks = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)
+    further = tied[1 + MAX_TIES :]
+    return Decision(remeasured.measurements, stored, stored_checks, further, estimated.result())
 
 
 def _journal(context: TuningContext, found: Decision) -> None:
     """Write a last round to the journal, unless it has the same."""
     fresh = {name: one for name, one in found.checks[0].items() if name == FRESH_INPUTS}
-    checked = {trial.key: record for trial, record in zip(found.stored, found.checks, strict=True)}
+    checked = {trial.key: outcomes for trial, outcomes in zip(found.stored, found.checks, strict=True)}
     row = LastRound(
         found.measurements, dict.fromkeys(found.measurements, fresh) | checked, sanitizers(context)
     )

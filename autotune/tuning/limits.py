@@ -66,18 +66,18 @@ def last_round_limits(options: Options, spent_s: float) -> LastRoundLimits:
     """The limits of the last round after a search that took `spent_s`."""
     limit_s, share = options.budget.seconds, options.last_round_share
     if limit_s is not None:
-        return limited(limit_s - spent_s, limit_s)
+        return limited_last_round(limit_s - spent_s, limit_s)
     if share is not None:
-        return limited(max(MIN_LAST_ROUND_S, share * spent_s), spent_s)
-    return unlimited(spent_s)
+        return limited_last_round(max(MIN_LAST_ROUND_S, share * spent_s), spent_s)
+    return unlimited_last_round(spent_s)
 
 
-def limited(round_s: float, limit_s: float) -> LastRoundLimits:
+def limited_last_round(round_s: float, limit_s: float) -> LastRoundLimits:
     """The limits of a last round with a given time, and of checks with their share of a time limit."""
     return LastRoundLimits(round_s, is_limited=True, checks_s=checks_time_s(limit_s))
 
 
-def unlimited(spent_s: float) -> LastRoundLimits:
+def unlimited_last_round(spent_s: float) -> LastRoundLimits:
     """The limits of a last round without a time limit, after a search that took `spent_s`."""
     return LastRoundLimits(max(MIN_UNLIMITED_S, spent_s))
 

@@ -10,10 +10,10 @@ from types import MappingProxyType
 from autotune.core.checks import PASSED, Outcome, Unchecked
 from autotune.core.records import Config
 from autotune.evaluation.deadline import Deadline
-from autotune.evaluation.host_sanitizer import HOST_TOOLS, HostSanitizer, find_host_sanitizer, is_affordable
+from autotune.evaluation.host_sanitizer import HOST_TOOLS, HostSanitizer, can_run_on_cpu, find_host_sanitizer
 from autotune.evaluation.instance import KernelInstance
-from autotune.tuning.check_outcomes import Records
-from autotune.tuning.context import Built, TuningContext
+from autotune.tuning.check_outcomes import ConfigChecks
+from autotune.tuning.context import Builds, TuningContext
 
 LOOPS = "loops that turn again"  # under the sanitizers of the CPU
 
@@ -36,7 +36,7 @@ def under_host_sanitizer(
     instances: Mapping[Config, KernelInstance],
     deadline: Deadline,
     begun: Mapping[Config, Future[Outcome]] = MappingProxyType({}),
-) -> Records:
+) -> ConfigChecks:
     """The outcomes of the host compiler's sanitizers on the CPU; some were begun before."""
     host = host_sanitizer(context)
     if host is None or not instances or deadline.is_over:
@@ -56,26 +56,24 @@ def check_on_host(
     context: TuningContext, host: HostSanitizer, instance: KernelInstance, deadline: Deadline
 ) -> Outcome:
     """The outcome of one configuration under the CPU's sanitizers, at sizes that it can run."""
-    small = context.extra_sizes.small(instance)
+    small = context.further_sizes.small(instance)
     return host.check(instance.source, small.verified, deadline, small.looping)
 
 
 def _loops(context: TuningContext, instance: KernelInstance) -> Outcome:
     """Passed if every loop that turns again at the size to tune for did so under the CPU's sanitizers."""
-    small = context.extra_sizes.small(instance)
-    if not (small.is_whole and all(map(is_affordable, small.looping))):
+    small = context.further_sizes.small(instance)
+    if not (small.is_whole and all(map(can_run_on_cpu, small.looping))):
         return Unchecked("at no size that the CPU can run does every loop turn again")
     return PASSED
 
 
-def under_device_sanitizer(
-    context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
-) -> Records:
+def under_device_sanitizer(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcomes under the device's sanitizer; none without one, or at sizes too large for it."""
-    checked = {config: one for config, one in built.items() if one.instance.verify_problems}
+    checked = {config: one for config, one in built.items() if one.instance.verify_workloads}
     if context.sanitizer is None or not checked:
         return {}
-    small = {config: context.extra_sizes.small(one.instance) for config, one in checked.items()}
+    small = {config: context.further_sizes.small(one.instance) for config, one in checked.items()}
     runs = [
         (one.binary, (*small[config].verified, *small[config].looping)) for config, one in checked.items()
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from autotune.compilers.kernel_source import perturbed
@@ -22,9 +22,9 @@ from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
-from autotune.problem.problem_instance import ProblemInstance, verification_order
-from autotune.tuning.check_outcomes import Records, is_finding, outcome_of
-from autotune.tuning.context import Built, TuningContext
+from autotune.problem.workload import Workload, verification_order
+from autotune.tuning.check_outcomes import ConfigChecks, is_finding, outcome_of
+from autotune.tuning.context import Builds, BuiltConfig, TuningContext
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
@@ -33,19 +33,19 @@ MAX_SIZES_S = 3.0  # for a configuration at sizes of its tiles
 MAX_S = 10.0  # of one run with another schedule
 
 
-def often(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
+def check_many_runs(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of many runs of each configuration at one of the verified sizes."""
     context.observer.stage(Stage(f"last round: {MANY_RUNS}"))
-    records: dict[Config, Checks] = {}
+    by_config: dict[Config, Checks] = {}
     for config, (instance, binary) in built.items():
-        if instance.verify_problems and not deadline.is_over:
-            problem = instance.verify_problems[len(instance.verify_problems) // 2]
-            found = context.run_or_close(verify_often, binary, problem, MAX_RUNS, MAX_RUNS_S)
-            records[config] = {MANY_RUNS: outcome_of(found)}
-    return records
+        if instance.verify_workloads and not deadline.is_over:
+            workload = instance.verify_workloads[len(instance.verify_workloads) // 2]
+            found = context.run_or_close(verify_often, binary, workload, MAX_RUNS, MAX_RUNS_S)
+            by_config[config] = {MANY_RUNS: outcome_of(found)}
+    return by_config
 
 
-def at_sizes_of_tiles(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
+def check_tile_sizes(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of each configuration at sizes that its own tiles make interesting.
 
     Sizes that divide as all of the space do count in any case, others if the default is right there: else the
@@ -56,9 +56,9 @@ def at_sizes_of_tiles(context: TuningContext, built: Mapping[Config, Built], dea
     context.observer.stage(Stage(f"last round: {TILE_SIZES}"))
     default = context.build([context.task.spec.default])[0].get(context.task.spec.default)
     found = {
-        config: _at_sizes_of_tiles(context, one, default, deadline)
+        config: _check_one_at_tile_sizes(context, one, default, deadline)
         for config, one in built.items()
-        if one.instance.verify_problems
+        if one.instance.verify_workloads
     }
     if doubts := [doubt for _, own in found.values() for doubt in own]:
         context.observer.warn(
@@ -68,29 +68,31 @@ def at_sizes_of_tiles(context: TuningContext, built: Mapping[Config, Built], dea
     return {config: {TILE_SIZES: outcome} for config, (outcome, _) in found.items()}
 
 
-def _at_sizes_of_tiles(
-    context: TuningContext, one: Built, default: Built | None, deadline: Deadline
+def _check_one_at_tile_sizes(
+    context: TuningContext, one: BuiltConfig, default: BuiltConfig | None, deadline: Deadline
 ) -> tuple[Outcome, list[Failure]]:
     """The outcome of one configuration, and what is wrong of the default."""
     doubts: list[Failure] = []
     own = Deadline(time.perf_counter() + MAX_SIZES_S)
     verified, is_slow = 0, False
-    for problem in context.extra_sizes.of_tiles(one.instance):
-        expected_s = _reference_s(context, problem)
+    for workload in context.further_sizes.of_tiles(one.instance):
+        expected_s = _reference_s(context, workload)
         if own.left_s(math.inf) <= expected_s:
             is_slow = True
             continue
         if deadline.left_s(math.inf) <= expected_s:
             return NO_TIME, doubts
-        if context.worker.load(problem) is not None:
+        if context.worker.load(workload) is not None:
             continue  # the reference does not take these sizes
-        found = context.verify(one.binary, problem)
+        found = context.verify(one.binary, workload)
         verified += 1
         if not is_finding(found):
             continue
-        by_default = _of_default(context, default, problem)
-        advice = context.extra_sizes.advice(one.instance, problem) if isinstance(by_default, Failure) else ""
-        if by_default is PASSED or context.extra_sizes.is_declared(one.instance, problem):
+        by_default = _of_default(context, default, workload)
+        advice = (
+            context.further_sizes.advice(one.instance, workload) if isinstance(by_default, Failure) else ""
+        )
+        if by_default is PASSED or context.further_sizes.is_declared(one.instance, workload):
             return replace(found, detail=f"at sizes of its tiles: {found.detail}{advice}"), doubts
         if isinstance(by_default, Failure):
             doubts.append(replace(by_default, detail=f"{by_default.detail}{advice}"))
@@ -99,23 +101,21 @@ def _at_sizes_of_tiles(
     return PASSED, doubts
 
 
-def _reference_s(context: TuningContext, problem: ProblemInstance) -> float:
-    """The time that the reference may take at the sizes of a problem; 0 if it is not known."""
-    found = context.worker.run(DeviceState.reference_s, problem, timeout_s=SETUP_TIMEOUT_S)
+def _reference_s(context: TuningContext, workload: Workload) -> float:
+    """The time that the reference may take at the sizes of a workload; 0 if it is not known."""
+    found = context.worker.run(DeviceState.reference_s, workload, timeout_s=SETUP_TIMEOUT_S)
     return 0.0 if isinstance(found, Failure) else float(found)
 
 
-def _of_default(context: TuningContext, default: Built | None, problem: ProblemInstance) -> Outcome:
-    own = context.extra_sizes.problem_of(default.instance.config, problem) if default else None
+def _of_default(context: TuningContext, default: BuiltConfig | None, workload: Workload) -> Outcome:
+    own = context.further_sizes.workload_of(default.instance.config, workload) if default else None
     if default is None or own is None:
         return Unchecked("the default is not valid at these sizes")
     found = context.verify(default.binary, own)
     return found if isinstance(found, Failure) else PASSED
 
 
-def with_other_schedules(
-    context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
-) -> Records:
+def check_other_schedules(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of each configuration with other schedules.
 
     A build that does not compile, start or end says nothing about the configuration: the changes may be the
@@ -145,12 +145,12 @@ def _with_schedule(
 ) -> Outcome:
     if isinstance(binary, Failure):
         return Unchecked("with another schedule, it does not compile")
-    verified = instance.verify_problems or (instance.problem,)
-    problems = (*verified, *context.extra_sizes.small(instance).looping)
-    for problem in verification_order(problems, context.task.device.kind):
+    verified = instance.verify_workloads or (instance.workload,)
+    workloads = (*verified, *context.further_sizes.small(instance).looping)
+    for workload in verification_order(workloads, context.task.device.kind):
         if deadline.is_over:
             return NO_TIME
-        found = context.verify(binary, problem, min(MAX_S, context.timeout_s))
+        found = context.verify(binary, workload, min(MAX_S, context.timeout_s))
         if is_finding(found):
             return replace(found, detail=f"with schedule {seed}: {found.detail}")
         if isinstance(found, Failure):
@@ -166,17 +166,17 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
     return [replace(one, source=perturbed(one.source, seed)) for seed in SCHEDULES for one in unchanged]
 
 
-def at_larger_sizes(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
+def check_larger_sizes(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of reading how the kernels count, for sizes that memory has no room for."""
     if not has_indices(context):
         return {}
-    records: dict[Config, Checks] = {}
+    by_config: dict[Config, Checks] = {}
     for config, one in built.items():
         if deadline.is_over:
             break
-        reason = context.extra_sizes.unknown_beyond(one.instance)
-        records[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
-    return records
+        reason = context.further_sizes.unknown_beyond(one.instance)
+        by_config[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
+    return by_config
 
 
 def has_indices(context: TuningContext) -> bool:

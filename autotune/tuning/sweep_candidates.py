@@ -22,8 +22,8 @@ from autotune.tuning.context import POLICY, Processes, TuningContext, open_conte
 from autotune.tuning.finalists import fastest_trials
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import JournaledTask
-from autotune.tuning.last_round import Searched, mark_failed
-from autotune.tuning.limits import limited, unlimited
+from autotune.tuning.last_round import Exploration, mark_failed
+from autotune.tuning.limits import limited_last_round, unlimited_last_round
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.remeasure import FRESH_SEEDS
@@ -119,7 +119,7 @@ class Candidates:
                 with self._context(problem) as context:
                     self._failures |= self._checks.check(context, here, deadline_s)
                 left = [config for config in left if config not in here]
-        passed = self._checks.records.keys() - self._failures.keys()
+        passed = self._checks.outcomes.keys() - self._failures.keys()
         self.configs = [config for config in self.configs if config in passed]
 
     def spread(self) -> None:
@@ -181,15 +181,17 @@ class Candidates:
             # the trials used the inputs of the search
             seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS
             spent_s, limit_s = context.ledger.spent_s, self._limit_s
-            limits = unlimited(spent_s) if limit_s is None else limited(limit_s, limit_s)
+            limits = (
+                unlimited_last_round(spent_s) if limit_s is None else limited_last_round(limit_s, limit_s)
+            )
             limits = replace(limits, seeds=seeds)
-            searched = Searched(self._root, LABEL, self._seed, spent_s, began, limits, needed=needed)
-            return replace(finish_search(context, searched, self._checks), resumed=problem.resumed)
+            exploration = Exploration(self._root, LABEL, self._seed, spent_s, began, limits, needed=needed)
+            return replace(finish_search(context, exploration, self._checks), resumed=problem.resumed)
 
     def _is_large(self, problem: SweepProblem) -> bool:
         """True if a problem's inputs take long to draw."""
         default = self._processes.maker(problem.journaled).make(problem.task.spec.default)
-        return device_bytes(default.problem) > LARGE_BYTES
+        return device_bytes(default.workload) > LARGE_BYTES
 
     def _is_small(self, problem: SweepProblem) -> bool:
         """True if a problem half-way takes little time, and its inputs can be made."""

@@ -12,7 +12,7 @@ from autotune.errors import ChildTimeout
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
 from autotune.evaluation.sanitizer import BROKEN, RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
-from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
+from autotune.problem.workload import Array, Scalar, Workload
 from autotune.processes.child import Child
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -23,7 +23,7 @@ from tests.conftest import LIMIT_S, opened, wait_until
 
 FAKE = Address("fake", 0)
 KERNEL = 'def double(grid, block, x, n):\n    x.view("float32")[:n] *= 2\n'
-PROBLEM = ProblemInstance(
+PROBLEM = Workload(
     Problem({"n": 4}, "float32"),
     (Array("x", "float32", (4,), "inout", ("constant", 1)),),
     (Scalar("n", "int32", 4),),

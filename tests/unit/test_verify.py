@@ -8,11 +8,11 @@ from autotune.core.records import Launch
 from autotune.core.trials import Problem, Status
 from autotune.devices import backend
 from autotune.devices.array_compare import ArrayComparison, Tolerance, compared_on_host
-from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
+from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
 from autotune.evaluation.measure import Stopwatch
 from autotune.evaluation.verify import altered, changed_inouts, verify
 from autotune.problem.inputs import prepare
-from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
+from autotune.problem.workload import Array, Scalar, Workload
 
 GOOD = 'y.view("float32")[:n] = x.view("float32")[:n] + 1\n'
 N = 100
@@ -49,11 +49,11 @@ class Checker:
             Array("t", "float32", (N,), "scratch", None),
         )
         launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "w", "t", "n"))
-        problem = ProblemInstance(
+        problem = Workload(
             Problem({"n": N}, "float32", seed), arrays, (Scalar("n", "int32", N),), (launch,), Tolerance(1e-6)
         )
         self.device = backend("fake").open_device(0)
-        self.buffers = ProblemBuffers(problem, SharedBuffers(self.device, prepare(problem, reference)))
+        self.buffers = WorkloadBuffers(problem, SharedBuffers(self.device, prepare(problem, reference)))
 
     def __call__(self, body):
         return verify(self.loaded(body), self.buffers)
@@ -248,8 +248,8 @@ def test_an_initial_value_that_is_left_out_is_missed_under_some_seed(tmp_path, d
     program = device.load(backend("fake").open_compiler(0).compile(source, ()))
     found = []
     for seed in range(3):  # those of the last round
-        problem = ProblemInstance(Problem({"n": N}, dtype, seed), arrays, (), (launch,))
-        buffers = ProblemBuffers(problem, SharedBuffers(device, prepare(problem, tmp_path / "reference.py")))
+        problem = Workload(Problem({"n": N}, dtype, seed), arrays, (), (launch,))
+        buffers = WorkloadBuffers(problem, SharedBuffers(device, prepare(problem, tmp_path / "reference.py")))
         found.append(verify(program, buffers))
     assert any(found)
 
@@ -280,9 +280,9 @@ def test_only_what_a_run_changed_when_it_was_verified_is_restored_between_sample
     (tmp_path / "reference.py").write_text("def reference(inputs, sizes):\n    return {}\n")
     arrays = tuple(Array(name, "float32", (N,), "inout", ("constant", 1)) for name in "uw")
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("u", "w"))
-    problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
+    problem = Workload(Problem({"n": N}, "float32"), arrays, (), (launch,))
     device = backend("fake").open_device(0)
-    buffers = ProblemBuffers(problem, SharedBuffers(device, prepare(problem, tmp_path / "reference.py")))
+    buffers = WorkloadBuffers(problem, SharedBuffers(device, prepare(problem, tmp_path / "reference.py")))
     program, grows = (
         device.load(backend("fake").open_compiler(0).compile(f"def kernel(grid, block, u, w):\n{body}", ()))
         for body in (
