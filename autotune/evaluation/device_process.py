@@ -63,6 +63,7 @@ class DeviceState:
     def __init__(self, setting: DeviceSetting) -> None:
         """Begin to prepare the problems."""
         self._address, self._wrong_arrays = setting.address, setting.wrong_arrays
+        self.reference = setting.reference
         self._loaded: dict[str, SharedBuffers] = {}
         self._inputs: dict[str, Mapping[str, NDArray[Any]]] = {}  # of problems that run without checks
         self.programs: dict[str, Program] = {}  # that stay loaded, by the hashes of their binaries

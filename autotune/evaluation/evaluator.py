@@ -387,7 +387,13 @@ class Evaluator:
         )
         if isinstance(outcome, Failure):
             detail = f"{outcome.detail}; {BY_MACHINE}" if outcome.by_machine else outcome.detail
-            trial = replace(trial, status=outcome.status, detail=detail, by_machine=outcome.by_machine)
+            trial = replace(
+                trial,
+                status=outcome.status,
+                detail=detail,
+                by_machine=outcome.by_machine,
+                fault=outcome.fault,
+            )
         else:
             trial = replace(trial, measurement=outcome)
         if binary is None:

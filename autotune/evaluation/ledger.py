@@ -25,7 +25,7 @@ class Ledger:
     def __init__(self, journal: Journal, budget: Budget, scoring: Scoring, on_trial: OnTrial) -> None:
         """Begin without trials; `on_trial` will be called with each."""
         self.budget, self.objective = budget, scoring.objective
-        self._journal, self._scoring = journal, scoring
+        self.journal, self._scoring = journal, scoring
         self._on_trial = on_trial
         self._charged = 0
         self._started_s, self._resumed_s = time.perf_counter(), 0.0
@@ -72,7 +72,7 @@ class Ledger:
 
         A failure that the machine may have caused does not count.
         """
-        found = self._journal.trials.get(instance.key)
+        found = self.journal.trials.get(instance.key)
         if found is None or not self._is_answer(found):
             return None
         return replace(found, config=instance.config, objective=self.objective)
@@ -103,7 +103,7 @@ class Ledger:
         If it `is_known`, nothing had to run, and the journal may have it. `devices` counts those that
         measured at the same time.
         """
-        is_journaled = is_known and trial.key in self._journal.trials
+        is_journaled = is_known and trial.key in self.journal.trials
         row = None if is_journaled else trial  # the journal keeps its time, regardless of the score
         self.resumed += is_journaled
         if instance is not None and trial.status is Status.OK:
@@ -129,6 +129,6 @@ class Ledger:
         """Journal the trials since the last report, and pass them on."""
         trials, self._unreported = self._unreported, []
         if rows := [row for _, row in trials if row is not None]:
-            self._journal.append(*rows)
+            self.journal.append(*rows)
         for trial, _ in trials:
             self._on_trial(trial)

@@ -11,7 +11,7 @@ import numpy as np
 from autotune.core import timeline
 from autotune.core.fills import RANDOM_FILLS
 from autotune.core.text import size_text
-from autotune.core.trials import Failure, Status
+from autotune.core.trials import ArrayFault, Failure, Status
 from autotune.devices.base import Program
 from autotune.errors import Blame
 from autotune.evaluation.buffers import WorkloadBuffers
@@ -144,9 +144,11 @@ def _outside(guarded: GuardedBuffer, workload: Workload) -> Failure | None:
         if damaged.size:
             nearest = int(damaged[0]) + 1
             detail = (
-                f"wrote outside {name}: bytes damaged: {damaged.size}, the nearest is byte {nearest} {where}"
+                f"wrote outside {name}: bytes damaged: {damaged.size}, the nearest is byte {nearest} {where} "
+                f"({_sizes(workload)})"
             )
-            return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(workload)})")
+            fault = ArrayFault(name, workload.problem.sizes)
+            return Failure(Status.OUT_OF_BOUNDS, detail, fault=fault)
     return None
 
 
@@ -156,16 +158,17 @@ def _inside(guarded: GuardedBuffer, buffers: WorkloadBuffers) -> Failure | None:
     if difference is None:
         return None
     first, count = difference
+    fault = ArrayFault(array.name, workload.problem.sizes)
     if array.role == "in":
-        return _wrong(f"changed its input {element_text(array, first)}", workload)
+        return _wrong(f"changed its input {element_text(array, first)}", workload, fault)
     if array.role == "out" and buffers.difference(guarded.against_initial()) is None:
-        return _wrong(f"{array.name} was never written", workload)
-    inputs = [one for one in buffers.arrays() if one.array.role == "in"]
-    return _wrong(describe(guarded, first, count, workload.tolerance_of(array.name), inputs), workload)
+        return _wrong(f"{array.name} was never written", workload, replace(fault, is_unwritten=True))
+    what, fault = describe(guarded, first, count, buffers)
+    return _wrong(what, workload, fault)
 
 
-def _wrong(what: str, workload: Workload) -> Failure:
-    return Failure(Status.WRONG_RESULT, f"{what} ({_sizes(workload)})")
+def _wrong(what: str, workload: Workload, fault: ArrayFault | None = None) -> Failure:
+    return Failure(Status.WRONG_RESULT, f"{what} ({_sizes(workload)})", fault=fault)
 
 
 def _sizes(workload: Workload) -> str:

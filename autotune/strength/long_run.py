@@ -115,7 +115,7 @@ class LongRun:
     def _on_host(self, right: KernelInstance, wrong: KernelInstance, deadline: Deadline) -> Iterator[Witness]:
         host = find_host_sanitizer() if self._context.task.spec.dialect != TRITON else None
         workloads = [workload for _, workload in self._more_sizes(right)][:_ON_HOST]
-        if host is None or self._context.skips_sanitizer or not workloads:
+        if host is None or self._context.processes.skips_sanitizers or not workloads:
             return
         found = host.check(wrong.source, workloads, deadline)
         if isinstance(found, Failure) and not isinstance(

@@ -75,21 +75,37 @@ Builds = Mapping[Config, BuiltConfig]
 class TuningContext:
     """All that is open during a run."""
 
-    task: TuningTask
+    journaled: JournaledTask
+    processes: Processes
     maker: InstanceMaker
-    pool: CompilerPool
     worker: DeviceWorker
-    journal: Journal
     ledger: Ledger
     evaluator: Evaluator
     timeout_s: float
     policy: MeasurementPolicy
-    scoring: Scoring
-    sanitizer: Sanitizer | None
-    skips_sanitizer: bool  # although there may be one
     observer: Observer
     references: References
     fleet: Fleet | None = None
+
+    @property
+    def task(self) -> TuningTask:
+        """The task of the run."""
+        return self.journaled.task
+
+    @property
+    def scoring(self) -> Scoring:
+        """The computation of the objective."""
+        return self.journaled.scoring
+
+    @property
+    def journal(self) -> Journal:
+        """The open journal."""
+        return self.ledger.journal
+
+    @property
+    def pool(self) -> CompilerPool:
+        """The compilers."""
+        return self.processes.pool
 
     @cached_property
     def further_sizes(self) -> FurtherSizes:
@@ -171,6 +187,7 @@ class Processes:
         """Start nothing yet; what is started later is closed with `opened`."""
         self._task, self._options, self._opened = task, options, opened
         self._on_stage = observer.stage
+        self.skips_sanitizers = not options.sanitizer  # although there may be some
         self.scratch = opened.enter_context(scratch_folder())
         self._ended = opened.enter_context(ExitStack())  # last, once all others are being killed
         self.variables = cold_variables(self.scratch)
@@ -203,7 +220,7 @@ class Processes:
     def sanitizer(self) -> Sanitizer | None:
         """The device's sanitizer, if the options want one and it is installed."""
         task = self._task
-        program = find_sanitizer(task.address) if self._options.sanitizer else None
+        program = None if self.skips_sanitizers else find_sanitizer(task.address)
         return Sanitizer(program, task.address, task.spec.reference, self.variables) if program else None
 
     def maker(self, journaled: JournaledTask) -> InstanceMaker:
@@ -372,18 +389,14 @@ def open_context(
             on_spent=on_spent,
         )
         yield TuningContext(
-            task=task,
+            journaled=journaled,
+            processes=processes,
             maker=maker,
-            pool=pool,
             worker=worker,
-            journal=journal,
             ledger=ledger,
             evaluator=evaluator,
             timeout_s=limit_s,
             policy=policy,
-            scoring=journaled.scoring,
-            sanitizer=processes.sanitizer,
-            skips_sanitizer=not options.sanitizer,
             observer=observer,
             references=references,
             fleet=fleet,

@@ -17,7 +17,7 @@ from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import walk
 from autotune.tuning.cache_entry import choose_measured, kernel_record
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import MAX_FINALISTS, by_score, fastest_trials, measured_binary
+from autotune.tuning.finalists import MAX_FINALISTS, by_score, measured_binary
 from autotune.tuning.groups import compare_groups
 from autotune.tuning.last_round import Decision, Exploration, run_last_round
 from autotune.tuning.result import SearchResult
@@ -100,9 +100,8 @@ def _result(
         beside_budget=ledger.beside_budget,
         time_was_over=ledger.time_was_over,
         timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
-        lacked_time=not exploration.is_of_sweep
-        and exploration.limits.is_limited
-        and any(measured_binary(one) not in again for one in fastest_trials(trials.values())),
+        lacked_time=exploration.limits.is_limited
+        and any(measured_binary(one) not in again for one in exploration.choice.fastest(trials.values())),
         journal=context.journal.path,
         cache_file=Path(record_path(str(exploration.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,
@@ -131,5 +130,5 @@ def _other_times(
     records = walk(CacheReader(), [str(exploration.root)], task.spec.kernel, skip_damaged=True)
     others = (one.record for one in records if one.folder != task.device.slug)
     bests = {entry.config for record in others for entry in record.entries}
-    kept = bests | {task.spec.default, *exploration.needed, *task.served_elsewhere}
+    kept = bests | {task.spec.default, *exploration.choice.named, *task.served_elsewhere}
     return choose_measured(trials.values(), decision.measurements, decision.stored[0], kept)

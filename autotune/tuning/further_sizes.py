@@ -17,11 +17,18 @@ from autotune.problem.covering import Domain, at_tiles, covering
 from autotune.problem.index_runs import IndexRuns
 from autotune.problem.large_indices import Overflow, overflow_in_c, overflow_in_triton, overflowing
 from autotune.problem.loops import Loops, Make
+from autotune.problem.repeated import Repeated, repeated
 from autotune.problem.workload import Workload
 from autotune.sources.kernel_source import read_kernel_source
 
 MAX_SIZES = 6  # that the tiles of a configuration make interesting
+LARGE = (32, 31)  # powers of two, in elements, that numbers of 32 bits do not hold
 _SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: problems at sizes of tiles have the smaller ones
+
+
+def unknown_text(power: int) -> str:
+    """The reason if nothing is known of arrays of more elements than a power of two."""
+    return f"it is not known if indices overflow in arrays of more than 2^{power} elements"
 
 
 class SmallWorkloads(NamedTuple):
@@ -104,14 +111,33 @@ class FurtherSizes:
         found = [self.workload_of(instance.config, one) for one in planned]
         return SmallWorkloads(verified, [*filter(None, found)], is_whole)
 
+    def large(
+        self, instance: KernelInstance, free_bytes: float, powers: Sequence[int] = LARGE
+    ) -> Iterator[tuple[int, Repeated]]:
+        """Workloads whose arrays fit into memory and have more elements than a power of two, with the power.
+
+        For each size that can grow alone, at the largest of the powers.
+        """
+        timed, domain, make = instance.workload, self._domain(instance), self._make(instance)
+        compiled = _entries(*instance.verify_workloads, timed)
+        is_plain = not timed.views and not any(array.symbol for array in timed.arrays)
+        for name in timed.problem.sizes if is_plain else ():
+            found = [(power, repeated(timed, name, 2**power, domain, make)) for power in powers]
+            fitting = ((power, one) for power, one in found if one and one.many.size_bytes <= free_bytes)
+            power, workloads = next(fitting, (0, None))
+            if workloads is None or not _entries(*workloads.few, workloads.many) <= compiled:
+                continue
+            first = workloads.few[0].problem.sizes
+            drawn = _problem_at(self._maker, instance.config, first, _SEED_OFFSET_OF_LOOPS)
+            if drawn is not None and drawn.expected is None:
+                yield power, workloads._replace(few=(drawn, *workloads.few[1:]))
+
     def unknown_beyond(self, instance: KernelInstance) -> str:
         """The reason why larger sizes may go wrong; empty if the configuration's indices hold them."""
         found = None
         if (overflow := self._overflow(instance)) is not None:
             found = overflowing(overflow, instance.workload, self._domain(instance), self._make(instance))
-        if found is None:
-            return "it is not known if indices overflow in arrays of more than 2^31 elements"
-        return found
+        return unknown_text(min(LARGE)) if found is None else found
 
     def _overflow(self, instance: KernelInstance) -> Overflow | None:
         """Finds arrays of which an index overflows; None where the kernels cannot be read."""
@@ -142,3 +168,7 @@ def _problem_at(maker: InstanceMaker, config: Config, sizes: Sizes, seed_offset:
         return maker.workload_to_verify(config, sizes, seed_offset)
     except (ExpressionError, SetupError):
         return None
+
+
+def _entries(*workloads: Workload) -> set[str]:
+    return {step.entry for workload in workloads for step in workload.launches}

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from autotune.tuning.options import Options
-from autotune.tuning.remeasure import SEEDS
 
 LAST_ROUND_SHARE = 0.2  # share of a time limit
 MIN_LAST_ROUND_S = 3.0  # at least, where it gets a share of the search's time
@@ -20,12 +19,11 @@ MIN_CHECKS_S = 8.0  # a winner and its ties take 3 to 6 s on a GPU
 
 @dataclass(frozen=True)
 class LastRoundLimits:
-    """The limits of the last round: time in seconds, and the seeds of its inputs."""
+    """The time for the last round and the checks after it."""
 
     round_s: float
     is_limited: bool = False  # fewer configurations take part, to end in time
     checks_s: float = math.inf  # for the checks before storing, in addition to what the round leaves
-    seeds: tuple[int, ...] = SEEDS  # as in `remeasure`
 
     def from_now(self) -> TimeLeft:
         """The time for an end that begins now."""

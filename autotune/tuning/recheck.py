@@ -106,10 +106,10 @@ def _decided(
     """Time in turns the configurations that have not failed, until none fails; add failures to `failures`."""
     checks = WinnerChecks()
     while left := [trial for config, trial in trials.items() if config not in failures]:
-        outcome = remeasure_and_check(context, left, checks, TimeLeft())
-        if isinstance(outcome, Decision):
-            return outcome
-        failures |= outcome
+        decision = remeasure_and_check(context, left, checks, TimeLeft())
+        if not decision.failures:
+            return decision
+        failures |= decision.failures
     return None
 
 

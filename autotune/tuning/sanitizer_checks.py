@@ -20,15 +20,15 @@ LOOPS = "loops that turn again"  # under the sanitizers of the CPU
 
 def sanitizers(context: TuningContext) -> str | None:
     """The sanitizers of a search with their versions, for its journal; None if it leaves them out."""
-    if context.skips_sanitizer:
+    if context.processes.skips_sanitizers:
         return None
-    tools = (host_sanitizer(context), context.sanitizer)
+    tools = (host_sanitizer(context), context.processes.sanitizer)
     return ", ".join(tool.version for tool in tools if tool is not None)
 
 
 def host_sanitizer(context: TuningContext) -> HostSanitizer | None:
     """The sanitizers of the CPU; None without g++, for other sources than C, or if left out."""
-    return find_host_sanitizer() if context.task.is_c and not context.skips_sanitizer else None
+    return find_host_sanitizer() if context.task.is_c and not context.processes.skips_sanitizers else None
 
 
 def under_host_sanitizer(
@@ -71,10 +71,10 @@ def _loops(context: TuningContext, instance: KernelInstance) -> Outcome:
 def under_device_sanitizer(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcomes under the device's sanitizer; none without one, or at sizes too large for it."""
     checked = {config: one for config, one in built.items() if one.instance.verify_workloads}
-    if context.sanitizer is None or not checked:
+    if context.processes.sanitizer is None or not checked:
         return {}
     small = {config: context.further_sizes.small(one.instance) for config, one in checked.items()}
     runs = [
         (one.binary, (*small[config].verified, *small[config].looping)) for config, one in checked.items()
     ]
-    return dict(zip(checked, context.sanitizer.check(runs, deadline), strict=True))
+    return dict(zip(checked, context.processes.sanitizer.check(runs, deadline), strict=True))

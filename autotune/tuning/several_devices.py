@@ -167,13 +167,13 @@ class _SecondDevice:
         self._threads.shutdown(cancel_futures=True)
 
     def measure_again(
-        self, context: TuningContext, trials: Sequence[Trial], deadline_s: float, seeds: Sequence[int]
+        self, context: TuningContext, trials: Sequence[Trial], deadline_s: float
     ) -> Remeasurement:
         """Measure the finalists on the device of the context, as the function does, and on the second one."""
         if self._name:
             self._trials = trials
-            self._measured = self._threads.submit(remeasure, self._there, trials, deadline_s, seeds)
-        return remeasure(context, trials, deadline_s, seeds)
+            self._measured = self._threads.submit(remeasure, self._there, trials, deadline_s)
+        return remeasure(context, trials, deadline_s)
 
     def compare(self, result: SearchResult) -> None:
         """Warn if another configuration wins on the second device."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from autotune.compilers.kernel_source import perturbed
@@ -17,20 +17,26 @@ from autotune.core.checks import LARGER_SIZES, NO_TIME, PASSED, Checks, Outcome,
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
-from autotune.core.trials import Binary, Failure
+from autotune.core.trials import Binary, Failure, Status
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.instance import KernelInstance
+from autotune.evaluation.large_run import foretell, run_many
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.workload import Workload, verification_order
 from autotune.tuning.check_outcomes import ConfigChecks, is_finding, outcome_of
 from autotune.tuning.context import Builds, BuiltConfig, TuningContext
+from autotune.tuning.further_sizes import LARGE, unknown_text
+from autotune.tuning.task import TuningTask
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_SIZES_S = 3.0  # for a configuration at sizes of its tiles
 MAX_S = 10.0  # of one run with another schedule
+MAX_LARGE_S = 20.0  # of a run beyond 2^31 elements, and of what prepares it
+_REFERENCES = 5  # runs of the reference before it
+_FREE_SHARE = 0.75  # of the device's memory for this run: other programs use some as well
 
 
 def check_many_runs(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
@@ -167,18 +173,51 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
 
 
 def check_larger_sizes(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
-    """The outcome of reading how the kernels count, for sizes that memory has no room for."""
-    if not has_indices(context):
-        return {}
+    """The outcome of reading how the kernels count; on a GPU, the first configuration runs as well.
+
+    It does not if reading has found an index that overflows.
+    """
     by_config: dict[Config, Checks] = {}
-    for config, one in built.items():
+    for config, one in built.items() if has_indices(context.task) else ():
         if deadline.is_over:
             break
         reason = context.further_sizes.unknown_beyond(one.instance)
-        by_config[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
+        is_unknown = reason == unknown_text(min(LARGE))
+        found: Checks = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
+        runs = not by_config and context.task.device.kind == "gpu" and (is_unknown or not reason)
+        if runs and deadline.left_s(math.inf) > MAX_LARGE_S:
+            found = {**found, **run_beyond(context, one, is_unknown=is_unknown)}
+        by_config[config] = found
     return by_config
 
 
-def has_indices(context: TuningContext) -> bool:
+def run_beyond(
+    context: TuningContext, one: BuiltConfig, powers: Sequence[int] = LARGE, *, is_unknown: bool
+) -> Checks:
+    """The outcome of a run at a size that indices of 32 bits do not hold; empty if none makes sense.
+
+    A wrong result is a limit of the kernel, like an index that overflows: no space asks for such a size.
+    `is_unknown` if reading does not tell.
+    """
+    context.observer.stage(Stage("last round: beyond 2^31 elements"))
+    free_bytes = _FREE_SHARE * context.task.device.memory_bytes
+    for power, workloads in context.further_sizes.large(one.instance, free_bytes, powers):
+        if _REFERENCES * _reference_s(context, workloads.few[-1]) > MAX_LARGE_S:
+            continue
+        foretold = context.worker.run(foretell, one.binary, workloads, timeout_s=MAX_LARGE_S)
+        if foretold is None or isinstance(foretold, Failure):
+            continue
+        name = f"beyond 2^{power} elements"
+        found = context.worker.run(run_many, one.binary, workloads, foretold, timeout_s=MAX_LARGE_S)
+        if found is None:
+            is_left = is_unknown and power < max(LARGE)
+            return {name: PASSED, LARGER_SIZES: Unchecked(unknown_text(max(LARGE))) if is_left else PASSED}
+        context.worker.close()  # the run may have written anywhere
+        if is_finding(found) or found.status is Status.TIMEOUT:
+            return {LARGER_SIZES: Unchecked(f"a run {name} fails: {found.detail}")}
+    return {}
+
+
+def has_indices(task: TuningTask) -> bool:
     """True if it can be read how the source counts."""
-    return context.task.is_c or context.task.spec.dialect == TRITON
+    return task.is_c or task.spec.dialect == TRITON

@@ -9,20 +9,21 @@ from autotune.core.records import Config
 from autotune.core.trials import Objective, Trial
 from autotune.searchers.base import StoppingEstimate
 from autotune.tuning.context import TuningContext
+from autotune.tuning.finalists import FinalistChoice
 
 
 def estimate_untried(
-    context: TuningContext, trials: Mapping[Config, Trial], winner: Trial, *, is_of_sweep: bool
+    context: TuningContext, trials: Mapping[Config, Trial], choice: FinalistChoice, winner: Trial
 ) -> StoppingEstimate:
     """Estimate the gain of untried configurations; no estimated time beats the memory bandwidth.
 
-    Searches of a sweep skip this: it takes seconds, and a sweep has no use for it.
+    It takes seconds, and is left out if finalists were named: trials at other sizes tell more.
     """
     tried = context.ledger.trials | {winner.config: winner}  # the winner may come from an earlier search
     valid = len(context.task.space)
     if len(tried) == valid:
         return StoppingEstimate(valid, valid, 0.0, 0.0)
-    if is_of_sweep:
+    if choice.named:
         return StoppingEstimate(len(tried), valid, None, None)
     floor_ms = context.maker.make(winner.config).floor_ms if context.objective is Objective.TIME else 0.0
     with timeline.span("import the model"):

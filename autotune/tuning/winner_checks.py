@@ -59,7 +59,7 @@ class WinnerChecks:
         is_timed = context.task.device.kind == "cpu"
         likely = () if is_timed else [config for config in configs if config not in self.outcomes]
         host = sanitizer_checks.host_sanitizer(context) if likely else None
-        sanitizer = context.sanitizer if likely and context.task.spec.verify_sizes else None
+        sanitizer = context.processes.sanitizer if likely and context.task.spec.verify_sizes else None
         deadline = Deadline(deadline_s)
         self._begun_processes = deadline.processes
         threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
@@ -166,7 +166,7 @@ def expected_checks(context: TuningContext) -> Checks:
     """
     instance, compared = context.maker.make(context.task.spec.default), context.worker.compared
     sizes = PASSED if instance.verify_workloads else Unchecked("the space has no verify_sizes")
-    left_out = Unchecked("sanitizers are left out") if context.skips_sanitizer else PASSED
+    left_out = Unchecked("sanitizers are left out") if context.processes.skips_sanitizers else PASSED
     expected: dict[str, Outcome] = {output_check(name): PASSED for name in sorted(compared)}
     for name in instance.uncompared(compared):
         expected[output_check(name)] = Unchecked("the reference does not return it")
@@ -177,15 +177,15 @@ def expected_checks(context: TuningContext) -> Checks:
         *map(data_check, context.task.spec.variants),
     )
     expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, NO_TIME))
-    if stress_checks.has_indices(context):
+    if stress_checks.has_indices(context.task):
         expected[LARGER_SIZES] = NO_TIME
     if context.task.is_c:
         if compared:
             expected[stress_checks.OTHER_SCHEDULES] = NO_TIME
         host = NO_TIME if find_host_sanitizer() else Unchecked("g++ is not installed")
         expected |= dict.fromkeys((*HOST_TOOLS, sanitizer_checks.LOOPS), _first_unchecked(left_out, host))
-    if context.task.dialect == "cuda" or context.sanitizer is not None:
-        device = NO_TIME if context.sanitizer else Unchecked("compute-sanitizer is not installed")
+    if context.task.dialect == "cuda" or context.processes.sanitizer is not None:
+        device = NO_TIME if context.processes.sanitizer else Unchecked("compute-sanitizer is not installed")
         expected |= dict.fromkeys(TOOLS, _first_unchecked(left_out, sizes, device))
     return expected
 

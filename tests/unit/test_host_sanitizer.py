@@ -220,7 +220,7 @@ def test_a_check_that_the_time_limit_ends_had_no_time_left():
         pytest.skip("needs g++")
     context = SimpleNamespace(
         task=SimpleNamespace(is_c=True),
-        skips_sanitizer=False,
+        processes=SimpleNamespace(skips_sanitizers=False),
         further_sizes=ONLY_VERIFIED,
     )
     source = render(source_of_text(KERNEL, "last.cu"), {})
@@ -243,7 +243,7 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
             is_c=True, device=SimpleNamespace(kind=kind), spec=SimpleNamespace(verify_sizes=())
         ),
         worker=SimpleNamespace(compared=frozenset()),
-        skips_sanitizer=False,
+        processes=SimpleNamespace(skips_sanitizers=False),
         further_sizes=ONLY_VERIFIED,
         pool=SimpleNamespace(workers=1),
         maker=SimpleNamespace(make=lambda config: instance),

@@ -242,7 +242,8 @@ def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
         context = replace(context, policy=MeasurementPolicy(energy_s=0.01))
         only_noted = remeasure(context, trials[::2])  # by a search for time
         assert energy not in asked and not any(one.energy_j for one in only_noted.measurements.values())
-        context = replace(context, scoring=Scoring(context.task.space, Objective.ENERGY))
+        scoring = Scoring(context.task.space, Objective.ENERGY)
+        context = replace(context, journaled=replace(context.journaled, scoring=scoring))
         failing, whole = (remeasure(context, chosen) for chosen in (trials, trials[::2]))
     assert list(failing.rejected) == [trials[1].config] and not whole.rejected
     assert all(found.energy_j for found in whole.measurements.values())
@@ -421,11 +422,12 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     done.set_result("binary")
     instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', ())
     context = perturbed_context(done, True)
-    context.task.device.kind, context.skips_sanitizer = kind, True
+    context.task.device.kind = kind
     context.maker = SimpleNamespace(make=lambda config: instance)
     context.pool = SimpleNamespace(workers=1, compile=lambda one: compiled.put(one.source) or done)
     calls = []
-    context.sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
+    sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
+    context.processes = SimpleNamespace(skips_sanitizers=True, sanitizer=sanitizer)
     context.task.spec = SimpleNamespace(verify_sizes=({"n": 1},))
     with WinnerChecks().sanitizing(context, [Config({})], math.inf):
         sources = {compiled.get() for _ in range(builds)}
@@ -482,7 +484,7 @@ class SimpleInstance:
     ("words", "missed"),
     [
         ({}, {}),
-        ({"skips_sanitizer": True}, dict.fromkeys((*HOST_TOOLS, LOOPS, *TOOLS), "sanitizers are left out")),
+        ({"skips_sanitizers": True}, dict.fromkeys((*HOST_TOOLS, LOOPS, *TOOLS), "sanitizers are left out")),
         ({"sanitizer": None}, dict.fromkeys(TOOLS, "compute-sanitizer is not installed")),
     ],
     ids=["all", "left out", "not installed"],
@@ -496,7 +498,7 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
         ),
         maker=SimpleNamespace(make=lambda config: instance),
         worker=SimpleNamespace(compared=frozenset({"y"})),
-        **({"skips_sanitizer": False, "sanitizer": object()} | words),
+        processes=SimpleNamespace(**({"skips_sanitizers": False, "sanitizer": object()} | words)),
     )
     expected = expected_checks(context)
     late = [name for name, one in expected.items() if one is NO_TIME]

@@ -1,7 +1,5 @@
 """The sanitizer's verdict on a winner, from a stand-in for the program that needs a GPU."""
 
-from dataclasses import replace
-
 import pytest
 
 from autotune.core.checks import PASSED
@@ -217,6 +215,7 @@ def test_an_interrupt_ends_the_sanitizers_too(folder, tmp_path):
     task = bind_target(Target(folder.space, "fake"))
     with opened(task, Options(journal=tmp_path / "j.jsonl"), Interrupts(begun)) as context:
         sanitizer = Sanitizer(str(program), FAKE, folder.path / "reference.py", {})
+        context.processes.sanitizer = sanitizer
         with pytest.raises(KeyboardInterrupt):
-            WinnerChecks().check(replace(context, sanitizer=sanitizer), [task.spec.default])
+            WinnerChecks().check(context, [task.spec.default])
     assert not ended.exists()

@@ -1,14 +1,17 @@
 """What verification sees, on arrays in the fake device's memory."""
 
+import json
+
 import numpy as np
 import pytest
 
 from autotune.core.c_types import C_TYPES
-from autotune.core.records import Launch
-from autotune.core.trials import Problem, Status
+from autotune.core.records import Config, Launch
+from autotune.core.trials import Problem, Status, Trial
 from autotune.devices import backend
 from autotune.devices.array_compare import ArrayComparison, Tolerance, compared_on_host
 from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
+from autotune.evaluation.journal_rows import decode_trial, encode_trial
 from autotune.evaluation.measure import Stopwatch
 from autotune.evaluation.verify import altered, changed_inouts, verify
 from autotune.problem.inputs import prepare
@@ -91,6 +94,28 @@ def test_a_wrong_kernel_is_found_with_the_place(check, body, status, words):
     failure = check(body)
     assert failure.status is status
     assert words in failure.detail
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("pass", {"is_unwritten": True}),
+        ('y.view("float32")[:90] = x.view("float32")[:90] + 1', {"is_unwritten": True, "is_end": True}),
+        ('y.view("float32")[3:] = x.view("float32")[3:] + 1', {"is_unwritten": True}),
+        (GOOD + 'y.view("float32")[7] = 5', {"element": "y[7]", "found": "5.0"}),
+        (GOOD + 'y.view("float32")[99] = 5', {"element": "y[99]", "found": "5.0", "is_end": True}),
+        (GOOD + 'y.view("float32")[5] *= 1 + 1e-5', {"allowance": "verify: {rtol: 1e-4}"}),
+        (GOOD + 'x.view("float32")[3] += 1', {"array": "x", "expected": ""}),
+        (GOOD + "t.base[16383] = 0", {"array": "t", "element": ""}),
+    ],
+)
+def test_the_facts_of_a_fault_are_kept_beside_the_words_and_in_the_journal(check, body, told):
+    failure = check(body)
+    fields = {"array": "y", "is_unwritten": False, "is_end": False, "allowance": "", **told}
+    assert failure.fault.sizes == {"n": N}
+    assert fields == {name: getattr(failure.fault, name) for name in fields}
+    trial = Trial(Config({"A": 1}), "key", failure.status, failure.detail, fault=failure.fault)
+    assert decode_trial(json.loads(json.dumps(encode_trial(trial)))) == trial
 
 
 def test_a_wrong_result_says_how_many_where_how_far_off_and_what_is_allowed(check):
