@@ -75,7 +75,6 @@ class DeviceState:
     @cached_property
     def device(self) -> Device:
         """The device, opened when it is first used."""
-        self.preparation.begin_last()  # while the device is opened
         with timeline.span("open the device"):
             device = backend(self._address.backend).open_device(self._address.index)
         device.clocks.check(self._clocks)
@@ -158,8 +157,14 @@ class DeviceState:
         return program
 
 
+def open_device(state: DeviceState) -> None:
+    """Open the device, and prepare no problem that may take much memory."""
+    _ = state.device
+
+
 def compared_outputs(state: DeviceState) -> frozenset[str]:
     """Open the device; return the arrays that the reference returns. Raises SetupError if it is broken."""
+    state.preparation.begin_last()  # while the device is opened
     _ = state.device
     return state.preparation.compared
 

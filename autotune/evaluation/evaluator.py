@@ -7,7 +7,7 @@ configurations in the order of submission; several devices take whichever is com
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
@@ -95,15 +95,17 @@ class Evaluator:
         policy: MeasurementPolicy,
         timeout_s: float,
         on_stage: OnStage = unobserved,
+        on_spent: Callable[[], None] | None = None,
     ) -> None:
         """Begin nothing yet.
 
         `worker` is one of the devices, for a space whose results a Python function verifies. `timeout_s`
-        limits the time of a configuration; it gets less once the first one has run.
+        limits the time of a configuration; it gets less once the first one has run. `on_spent` is called when
+        the last configurations that the budget covers begin to compile.
         """
         self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
         self._ledger, self._policy = ledger, policy
-        self._timeout_s, self._on_stage = timeout_s, on_stage
+        self._timeout_s, self._on_stage, self._on_spent = timeout_s, on_stage, on_spent
         # few under a time limit: many would overrun it
         self._ahead = pool.workers * (1 if ledger.budget.seconds is not None else COMPILE_AHEAD)
         # compilers would disturb times on a CPU: a whole window is compiled, then run
@@ -139,6 +141,8 @@ class Evaluator:
             elif self._ledger.try_charge():
                 self._queue(config)
         self._compile_next()
+        if self._on_spent is not None and self._ledger.is_spent:
+            self._on_spent()
 
     def collect(self) -> list[Trial]:
         """Wait for trials; raises NoMoreTrials when no more come."""

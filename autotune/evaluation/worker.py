@@ -29,6 +29,7 @@ from autotune.evaluation.device_process import (
     DeviceState,
     compared_outputs,
     load,
+    open_device,
     run_and_restore,
     run_work_item,
 )
@@ -77,6 +78,7 @@ class Worker:
         """Start nothing yet; `on_stage` is called when a problem is prepared."""
         self._setting, self._variables, self._on_stage = setting, variables, on_stage
         self._child: Child | None = None
+        self._next: Child | None = None  # for `renew`, if it is begun before
         self._has_ended = False
         self._is_ready = False
         self._runs = 0  # configurations that ran in this child
@@ -182,17 +184,35 @@ class Worker:
         self.close()
         return failure
 
+    def begin_next(self) -> None:
+        """Begin the child that `renew` turns to, and open its device beside the one that a search uses."""
+        if self._has_searched and self._next is None:
+            self._next = self._begun()
+            self._next.ask(open_device, timeout_s=SETUP_TIMEOUT_S)
+
     def renew(self) -> None:
         """Replace a child in which a search has run; a child that only ran passed configurations stays."""
         if self._has_searched:
             earlier = self._child
             if earlier is not None:
                 earlier.kill(waits=False)
-            self._child = self._begun()  # it draws inputs while the earlier one frees the device
+            self._child = self._fresh()  # it draws inputs while the earlier one frees the device
             if earlier is not None:
                 earlier.kill()
                 restore_abandoned()
             self._open(self._child)
+
+    def _fresh(self) -> Child:
+        """The child that was begun before, if there was room for two on the device; else a new one."""
+        begun, self._next = self._next, None
+        if begun is None:
+            return self._begun()
+        try:
+            begun.answer()
+        except ChildFailed:
+            begun.kill()
+            return self._begun()
+        return begun
 
     def end(self, *, waits: bool = True) -> None:
         """Kill the child for good: a run of another thread raises SetupError and starts no new child.
@@ -200,7 +220,7 @@ class Worker:
         Without `waits`, it may hold device memory until another call has waited.
         """
         self._has_ended = True
-        if (child := self._child) is not None:
+        for child in filter(None, (self._child, self._next)):
             child.kill(waits=waits)
             if waits:
                 restore_abandoned()

@@ -345,6 +345,7 @@ def open_context(
     """
     task = journaled.task
     policy = replace(policy, call_mode=task.spec.measure)
+    is_alone = processes is None
     with ExitStack() as opened:
         processes = processes or opened.enter_context(open_processes(task, options, observer))
         maker = processes.maker(journaled)
@@ -371,6 +372,7 @@ def open_context(
         worker: DeviceWorker
         devices: JobRunner
         fleet: Fleet | None = None
+        on_spent = None
         if cluster is not None or task.others:
             _require_parallel(task.spec)
         if cluster is not None:
@@ -383,12 +385,22 @@ def open_context(
         else:
             (own,) = processes.workers(maker, default).values()
             devices, worker = OneDevice(own), own
+            if is_alone and _has_room_for_two(task):
+                on_spent = own.begin_next
         references = processes.references()
         opened.callback(references.close)
         ledger = Ledger(journal, options.budget, journaled.scoring, observer.tried)
         limit_s = options.timeout_s
         evaluator = Evaluator(
-            maker, pool, devices, worker, ledger, policy=policy, timeout_s=limit_s, on_stage=observer.stage
+            maker,
+            pool,
+            devices,
+            worker,
+            ledger,
+            policy=policy,
+            timeout_s=limit_s,
+            on_stage=observer.stage,
+            on_spent=on_spent,
         )
         yield TuningContext(
             journaled=journaled,
@@ -403,6 +415,14 @@ def open_context(
             references=references,
             fleet=fleet,
         )
+
+
+def _has_room_for_two(task: TuningTask) -> bool:
+    """True if a process may open the device beside the one that a search uses.
+
+    On a CPU it would disturb times, and the settings of a device, such as its clock, are one process's.
+    """
+    return task.device.kind == "gpu" and not task.spec.device
 
 
 def _lost(observer: Observer, journal: Journal, device: str, reason: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from threading import Lock
 from typing import NamedTuple
 
 from autotune.core.launch_plan import TRITON
@@ -54,6 +55,7 @@ class FurtherSizes:
         self._space = maker.space
         self._small: dict[str, SmallWorkloads] = {}  # by the key of an instance
         self._kernels: dict[str, IndexRuns | None] = {}
+        self._one_at_a_time = Lock()  # threads that compute at the same time would delay every other one
 
     def is_declared(self, instance: KernelInstance, workload: Workload) -> bool:
         """True if the sizes of a workload divide as all of the space do: whatever is wrong there counts."""
@@ -93,9 +95,10 @@ class FurtherSizes:
 
     def small(self, instance: KernelInstance) -> SmallWorkloads:
         """The problems for slow checks of a configuration."""
-        if instance.key not in self._small:
-            self._small[instance.key] = self._found_small(instance)
-        return self._small[instance.key]
+        with self._one_at_a_time:
+            if instance.key not in self._small:
+                self._small[instance.key] = self._found_small(instance)
+            return self._small[instance.key]
 
     def _found_small(self, instance: KernelInstance) -> SmallWorkloads:
         timed, runs = instance.workload, self._runs(instance)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from autotune.core.checks import FRESH_INPUTS, NO_TIME, Checks, reasons, unchecked_text
 from autotune.core.records import NOISY, Config
+from autotune.core.stages import Stage
 from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import Journal, LastRound
 from autotune.processes.machine_load import CpuTimes
-from autotune.searchers.base import PriorResults
+from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import FASTEST, FinalistChoice, by_score, finalists_in_time, nearly_as_fast
 from autotune.tuning.groups import group_leaders
@@ -22,11 +25,14 @@ from autotune.tuning.limits import LastRoundLimits, TimeLeft
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
+from autotune.tuning.untried import estimate_untried
 from autotune.tuning.winner_checks import WinnerChecks
 
 MAX_TIES = 5  # that are checked and stored
 
 Remeasure = Callable[[TuningContext, Sequence[Trial], float], Remeasurement]
+Estimate = Callable[[Trial], StoppingEstimate | None]
+"""Estimates what untried configurations may gain on a winner."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,11 @@ class Decision:
     checks: tuple[Checks, ...] = ()  # the record of each
     ties_left: tuple[Trial, ...] = ()  # further ties, which are neither checked nor stored
     failures: Mapping[Config, Failure] = field(default_factory=dict)
+    estimate: StoppingEstimate | None = None  # of what is left to find; None if nobody asks
+
+
+def not_estimated(_: Trial) -> None:
+    """Estimate nothing: for rounds that end no search."""
 
 
 def run_last_round(
@@ -69,6 +80,7 @@ def run_last_round(
     """
     trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
+    estimate = partial(estimate_untried, context, trials, exploration.choice)
     while True:
         best = exploration.choice.fastest(trials.values())
         named = (*exploration.choice.named, *context.task.served_elsewhere)
@@ -77,10 +89,10 @@ def run_last_round(
         remeasured = _reusable_round(context, exploration, trials.values(), best, needed)
         if remeasured is not None:
             chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]
-            decision = check_winners(context, chosen, remeasured, checks, left)
+            decision = check_winners(context, chosen, remeasured, checks, left, estimate)
         else:
             chosen = _chosen(context, exploration, trials.values(), needed, left.round_end_s)
-            decision = remeasure_and_check(context, chosen, checks, left, exploration.measure_again)
+            decision = remeasure_and_check(context, chosen, checks, left, exploration.measure_again, estimate)
         if not decision.failures:
             _journal(context, decision)
             return trials, decision
@@ -153,15 +165,19 @@ def remeasure_and_check(
     checks: WinnerChecks,
     left: TimeLeft,
     measure_again: Remeasure = remeasure,
+    estimate: Estimate = not_estimated,
 ) -> Decision:
-    """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties."""
+    """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
+
+    What is left to find is estimated during the checks.
+    """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
     with checks.sanitizing(context, [trial.config for trial in likely], left.checks_end_s):
         remeasured = measure_again(context, chosen, left.round_end_s)
         if remeasured.rejected:
             return Decision(failures=remeasured.rejected)
-        return check_winners(context, chosen, remeasured, checks, left)
+        return check_winners(context, chosen, remeasured, checks, left, estimate)
 
 
 def check_winners(
@@ -170,18 +186,24 @@ def check_winners(
     remeasured: Remeasurement,
     checks: WinnerChecks,
     left: TimeLeft,
+    estimate: Estimate = not_estimated,
 ) -> Decision:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
     stored = tied[: 1 + MAX_TIES]
-    with left.checking() as deadline_s:
-        failures = checks.check(context, [trial.config for trial in stored], deadline_s)
+    with ThreadPoolExecutor(1, thread_name_prefix="estimate") as aside:
+        estimated = aside.submit(estimate, stored[0])  # this process only waits for the checks
+        with left.checking() as deadline_s:
+            failures = checks.check(context, [trial.config for trial in stored], deadline_s)
+        if not estimated.done():
+            context.observer.stage(Stage("estimating the chance of a faster one"))
     if missed := unchecked_text(reasons(remeasured.on_fresh_inputs)):
         context.observer.warn(missed)
     if failures:
         return Decision(failures=failures)
     stored_checks = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)
-    return Decision(remeasured.measurements, stored, stored_checks, tied[1 + MAX_TIES :])
+    further = tied[1 + MAX_TIES :]
+    return Decision(remeasured.measurements, stored, stored_checks, further, estimate=estimated.result())
 
 
 def _journal(context: TuningContext, found: Decision) -> None:

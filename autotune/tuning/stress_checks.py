@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.checks import LARGER_SIZES, NO_TIME, PASSED, Checks, Outcome, Unchecked, worst
@@ -172,23 +173,31 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
     return [replace(one, source=perturbed(one.source, seed)) for seed in SCHEDULES for one in unchanged]
 
 
-def check_larger_sizes(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
-    """The outcome of reading how the kernels count; on a GPU, the first configuration runs as well.
-
-    It does not if reading has found an index that overflows.
-    """
+def read_larger_sizes(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
+    """The outcome of reading how the kernels count, for sizes that memory has no room for."""
     by_config: dict[Config, Checks] = {}
     for config, one in built.items() if has_indices(context.task) else ():
         if deadline.is_over:
             break
         reason = context.further_sizes.unknown_beyond(one.instance)
-        is_unknown = reason == unknown_text(min(LARGE))
-        found: Checks = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
-        runs = not by_config and context.task.device.kind == "gpu" and (is_unknown or not reason)
-        if runs and deadline.left_s(math.inf) > MAX_LARGE_S:
-            found = {**found, **run_beyond(context, one, is_unknown=is_unknown)}
-        by_config[config] = found
+        by_config[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
     return by_config
+
+
+def check_larger_sizes(
+    context: TuningContext, built: Builds, read: ConfigChecks, deadline: Deadline
+) -> ConfigChecks:
+    """The outcome of running the first configuration at such a size, on a GPU; `read` is what reading told.
+
+    There is none if reading has found an index that overflows.
+    """
+    for config, one in islice(built.items(), 1):
+        outcome = read.get(config, {}).get(LARGER_SIZES)
+        is_unknown = outcome == Unchecked(unknown_text(min(LARGE)))
+        is_worth_it = context.task.device.kind == "gpu" and (is_unknown or outcome == PASSED)
+        if is_worth_it and deadline.left_s(math.inf) > MAX_LARGE_S:
+            return {config: run_beyond(context, one, is_unknown=is_unknown)}
+    return {}
 
 
 def run_beyond(

@@ -95,11 +95,11 @@ class WinnerChecks:
     def check(
         self, context: TuningContext, configs: Sequence[Config], deadline_s: float = math.inf
     ) -> dict[Config, Failure]:
-        """Make all checks of the list below in turns, and meanwhile those under sanitizers.
+        """Make all checks of the list below in turns, and meanwhile those that need no device process.
 
         Returns why some failed; one that has a record is not run again. Sanitizers may take all the time
         until the deadline, on the clock of `time.perf_counter`, because they run in processes of their own;
-        the other checks divide it equally. A check that has begun is finished.
+        those in turns divide it equally. A check that has begun is finished.
         """
         known = {config: self.outcomes[config] for config in configs if config in self.outcomes}
         # one that compiled before and cannot any more is not stored unchecked
@@ -123,10 +123,10 @@ class WinnerChecks:
             stress_checks.check_other_schedules,
             data_checks.check_other_data,
             data_checks.check_variants,
-            stress_checks.check_larger_sizes,
         ]
         instances = {config: one.instance for config, one in built.items()}
-        with ThreadPoolExecutor(2) as threads:  # on the CPU and on the device
+        with ThreadPoolExecutor(3) as threads:
+            reading = threads.submit(stress_checks.read_larger_sizes, context, built, sanitizer_deadline)
             by_sanitizers = (
                 threads.submit(
                     sanitizer_checks.under_host_sanitizer, context, instances, sanitizer_deadline, self._begun
@@ -139,6 +139,9 @@ class WinnerChecks:
                     deadline = Deadline(now_s + (deadline_s - now_s) / (len(checks) - number))
                     left = {config: one for config, one in built.items() if config not in failures}
                     take(check(context, left, deadline))
+                take(read := reading.result())
+                left = {config: one for config, one in built.items() if config not in failures}
+                take(stress_checks.check_larger_sizes(context, left, read, sanitizer_deadline))
                 context.observer.stage(Stage("last round: under sanitizers"))
                 for found in by_sanitizers:
                     take(found.result())
