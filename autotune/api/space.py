@@ -130,7 +130,7 @@ class Space:
         """
         target = Target(self.spec.path, device, dict(sizes or {}), dtype, data, measure)
         source = self._source or read_source(self.spec.source, self.spec.include_dirs)
-        task = bind_task(self.spec, source, target, found=found)
+        task = bind_task(self.spec, source, target, found_device=found)
         if not self._finds_default or task.spec.default in task.space:
             return task
         return with_default(task, 0)

@@ -42,12 +42,12 @@ def plan_of_spaces(
         raise InputError("several spaces have a journal each, in runs/; leave out --journal")
     for target in targets:  # a misspelt name is reported before hours of search
         resolve(target)
-    found = None if cluster is None else (cluster.address, cluster.info)
+    device = None if cluster is None else (cluster.address, cluster.info)
     failures: list[str] = []
     tasks: dict[int, TuningTask] = {}
     for number, target in enumerate(targets):
         try:
-            tasks[number] = bind_target(target, on_stage, found)
+            tasks[number] = bind_target(target, on_stage, device)
         except AutotuneError as error:
             failures.append(f"{target.space.stem}: {error}")
     kernels = [task.spec.kernel for task in tasks.values()]
