@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import Any
 
+from autotune.compilers.triton_binary import code_sha256
 from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
@@ -429,4 +430,4 @@ def _no_compilation() -> Future[Any]:
 
 
 def _short_sha256(binary: Binary) -> str:
-    return binary.sha256[:16]
+    return code_sha256(binary)[:16]

@@ -14,7 +14,7 @@ from autotune.compilers.kernel_source import SourceText, render
 from autotune.core.argument_values import arguments
 from autotune.core.error_bounds import DATA, UNIT_ROUNDOFF, ErrorSpec, accumulated, neighbours
 from autotune.core.expressions import number, parse
-from autotune.core.launch_plan import compiler_options, device_settings, launches
+from autotune.core.launch_plan import TRITON, compiler_options, device_settings, launches
 from autotune.core.records import Argument, Config, DeviceInfo, Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import USUAL, Binary, CallMode, Problem
@@ -50,11 +50,21 @@ class KernelInstance:
     workload: Workload
     floor_ms: float
     key: str
+    is_triton: bool = False
 
     @cached_property
     def runs_key(self) -> str:
         """Identifies what the binary runs: all workloads."""
-        return identity_of((*self.verify_workloads, self.workload))
+        workloads = (*self.verify_workloads, self.workload)
+        return identity_of(map(self._with_numbers, workloads) if self.is_triton else workloads)
+
+    def _with_numbers(self, workload: Workload) -> Workload:
+        """A workload whose launches name kernels in Triton by their numbers in the binary, not by options."""
+        numbers = {name: str(number) for number, name in enumerate(self.names)}
+        launches = tuple(
+            replace(step, entry=numbers.get(step.entry, step.entry)) for step in workload.launches
+        )
+        return replace(workload, launches=launches)
 
     def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
         """Outputs that the launches write and nothing compares; all outputs if none is compared."""
@@ -120,6 +130,7 @@ class InstanceMaker:
             workload=workloads[-1],
             floor_ms=self._floor_ms(values),
             key=self.key(config, options, workloads),
+            is_triton=space.spec.compiler == TRITON,
         )
 
     def key(self, config: Config, options: tuple[str, ...] = (), workloads: tuple[Workload, ...] = ()) -> str:

@@ -94,14 +94,13 @@ class Mask:
 
 @dataclass(frozen=True)
 class Beyond:
-    """An access beyond the end of an array, or before its begin, by a thread of a block."""
+    """An access beyond the end of an array, or before its begin."""
 
     memory: Memory
     element: int
     elements: int
     is_written: bool
-    thread: tuple[int, int, int]
-    block: tuple[int, int, int]
+    who: str  # the thread, or in Triton the program
 
 
 @dataclass(frozen=True)
@@ -464,8 +463,8 @@ class DryRun:
             lane = int(bad.argmax())
             first = int(np.broadcast_to(offset, (self._lanes,))[lane])
             element = (first if first < 0 else first + item - 1) // memory.unit
-            where = _of_lane(self._threads, lane), _of_lane(self._blocks, lane)
-            found = Beyond(memory, element, memory.size // memory.unit, is_written, *where)
+            who = f"thread {_of_lane(self._threads, lane)} of block {_of_lane(self._blocks, lane)}"
+            found = Beyond(memory, element, memory.size // memory.unit, is_written, who)
             self.found.setdefault((self._at, memory.name), found)
         if (mask.may & (~known | is_beyond)).any():
             memory.is_lost = True
