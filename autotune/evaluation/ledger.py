@@ -72,10 +72,10 @@ class Ledger:
 
         A failure that the machine may have caused does not count.
         """
-        found = self.journal.trials.get(instance.key)
-        if found is None or not self._is_answer(found):
+        trial = self.journal.trials.get(instance.key)
+        if trial is None or not self._is_answer(trial):
             return None
-        return replace(found, config=instance.config, objective=self.objective)
+        return replace(trial, config=instance.config, objective=self.objective)
 
     def _is_answer(self, trial: Trial) -> bool:
         if trial.status is not Status.OK:

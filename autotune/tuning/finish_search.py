@@ -29,7 +29,7 @@ def finish_search(
 ) -> SearchResult:
     """Measure the best few again in a last round, and store the winner in the cache.
 
-    `checks` have the records of configurations that have passed the checks before storing already.
+    `checks` have the outcomes of configurations that were checked before.
 
     Raises:
         SetupError: The default fails.
@@ -40,9 +40,9 @@ def finish_search(
     while True:
         cached = _evaluate_cached(context, exploration.root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
-        known = {trial.config: trial for trial in earlier} | context.ledger.trials
-        trials, decision = run_last_round(context, exploration, known, checks, left)
-        result = _result(context, exploration, trials, decision, cached)
+        candidates = {trial.config: trial for trial in earlier} | context.ledger.trials
+        trials, decision = run_last_round(context, exploration, candidates, checks, left)
+        result = _search_result(context, exploration, trials, decision, cached)
         others = _other_times(context, exploration, trials, decision)
         record = kernel_record(result, others, exploration.seed, context.policy)
         seen = () if cached is None else (cached,)
@@ -72,7 +72,7 @@ def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
             yield trial
 
 
-def _result(
+def _search_result(
     context: TuningContext,
     exploration: Exploration,
     trials: Mapping[Config, Trial],
@@ -99,7 +99,7 @@ def _result(
         resumed=ledger.resumed,
         beside_budget=ledger.beside_budget,
         time_was_over=ledger.time_was_over,
-        timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
+        timed_again=frozenset(trial.config for trial in trials.values() if measured_binary(trial) in again),
         lacked_time=exploration.limits.is_limited
         and any(measured_binary(one) not in again for one in exploration.choice.fastest(trials.values())),
         journal=context.journal.path,
@@ -128,7 +128,7 @@ def _other_times(
         return ()
     task = context.task
     records = walk(CacheReader(), [str(exploration.root)], task.spec.kernel, skip_damaged=True)
-    others = (one.record for one in records if one.folder != task.device.slug)
+    others = (device_record.record for device_record in records if device_record.folder != task.device.slug)
     bests = {entry.config for record in others for entry in record.entries}
     kept = bests | {task.spec.default, *exploration.choice.named, *task.served_elsewhere}
     return choose_measured(trials.values(), decision.measurements, decision.stored[0], kept)

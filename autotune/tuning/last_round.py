@@ -37,7 +37,7 @@ Estimate = Callable[[Trial], StoppingEstimate | None]
 
 @dataclass(frozen=True)
 class Exploration:
-    """A finished search: its cost, its provenance, the limits of the last round and how that measures."""
+    """What a search leaves to its last round: where results go, its cost and provenance, and limits."""
 
     root: Path  # the cache folder
     label: str  # the engine and its strategy
@@ -56,7 +56,7 @@ class Decision:
 
     measurements: Mapping[str, Measurement] = field(default_factory=dict)  # of finalists, by content key
     stored: tuple[Trial, ...] = ()  # the winner, then its ties
-    checks: tuple[Checks, ...] = ()  # the record of each
+    checks: tuple[Checks, ...] = ()  # of each
     ties_left: tuple[Trial, ...] = ()  # further ties, which are neither checked nor stored
     failures: Mapping[Config, Failure] = field(default_factory=dict)
     estimate: StoppingEstimate | None = None  # of what is left to find; None if nobody asks
@@ -84,17 +84,17 @@ def run_last_round(
     while True:
         best = exploration.choice.fastest(trials.values())
         named = (*exploration.choice.named, *context.task.served_elsewhere)
-        asked = nearly_as_fast(best[0], [trials[one] for one in named if one in trials])
+        asked = nearly_as_fast(best[0], [trials[config] for config in named if config in trials])
         needed = [*group_leaders(context.task.space, trials.values()), trials[default], *asked]
         remeasured = _reusable_round(context, exploration, trials.values(), best, needed)
         if remeasured is not None:
             chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]
             decision = check_winners(context, chosen, remeasured, checks, left, estimate)
         else:
-            chosen = _chosen(context, exploration, trials.values(), needed, left.round_end_s)
+            chosen = _finalists(context, exploration, trials.values(), needed, left.round_end_s)
             decision = remeasure_and_check(context, chosen, checks, left, exploration.measure_again, estimate)
         if not decision.failures:
-            _journal(context, decision)
+            _journal_round(context, decision)
             return trials, decision
         if default in decision.failures:
             raise SetupError(f"the default fails in the last round: {decision.failures[default].detail}")
@@ -115,36 +115,44 @@ def _reusable_round(
     the single best is enough. If no trial came after a round, it may have others in place of the best:
     another choice among the same trials would only differ by chance.
     """
-    known = {trial.key: trial for trial in by_score(trials)}
+    by_key = {trial.key: trial for trial in by_score(trials)}
     needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
     fewest = {best[0].key} if exploration.limits.is_limited else best_keys
-    for number, found in enumerate(reversed(context.journal.last_rounds.values())):
-        measured = found.measurements.keys()
+    for number, last_round in enumerate(reversed(context.journal.last_rounds.values())):
+        measured = last_round.measurements.keys()
         is_latest = context.journal.is_concluded and number == 0
         if is_latest and len(measured) >= len(best):
-            is_reusable = needed_keys <= measured <= known.keys()
+            is_reusable = needed_keys <= measured <= by_key.keys()
         else:
             is_reusable = needed_keys | fewest <= measured <= needed_keys | best_keys
         if (
             is_reusable
-            and NO_TIME not in found.on_fresh_inputs.values()
-            and (valued := _valued(context, known, found))
+            and NO_TIME not in last_round.on_fresh_inputs.values()
+            and (valued := _with_values(context, by_key, last_round))
         ):
-            return Remeasurement(valued, {}, found.on_fresh_inputs)
+            return Remeasurement(valued, {}, last_round.on_fresh_inputs)
     return None
 
 
-def _valued(context: TuningContext, known: Mapping[str, Trial], found: LastRound) -> dict[str, Measurement]:
+def _with_values(
+    context: TuningContext, by_key: Mapping[str, Trial], last_round: LastRound
+) -> dict[str, Measurement]:
     """Journaled measurements with the objective's values; none if one was noisy or lacks what these need."""
     try:
-        valued = {key: context.scoring.valued(known[key], one) for key, one in found.measurements.items()}
+        valued = {
+            key: context.scoring.valued(by_key[key], measurement)
+            for key, measurement in last_round.measurements.items()
+        }
     except ExpressionError:
         return {}
-    is_good = all(one.score(context.objective) and (one.noise or 0.0) <= NOISY for one in valued.values())
+    is_good = all(
+        measurement.score(context.objective) and (measurement.noise or 0.0) <= NOISY
+        for measurement in valued.values()
+    )
     return valued if is_good else {}
 
 
-def _chosen(
+def _finalists(
     context: TuningContext,
     exploration: Exploration,
     trials: Iterable[Trial],
@@ -206,17 +214,17 @@ def check_winners(
     return Decision(remeasured.measurements, stored, stored_checks, further, estimate=estimated.result())
 
 
-def _journal(context: TuningContext, found: Decision) -> None:
+def _journal_round(context: TuningContext, decision: Decision) -> None:
     """Write a last round to the journal, unless it has the same."""
-    fresh = {name: one for name, one in found.checks[0].items() if name == FRESH_INPUTS}
-    checked = {trial.key: outcomes for trial, outcomes in zip(found.stored, found.checks, strict=True)}
+    fresh = {name: outcome for name, outcome in decision.checks[0].items() if name == FRESH_INPUTS}
+    checked = {trial.key: outcomes for trial, outcomes in zip(decision.stored, decision.checks, strict=True)}
     row = LastRound(
-        found.measurements, dict.fromkeys(found.measurements, fresh) | checked, sanitizers(context)
+        decision.measurements, dict.fromkeys(decision.measurements, fresh) | checked, sanitizers(context)
     )
-    known = context.journal.last_rounds.get(tuple(sorted(row.measurements)))
-    if known is not None and row.sanitizers is None:  # they were left out, so they make no difference
-        row = row._replace(sanitizers=known.sanitizers)
-    if row != known:
+    journaled = context.journal.last_rounds.get(tuple(sorted(row.measurements)))
+    if journaled is not None and row.sanitizers is None:  # they were left out, so they make no difference
+        row = row._replace(sanitizers=journaled.sanitizers)
+    if row != journaled:
         context.journal.append_last_round(row)
 
 
