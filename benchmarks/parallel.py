@@ -140,7 +140,7 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
             task = bind_target(Target(Path("wait.yaml"), devices=devices))
         else:
             print(f"{parsed.devices} Dask workers after {time.perf_counter() - began:.0f} s", flush=True)
-            task = bind_target(Target(Path("wait.yaml")), found=[(cluster.address, cluster.info)])
+            task = bind_target(Target(Path("wait.yaml")), found_devices=[(cluster.address, cluster.info)])
         options = Options(budget=Budget(trials=warm + parsed.trials), binary_cache=False)
         journaled = with_journal(task, options)
         with open_context(journaled, options, quarters, FULL_POLICY, cluster=cluster) as context:

@@ -125,13 +125,13 @@ class Space:
             sizes: Sizes that replace those of the space.
             dtype: Element type; None takes the first.
             data: Name of the inputs' content; None takes the first.
-            found: The device, if it was found already.
+            found: The device, and others to search with, if they were found already.
             measure: The way of calls that timing imitates.
             devices: Several devices to search with, as `--devices` takes them.
         """
         target = Target(self.spec.path, device, dict(sizes or {}), dtype, data, measure, devices)
         source = self._source or read_source(self.spec.source, self.spec.include_dirs)
-        task = bind_task(self.spec, source, target, found=found)
+        task = bind_task(self.spec, source, target, found_devices=found)
         if not self._finds_default or task.spec.default in task.space:
             return task
         return with_default(task, 0)

@@ -127,9 +127,9 @@ def config(texts: Iterable[str], spec: SpaceSpec) -> Config:
 
 def require_unset(parsed: argparse.Namespace, why: str, *names: str) -> None:
     """Raise InputError for options, named as their attributes, that have no meaning among the others."""
-    given = [name for name in names if getattr(parsed, name) != parsed.parser.get_default(name)]
-    if given:
-        raise InputError(f"{why}: leave out {', '.join('--' + name.replace('_', '-') for name in given)}")
+    in_use = [name for name in names if getattr(parsed, name) != parsed.parser.get_default(name)]
+    if in_use:
+        raise InputError(f"{why}: leave out {', '.join('--' + name.replace('_', '-') for name in in_use)}")
 
 
 def require_valid(task: TuningTask, config: Config) -> None:
@@ -140,10 +140,10 @@ def require_valid(task: TuningTask, config: Config) -> None:
 
 def valid_configs(texts: Iterable[str], task: TuningTask) -> list[Config]:
     """Parse the texts of several configurations; raises InputError for one that is not valid."""
-    found = [config([text], task.spec) for text in texts]
-    for one in found:
+    configs = [config([text], task.spec) for text in texts]
+    for one in configs:
         require_valid(task, one)
-    return found
+    return configs
 
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -295,9 +295,9 @@ def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
 
 
 def add_verbosity(parser: argparse.ArgumentParser) -> None:
-    said = parser.add_mutually_exclusive_group()
-    said.add_argument("-q", "--quiet", action="store_true", help="show no progress, only warnings")
-    said.add_argument(
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("-q", "--quiet", action="store_true", help="show no progress, only warnings")
+    group.add_argument(
         "-v", "--verbose", action="store_true", help="also print every stage with its time, and every trial"
     )
 

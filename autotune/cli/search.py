@@ -267,8 +267,8 @@ def _with_cluster(parsed: argparse.Namespace, options: Options) -> SearchResult:
         from autotune.tuning.task import bind_target
         from autotune.tuning.tuner import priors_of, search
 
-        found = None if several is None else [(several.address, several.info)]
-        task = bind_target(opt.target(parsed), progress.stage, found)
+        devices = None if several is None else [(several.address, several.info)]
+        task = bind_target(opt.target(parsed), progress.stage, devices)
         return search(task, options, progress, priors_of(task, options), several)
 
 
@@ -282,18 +282,20 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
         opt.progress(parsed) as progress,
         open_each_model(parsed.cluster, parsed.device, progress.stage, progress.warn) as clusters,
     ):
-        found = search_each_model(opt.target(parsed), options, progress, clusters, partial(_show, parsed))
+        plan_result = search_each_model(
+            opt.target(parsed), options, progress, clusters, partial(_show, parsed)
+        )
     if parsed.json:
-        emit(_results_json(found))
-    elif found.results:
+        emit(_results_json(plan_result))
+    elif plan_result.results:
         from autotune.analysis.compare import compare, results_of, select
         from autotune.serving.device_records import device_records
 
-        task = found.results[0].task
-        known = results_of(device_records(task.spec.kernel, found.results[0].cache_root))
-        selected = select(known, task.space.problem.sizes, task.space.problem.dtype)
+        task = plan_result.results[0].task
+        results = results_of(device_records(task.spec.kernel, plan_result.results[0].cache_root))
+        selected = select(results, task.space.problem.sizes, task.space.problem.dtype)
         emit(*comparison_text(compare(task.spec.kernel, selected)))
-    found.require_all(f"of {len(clusters)} models failed")
+    plan_result.require_all(f"of {len(clusters)} models failed")
 
 
 def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
@@ -313,10 +315,10 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
         opt.opened_cluster(parsed.cluster, parsed.device, progress) as several,
     ):
         plan = plan_of_spaces(targets, options, progress.stage, several)
-        found = run_searches(plan, progress, show)
+        plan_result = run_searches(plan, progress, show)
     if parsed.json:
-        emit(_results_json(found))
-    found.require_all(f"of {len(targets)} spaces failed")
+        emit(_results_json(plan_result))
+    plan_result.require_all(f"of {len(targets)} spaces failed")
 
 
 def _sweep(parsed: argparse.Namespace, options: Options) -> None:
@@ -334,11 +336,11 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
         if form is not None:
             tasks = _with_incumbents(tasks, form, progress)
         keyed = KeyedTable(KEY, nearest) if form else None
-        found = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS, keyed)
+        result = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS, keyed)
     if parsed.json:
-        emit(sweep_json(found))
+        emit(sweep_json(result))
     else:
-        emit(*sweep_text(found))
+        emit(*sweep_text(result))
 
 
 def _with_incumbents(tasks: Sequence[TuningTask], form: Format, progress: Observer) -> list[TuningTask]:
@@ -373,13 +375,13 @@ def _search_requests(parsed: argparse.Namespace, options: Options) -> None:
             spaces = [parsed.space, *parsed.more_spaces] if parsed.space else []
             requests = requests_of_tunings(read_recorded(parsed.recorded), spaces, parsed.device)
         plan = plan_of_requests(requests, options, progress.stage)
-        found = run_searches(plan, progress, partial(_show, parsed))
+        plan_result = run_searches(plan, progress, partial(_show, parsed))
     if parsed.json:
-        emit(_results_json(found))
+        emit(_results_json(plan_result))
     elif not requests.total:
         emit("no request is listed for this device")
     stay = " and stay" if parsed.wanted else ""
-    found.require_all(f"of {requests.total} requests failed{stay}")
+    plan_result.require_all(f"of {requests.total} requests failed{stay}")
 
 
 def _show(parsed: argparse.Namespace, result: SearchResult) -> None:
@@ -390,10 +392,10 @@ def _show(parsed: argparse.Namespace, result: SearchResult) -> None:
         emit(result_text(result) + "\n")
 
 
-def _results_json(found: PlanResult) -> list[dict[str, Any]]:
+def _results_json(plan_result: PlanResult) -> list[dict[str, Any]]:
     from autotune.cli.search_summary import result_json
 
-    return [result_json(result) for result in found.results]
+    return [result_json(result) for result in plan_result.results]
 
 
 def _options(parsed: argparse.Namespace) -> Options:

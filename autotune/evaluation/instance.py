@@ -54,7 +54,7 @@ class KernelInstance:
 
     @cached_property
     def runs_key(self) -> str:
-        """Identifies the runs of the binary on every problem."""
+        """Identifies what the binary runs: all workloads."""
         workloads = (*self.verify_workloads, self.workload)
         return identity_of(map(self._with_numbers, workloads) if self.is_triton else workloads)
 
@@ -109,7 +109,7 @@ class InstanceMaker:
         self._launched: dict[tuple[Any, ...], Workload] = {}
 
     def without_data(self) -> InstanceMaker:
-        """A maker of problems that are only planned: it looks up no data, and its keys are void."""
+        """A maker of workloads that are only planned: it looks up no data, and its keys are void."""
         return InstanceMaker(self.space, self._source, self.dialect, {})
 
     def make(self, config: Config) -> KernelInstance:
@@ -118,7 +118,7 @@ class InstanceMaker:
         offsets = enumerate(self._verify_sizes, 1)
         at_sizes = [self.workload_to_verify(config, sizes, offset) for offset, sizes in offsets]
         values = space.values(config)
-        workloads = (*filter(None, at_sizes), self._instance_at(values, space.problem))
+        workloads = (*filter(None, at_sizes), self._workload_at(values, space.problem))
         options = compiler_options(space.spec.compiler_options.get(self.dialect, {}), values)
         generate = space.spec.functions.source
         return KernelInstance(
@@ -158,20 +158,20 @@ class InstanceMaker:
         kinds = {item.fill.kind for item in self.space.spec.arguments if item.fill is not None}
         if self._stored is None or not kinds <= {"file", INPUTS}:
             return False
-        found = [
+        hashes = [
             {name: array.sha256 for name, array in self._stored.arrays_of(problem).items()}
             for problem in (one, other)
         ]
-        return found[0] == found[1]
+        return hashes[0] == hashes[1]
 
     def workload(self, config: Config, problem: Problem) -> Workload:
         """Evaluate arguments and launches of a configuration for one problem; raises ExpressionError."""
-        return self._instance_at(self.space.values(config, problem.sizes), problem)
+        return self._workload_at(self.space.values(config, problem.sizes), problem)
 
     def workload_to_verify(
         self, config: Config, sizes: Sizes, seed_offset: int, variant: str = ""
     ) -> Workload | None:
-        """The problem to verify a configuration on at these sizes; None if it is not valid there.
+        """The workload to verify a configuration on at these sizes; None if it is not valid there.
 
         `seed_offset` gives it a seed of its own, hence its own poison. Raises ExpressionError.
         """
@@ -180,12 +180,12 @@ class InstanceMaker:
             return None
         seed = self.space.problem.seed + seed_offset
         problem = replace(self.space.problem, sizes=sizes, seed=seed, variant=variant)
-        return self._instance_at(values, problem, to_verify=True)
+        return self._workload_at(values, problem, to_verify=True)
 
-    def _instance_at(
+    def _workload_at(
         self, values: Mapping[str, Any], problem: Problem, *, to_verify: bool = False
     ) -> Workload:
-        """The instance of a problem for given values of names.
+        """The workload of a problem for given values of names.
 
         `to_verify` is for the sizes to verify, at which nothing but the reference is trusted.
         """
@@ -209,7 +209,7 @@ class InstanceMaker:
             raise ExpressionError(f"{where}: {error} (at {size_text(problem.sizes)})") from None
 
     def _without_launches(self, values: Mapping[str, Any], problem: Problem, to_verify: bool) -> Workload:
-        """The instance of a problem without its launches, the same for most configurations."""
+        """The workload of a problem without its launches, the same for most configurations."""
         space = self.space
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
         fills = {item.name: item.fill for item in space.spec.arguments}
@@ -262,14 +262,14 @@ class InstanceMaker:
 
 
 def _remembered(
-    known: dict[tuple[Any, ...], Workload], key: tuple[Any, ...], make: Callable[[], Workload]
+    remembered: dict[tuple[Any, ...], Workload], key: tuple[Any, ...], make: Callable[[], Workload]
 ) -> Workload:
-    found = known.get(key)
-    if found is None:
-        if len(known) == _MAX_DATA:
-            known.clear()
-        found = known[key] = make()
-    return found
+    workload = remembered.get(key)
+    if workload is None:
+        if len(remembered) == _MAX_DATA:
+            remembered.clear()
+        workload = remembered[key] = make()
+    return workload
 
 
 def environment(device: DeviceInfo, compiler: str, call_mode: CallMode = USUAL) -> dict[str, str]:
@@ -313,10 +313,10 @@ def _views(evaluated: Iterable[Argument], arrays: Iterable[Array]) -> tuple[Argu
 
 
 def _not_negative(what: str, text: str, values: Mapping[str, Any]) -> float:
-    found = float(number(parse(text), values))
-    if found < 0:
-        raise ExpressionError(f"{text!r} gives {found}, expected at least 0", what)
-    return found
+    value = float(number(parse(text), values))
+    if value < 0:
+        raise ExpressionError(f"{text!r} gives {value}, expected at least 0", what)
+    return value
 
 
 def _bound(error: ErrorSpec, dtype: str, base: Tolerance, values: Mapping[str, Any]) -> Tolerance:

@@ -1,4 +1,4 @@
-"""A problem's data on the host: inputs drawn from its seed, and the results that the reference returns."""
+"""A workload's data on the host: inputs drawn from its seed, and the results that the reference returns."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _Draw: TypeAlias = Callable[[Generator, NDArray[Any]], None]  # draws the elemen
 
 @dataclass(frozen=True)
 class WorkloadData:
-    """One problem on the host: inputs, expected outputs, and magnitudes of their terms, by array.
+    """The data of one workload on the host: inputs, expected outputs and magnitudes of their terms, by array.
 
     Expected outputs may be NaN if inputs have special values. The reference's time is None if unknown.
     """
@@ -82,11 +82,13 @@ def prepare(
             results = run() if cache is None else cache.result(reference, workload.data_key, run)
     took_s = results.pop(_TOOK_S, None)
     dtypes = {array.name: array.dtype for array in workload.arrays}
-    loaded_ones = {name: loaded(values, dtypes[name]) for name, values in results.items()}
-    found = _with_kept(workload, inputs, loaded_ones)
+    returned = {name: loaded(values, dtypes[name]) for name, values in results.items()}
+    expected = _with_kept(workload, inputs, returned)
     magnitudes = _magnitudes(workload, reference, inputs, cache)
     reference_s = None if took_s is None else float(took_s[0])
-    return WorkloadData(problem, inputs, found, magnitudes, has_special_values(workload.arrays), reference_s)
+    return WorkloadData(
+        problem, inputs, expected, magnitudes, has_special_values(workload.arrays), reference_s
+    )
 
 
 def _with_kept(
@@ -96,17 +98,17 @@ def _with_kept(
 
     Raises SetupError for one that the reference changes.
     """
-    found = dict(results)
+    expected = dict(results)
     for array in workload.arrays:
         if array.is_kept:
             before = inputs[array.name].reshape(-1)
-            after = found.setdefault(array.name, before)
+            after = expected.setdefault(array.name, before)
             if before.size == after.size and unlike(after, before, EXACT).any():
                 raise SetupError(
                     f"the reference changes {array.name}, which `call` fills before the first run only: add "
                     f"{array.name} to the inputs of `call`, or let every run leave it as it was"
                 )
-    return found
+    return expected
 
 
 def _magnitudes(

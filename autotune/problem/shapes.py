@@ -1,4 +1,4 @@
-"""Gives drawn inputs a shape on which kernels fail: ties, sorted, large or close values.
+"""Gives drawn inputs a shape on which kernels fail: ties, sorted values, large or close ones.
 
 Each shape is a fill around the fill of the space: ("close", "normal", 0, 1). Bounded fills keep their bounds,
 with one exception: "wide" has whole numbers beyond 16 and 24 bits, for the few references that take them.

@@ -109,7 +109,7 @@ class TuningContext:
 
     @cached_property
     def further_sizes(self) -> FurtherSizes:
-        """The problems at sizes that the space does not list; only the checks of winners need them."""
+        """The workloads at sizes that the space does not list; only the checks of winners need them."""
         return FurtherSizes(self.maker)
 
     @property
@@ -126,7 +126,7 @@ class TuningContext:
         """
         instances = [self.maker.make(config) for config in configs]
         compilations = [self.pool.compile(instance) for instance in instances]
-        built: dict[Config, BuiltConfig] = {}
+        builds: dict[Config, BuiltConfig] = {}
         failures: dict[Config, Failure] = {}
         for done, (instance, compilation) in enumerate(zip(instances, compilations, strict=True), 1):
             if stage:
@@ -136,8 +136,8 @@ class TuningContext:
             if isinstance(binary, Failure):
                 failures[instance.config] = binary
             else:
-                built[instance.config] = BuiltConfig(instance, binary)
-        return built, failures
+                builds[instance.config] = BuiltConfig(instance, binary)
+        return builds, failures
 
     def compile_ahead(self, configs: Iterable[Config]) -> None:
         """Begin to compile configurations whose binaries will be needed."""
@@ -160,21 +160,21 @@ class TuningContext:
         )
 
     def run_default(self, function: Callable[..., Any], what: str, timeout_s: float) -> Any:
-        """Compile the default and run `function(state, binary, problem)`; raises SetupError for `what`."""
+        """Compile the default and run `function(state, binary, workload)`; raises SetupError for `what`."""
         instance = self.maker.make(self.task.spec.default)
-        found = self.pool.compile(instance).result()
-        if not isinstance(found, Failure):
-            found = self.worker.run(function, found, instance.workload, timeout_s=timeout_s)
-        if isinstance(found, Failure):
-            raise SetupError(f"{what}: {found}")
-        return found
+        answer = self.pool.compile(instance).result()
+        if not isinstance(answer, Failure):
+            answer = self.worker.run(function, answer, instance.workload, timeout_s=timeout_s)
+        if isinstance(answer, Failure):
+            raise SetupError(f"{what}: {answer}")
+        return answer
 
     def run_or_close(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run as `run` does; close the worker after a failure, because it may have written anywhere."""
-        found = self.run(function, *arguments, **options)
-        if isinstance(found, Failure):
+        answer = self.run(function, *arguments, **options)
+        if isinstance(answer, Failure):
             self.worker.close()
-        return found
+        return answer
 
     def verify(self, binary: Binary, workload: Workload, timeout_s: float | None = None) -> bool | Failure:
         """Verify a configuration on one workload; True if it can be repeated without restoring its arrays."""
@@ -312,7 +312,7 @@ def open_processes(task: TuningTask, options: Options, observer: Observer) -> It
 
 
 def compiler_processes(kind: str) -> int:
-    """One per core; with a GPU, two cores are left to the worker and to this process."""
+    """Their number: one per core; with a GPU, two cores are left to the worker and to this process."""
     cores = len(os.sched_getaffinity(0))
     return cores if kind == "cpu" else max(1, cores - 2)
 
@@ -345,6 +345,7 @@ def open_context(
     """
     task = journaled.task
     policy = replace(policy, call_mode=task.spec.measure)
+    is_alone = processes is None
     with ExitStack() as opened:
         processes = processes or opened.enter_context(open_processes(task, options, observer))
         maker = processes.maker(journaled)
@@ -371,6 +372,7 @@ def open_context(
         worker: DeviceWorker
         devices: JobRunner
         fleet: Fleet | None = None
+        on_spent = None
         if cluster is not None or task.others:
             _require_parallel(task.spec)
         if cluster is not None:
@@ -381,14 +383,24 @@ def open_context(
         if fleet is not None:
             devices, worker = fleet, fleet.worker(next(iter(fleet.names)))
         else:
-            (own,) = processes.workers(maker, default).values()
-            devices, worker = OneDevice(own), own
+            (local_worker,) = processes.workers(maker, default).values()
+            devices, worker = OneDevice(local_worker), local_worker
+            if is_alone and _has_room_for_two(task):
+                on_spent = local_worker.begin_next
         references = processes.references()
         opened.callback(references.close)
         ledger = Ledger(journal, options.budget, journaled.scoring, observer.tried)
         limit_s = options.timeout_s
         evaluator = Evaluator(
-            maker, pool, devices, worker, ledger, policy=policy, timeout_s=limit_s, on_stage=observer.stage
+            maker,
+            pool,
+            devices,
+            worker,
+            ledger,
+            policy=policy,
+            timeout_s=limit_s,
+            on_stage=observer.stage,
+            on_spent=on_spent,
         )
         yield TuningContext(
             journaled=journaled,
@@ -403,6 +415,14 @@ def open_context(
             references=references,
             fleet=fleet,
         )
+
+
+def _has_room_for_two(task: TuningTask) -> bool:
+    """True if a process may open the device beside the one that a search uses.
+
+    On a CPU it would disturb times, and the settings of a device, such as its clock, are one process's.
+    """
+    return task.device.kind == "gpu" and not task.spec.device
 
 
 def _lost(observer: Observer, journal: Journal, device: str, reason: str) -> None:

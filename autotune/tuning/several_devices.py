@@ -47,14 +47,16 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
     if len(names) < 2:
         return
     context.observer.stage(Stage(f"comparing {len(names)} devices"))
-    built = [*context.build(compared(context.task.space))[0].values()]
+    builds = [*context.build(compared(context.task.space))[0].values()]
     there = {name: replace(context, worker=fleet.worker(name), observer=Observer()) for name in names}
     with ThreadPoolExecutor(len(names)) as threads:
-        timed = {name: threads.submit(_times, own, built) for name, own in there.items()}
+        timed = {
+            name: threads.submit(_times, device_context, builds) for name, device_context in there.items()
+        }
     times: dict[str, _Times] = {}
-    for name, found in timed.items():
+    for name, future in timed.items():
         try:
-            times[name] = found.result()
+            times[name] = future.result()
         except DeviceGone as error:
             fleet.leave_out(name, error.reason)
     scales = scales_of(times)
@@ -111,15 +113,15 @@ def compared(space: Space) -> list[Config]:
     return [*dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])]
 
 
-def _times(context: TuningContext, built: Sequence[BuiltConfig]) -> _Times:
+def _times(context: TuningContext, builds: Sequence[BuiltConfig]) -> _Times:
     """Time the configurations in turns on the context's device, after verifying them there."""
     failures: dict[Config, Failure] = {}
     series = []
-    for one in built:
-        found = context.verify(one.binary, one.instance.workload)
-        if isinstance(found, Failure):
-            failures[one.instance.config] = found
-        series.append(Series(one, context.journal.batch or 1, repeatable=found is True))
+    for built in builds:
+        answer = context.verify(built.binary, built.instance.workload)
+        if isinstance(answer, Failure):
+            failures[built.instance.config] = answer
+        series.append(Series(built, context.journal.batch or 1, repeatable=answer is True))
     Turns(context, series, failures, min).run(ROUNDS)
     return [[] if timed.config in failures else timed.values_ms for timed in series]
 
@@ -137,8 +139,8 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, exploration: Exp
             continue
         with _SecondDevice(context, fleet, used) as second:
             try:
-                own = replace(context, worker=fleet.worker(used))
-                result = finish_search(own, replace(exploration, measure_again=second.measure_again))
+                here = replace(context, worker=fleet.worker(used))
+                result = finish_search(here, replace(exploration, measure_again=second.measure_again))
             except DeviceGone as error:
                 fleet.leave_out(error.device, error.reason)
                 continue
@@ -190,7 +192,7 @@ class _SecondDevice:
         passed = [trial for trial in self._trials if trial.key in outcome.measurements]
         first, *ties = winner_and_ties(passed, outcome.measurements, self._context.objective)
         if winner.key not in {trial.key for trial in (first, *ties)}:
-            best_ms, own_ms = (outcome.measurements[one.key].median_ms for one in (first, winner))
+            best_ms, own_ms = (outcome.measurements[trial.key].median_ms for trial in (first, winner))
             warn(
                 f"{second} disagrees with {self._used}: there the best takes {own_ms:.4g} ms, and "
                 f"{first.config} {best_ms:.4g} ms"

@@ -43,13 +43,13 @@ def plan_of_spaces(
         raise InputError("several spaces have a journal each, in runs/; leave out --journal")
     for target in targets:  # a misspelt name is reported before hours of search
         resolve(target)
-    found = None if cluster is None else [(cluster.address, cluster.info)]
+    devices = None if cluster is None else [(cluster.address, cluster.info)]
     listing = listing_for(targets[0].devices or targets[0].device) if cluster is None else None
     failures: list[str] = []
     tasks: dict[int, TuningTask] = {}
     for number, target in enumerate(targets):
         try:
-            tasks[number] = bind_target(target, on_stage, found, listing)
+            tasks[number] = bind_target(target, on_stage, devices, listing)
         except AutotuneError as error:
             failures.append(f"{target.space.stem}: {error}")
     kernels = [task.spec.kernel for task in tasks.values()]
