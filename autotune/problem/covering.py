@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice, product
+from itertools import islice, permutations, product
 
 from autotune.core.records import Config, Sizes
 from autotune.problem.workload import Workload
@@ -148,13 +148,13 @@ def at_tiles(
     domain = Domain([one.problem.sizes for one in given])
     candidates = domain.candidates(factors, draw)
     shown = set().union(*(_remainders(one, factors) for one in given))
-    largest = {name: max(one.problem.sizes[name] for one in given) for name in timed.problem.sizes}
+    extents = [_extents(one.problem.sizes) for one in given]
+    largest = {key: max(one[key] for one in extents) for key in extents[-1]}
+    largest |= {pair: _BEYOND * times for pair, times in largest.items() if pair[1:]}  # few ratios are equal
 
     def news(workload: Workload) -> set[tuple[object, ...]]:
-        sizes = workload.problem.sizes.items()
-        return (
-            _remainders(workload, factors) | {(name,) for name, size in sizes if size > largest[name]}
-        ) - shown
+        beyond = {key for key, extent in _extents(workload.problem.sizes).items() if extent > largest[key]}
+        return (_remainders(workload, factors) | beyond) - shown
 
     left: dict[str, Workload] = {}
     for number in range(_TRIED):
@@ -217,6 +217,12 @@ def divisors(workloads: Sequence[Workload], config: Config) -> list[int]:
     }
     factors = sorted(numbers | extents)
     return sorted({one * other for one, other in product(factors, [1, *factors])})
+
+
+def _extents(sizes: Sizes) -> dict[tuple[str, ...], float]:
+    """Each size, and each as a multiple of each other one: rows may be longer than any so far."""
+    found: dict[tuple[str, ...], float] = {(name,): size for name, size in sizes.items()}
+    return found | {(one, other): sizes[one] / sizes[other] for one, other in permutations(sizes, 2)}
 
 
 def _remainders(workload: Workload, divisors: Sequence[int]) -> set[tuple[object, ...]]:
