@@ -70,7 +70,7 @@ class Domain:
         self._smallest = {name: min(one[name] for one in given) for name in given[0]}
         self._largest = {name: max(one[name] for one in given) for name in given[0]}
         self._steps = {name: math.gcd(*(one[name] for one in given)) for name in given[0]}
-        self._varied = {name for name in given[0] if len({one[name] for one in given}) > 1}
+        self._varied = [name for name in given[0] if len({one[name] for one in given}) > 1]
         self._equals = {  # of each, the first that always equals it
             name: next(one for one in given[0] if all(sizes[one] == sizes[name] for sizes in given))
             for name in given[0]
@@ -148,13 +148,12 @@ def at_tiles(
     domain = Domain([one.problem.sizes for one in given])
     candidates = domain.candidates(factors, draw)
     shown = set().union(*(_remainders(one, factors) for one in given))
-    extents = [_extents(one.problem.sizes) for one in given]
-    largest = {key: max(one[key] for one in extents) for key in extents[-1]}
-    largest |= {pair: _BEYOND * times for pair, times in largest.items() if pair[1:]}  # few ratios are equal
+    largest = {name: max(one.problem.sizes[name] for one in given) for name in timed.problem.sizes}
+    shown |= set().union(*(_doublings(one) for one in given))
 
     def news(workload: Workload) -> set[tuple[object, ...]]:
-        beyond = {key for key, extent in _extents(workload.problem.sizes).items() if extent > largest[key]}
-        return (_remainders(workload, factors) | beyond) - shown
+        beyond = {(name,) for name, size in workload.problem.sizes.items() if size > largest[name]}
+        return (_remainders(workload, factors) | _doublings(workload) | beyond) - shown
 
     left: dict[str, Workload] = {}
     for number in range(_TRIED):
@@ -219,10 +218,14 @@ def divisors(workloads: Sequence[Workload], config: Config) -> list[int]:
     return sorted({one * other for one, other in product(factors, [1, *factors])})
 
 
-def _extents(sizes: Sizes) -> dict[tuple[str, ...], float]:
-    """Each size, and each as a multiple of each other one: rows may be longer than any so far."""
-    found: dict[tuple[str, ...], float] = {(name,): size for name, size in sizes.items()}
-    return found | {(one, other): sizes[one] / sizes[other] for one, other in permutations(sizes, 2)}
+def _doublings(workload: Workload) -> set[tuple[object, ...]]:
+    """How often each size doubles another one: rows may be longer than any so far."""
+    sizes = workload.problem.sizes
+    return {
+        (one, other, "doubled", times)
+        for one, other in permutations(sizes, 2)
+        for times in range((sizes[one] // sizes[other]).bit_length())
+    }
 
 
 def _remainders(workload: Workload, divisors: Sequence[int]) -> set[tuple[object, ...]]:
