@@ -93,10 +93,9 @@ class FurtherSizes:
         if timed.trusted:
             return
         verified, runs = instance.verify_workloads, self._runs(instance)
-        chosen = at_tiles(verified, timed, config, make, MAX_SIZES)
-        if runs is not None and any(one.has_16_bits for one in runs.runs_of(timed)):
-            chosen += beyond_16_bits(verified, timed, make)
-        for planned in chosen:
+        has_16_bits = runs is not None and any(one.has_16_bits for one in runs.runs_of(timed))
+        long = beyond_16_bits(verified, timed, make) if has_16_bits else ()
+        for planned in (*long, *at_tiles(verified, timed, config, make, MAX_SIZES)):  # time may end
             if workload := self.workload_of(config, planned):
                 yield workload
 
