@@ -82,8 +82,8 @@ def test_a_search_with_one_of_all_devices_says_so(folder, monkeypatch):
     monkeypatch.setattr(task, "local_devices", lambda _, listed: local("fake:0,fake:1", listed))
     done = folder.run("search", "double.yaml", "--devices", "all", "--journal", "j.jsonl", "--json")
     assert done.returncode == 0 and json.loads(done.stdout)["trials"] == 17
-    told = "--devices all: searching with fake:0 only: 2 devices take 1.2 s longer to start and to end, which "
-    assert told + "17 trials do not win back" in done.stderr.replace("\n", " ")
+    told = "--devices all: searching with fake:0 only: 2 devices take 1.2 s longer to start and to end"
+    assert f"{told}, which 17 trials do not win back" in done.stderr.replace("\n", " ")
     assert not any(trial.device for trial in read_trials(folder.path / "j.jsonl"))
 
 
