@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,22 +51,23 @@ def draft(kernel: KernelFile, headers: Path) -> SpaceDraft:
     return _described(made, kernel, stand_ins)
 
 
-def compiled(kernel: KernelFile, stand_ins: str, front: Path) -> SpaceDraft:
-    """Draft a space whose default compiles, as far as that can be achieved.
+def compiled(kernel: KernelFile, stand_ins: str, front: Path, within_s: float) -> SpaceDraft:
+    """Draft a space whose default compiles, as far as that can be achieved in a time.
 
     If the kernel needs what the headers of `stand_ins` should have, those that other folders have are taken
     from there, and others are reported.
     What the source leaves to its host is written into the file `front`, which includes the source.
     """
-    made = compiled_scaffold(_with_headers(kernel, stand_ins))
+    end_s = time.monotonic() + within_s
+    made = compiled_scaffold(_with_headers(kernel, stand_ins), end_s=end_s)
     if stand_ins and made.complaint:
         missing = missing_headers(kernel.path, _folders(kernel))
         own = kernel.path.with_name(Path(stand_ins).parts[0])
         folders = folders_of_headers(kernel.path, missing, own)
         kernel = replace(kernel, include_dirs=(*kernel.include_dirs, *folders))
         stand_ins = stand_ins if folders else ""
-        made = compiled_scaffold(_with_headers(kernel, stand_ins))
-    if made.complaint and (found := with_front(_with_headers(kernel, stand_ins), made, front)):
+        made = compiled_scaffold(_with_headers(kernel, stand_ins), end_s=end_s)
+    if made.complaint and (found := with_front(_with_headers(kernel, stand_ins), made, front, end_s)):
         kernel, made = found
     return _described(made, kernel, stand_ins)
 

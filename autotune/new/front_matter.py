@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Container, Iterator, Set
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
@@ -26,10 +28,13 @@ _ROUNDS = 6  # of compilations: each finds what the one before was stopped by
 _CONVERSION = re.compile(r"CONVERT_(\w+)")
 
 
-def with_front(kernel: KernelFile, made: Scaffold, front: Path) -> tuple[KernelFile, Scaffold] | None:
+def with_front(
+    kernel: KernelFile, made: Scaffold, front: Path, end_s: float = inf
+) -> tuple[KernelFile, Scaffold] | None:
     """Draft a space for a file `front` that has definitions and includes a source; None without any.
 
-    Each word that the source leaves to its host is what a file next to it says.
+    Each word that the source leaves to its host is what a file next to it says. The search for them ends
+    at `end_s` on the monotonic clock.
     Raises WriteError if the file cannot be written.
     """
     found: dict[str, str] = {}
@@ -37,13 +42,13 @@ def with_front(kernel: KernelFile, made: Scaffold, front: Path) -> tuple[KernelF
     best = None
     for _ in range(_ROUNDS):
         fresh = dict(_definitions(kernel.path, made, front, found.keys(), refused))
-        if not fresh:
+        if not fresh or time.monotonic() > end_s:
             break
         found |= fresh
         own = replace(kernel, path=front, front=_text(kernel.path, found))
         write_text(front, own.front)
         try:
-            made = compiled_scaffold(own)
+            made = compiled_scaffold(own, end_s=end_s)
         except InputError:  # of a neighbour that cannot be included
             refused |= {*fresh.values()}
             found = {word: line for word, line in found.items() if word not in fresh}

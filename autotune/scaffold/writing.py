@@ -17,7 +17,9 @@ from autotune.scaffold.types import assumed_bytes
 _WIDTH = 108
 
 
-def space_text(file: str, name: str, guess: Guess, include_dirs: Sequence[str] = ()) -> str:
+def space_text(
+    file: str, name: str, guess: Guess, include_dirs: Sequence[str] = (), standard: str = ""
+) -> str:
     """The text of a space file; `file` names the source, `name` the space and its reference."""
     return "\n".join(
         (
@@ -40,7 +42,7 @@ def space_text(file: str, name: str, guess: Guess, include_dirs: Sequence[str] =
             "",
             *_launch(guess),
             *_call(guess),
-            *_types(guess.launch),
+            *_options(guess.launch, standard),
             "",
             *_ending(guess),
             "",
@@ -179,13 +181,16 @@ def _stand_in(guess: Guess) -> list[str]:
     ]
 
 
-def _types(launch: GuessedLaunch) -> list[str]:
-    """Definitions of the types that the source leaves to its user, or that its compiler refuses."""
-    if not launch.kernel.types:
+def _options(launch: GuessedLaunch, standard: str) -> list[str]:
+    """The standard, and definitions of the types that the source leaves to its user or its compiler refuses."""
+    given = {"-cl-std": standard} if standard else {}
+    given |= {f"-D{name}": meaning for name, meaning in launch.kernel.types.items()}
+    if not given:
         return []
-    options = ", ".join(f"-D{name}: \"'{meaning}'\"" for name, meaning in launch.kernel.types.items())
+    options = ", ".join(f"{name}: \"'{meaning}'\"" for name, meaning in given.items())
     language = "opencl" if launch.source.dialect == "opencl" else "cuda"
-    return ["compiler_options:", f"  {language}: {{{options}}}  # words that the source does not define"]
+    remark = "  # words that the source does not define" if launch.kernel.types else ""
+    return ["compiler_options:", f"  {language}: {{{options}}}{remark}"]
 
 
 def _launch(guess: Guess) -> list[str]:

@@ -1,0 +1,88 @@
+"""`autotune new` finds by compiling what a source in OpenCL C needs of its host."""
+
+import pytest
+
+from autotune.devices.listing import find_devices
+from autotune.new.compiled_draft import KernelFile, compiled_scaffold
+
+pytestmark = pytest.mark.skipif(not find_devices(["opencl"]), reason="no OpenCL device")
+FILL = "__kernel void fill(__global float *y) { y[get_global_id(0)] = VALUE; }\n"
+
+
+@pytest.fixture
+def drafted(tmp_path):
+    """Draft a space for files, of which the last is the source."""
+
+    def draft(**files):
+        for name, text in files.items():
+            path = tmp_path / name.replace("_", ".")
+            path.write_text(text)
+        return compiled_scaffold(KernelFile(path, path.stem, f"{path.stem}.py"))
+
+    return draft
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "global float table[8];\nkernel void fill(global float *y) { y[0] = table[0]; }",
+        "kernel void fill(global float *y) { y[0] = work_group_reduce_add(y[0]); }",
+        "kernel void fill(global float *y) { float *first = y; first[0] = 1; }",
+    ],
+)
+def test_a_source_of_a_newer_opencl_is_compiled_as_such(drafted, text):
+    draft = drafted(fill_cl=text)
+    assert (draft.complaint, draft.standard) == ("", "CL2.0")
+    assert """  opencl: {-cl-std: "'CL2.0'"}\n""" in draft.space
+
+
+def test_an_error_that_a_newer_opencl_has_too_leaves_the_usual_one(drafted):
+    draft = drafted(fill_cl="__kernel void fill(__global float *y) { y[0] = missing(); }")
+    assert draft.complaint and not draft.standard and "-cl-std" not in draft.space
+
+
+def test_what_a_header_demands_of_the_host_is_defined(drafted):
+    header = "#if OF_HALVES\n#define VALUE 2\n#elif OF_WORDS\n#define VALUE 1\n#else\n#error which?\n#endif\n"
+    draft = drafted(own_h=header, fill_cl=f'#include "own.h"\n{FILL}')
+    assert draft.complaint == "" and """{-DOF_HALVES: "'1'"}""" in draft.space
+
+
+def test_a_draft_stays_where_another_definition_leaves_no_kernel(drafted):
+    text = (
+        "#if OF_TEXT\n#define VALUE 1\n#define LESS\n#endif\n#ifndef LESS\n"
+        f"{FILL.replace('VALUE', 'VALUE + missing()')}#endif\n"
+    )
+    assert "missing" in drafted(fill_cl=text).complaint
+
+
+def test_a_type_that_macros_put_together_is_there_by_the_branch_that_has_its_parts(drafted):
+    header = """
+        #ifdef OF_FLOATS
+        #define REAL float
+        #define LETTER f
+        #endif
+        #define JOINED(a, b) a##b
+        #define JOIN(a, b) JOINED(a, b)
+        #define REAL4 JOIN(REAL, 4)
+        REAL4 first(REAL4 x) { return x; }
+        #define conf convert_float4
+        REAL4 last(REAL4 x) { return JOIN(con, LETTER)(x); }
+        """
+    draft = drafted(own_h=header, fill_cl=f'#include "own.h"\n{FILL.replace("VALUE", "1")}')
+    assert draft.complaint == "" and """{-DOF_FLOATS: "'1'"}""" in draft.space
+
+
+def test_a_variable_that_a_macro_declares_in_one_branch_is_there_by_that_branch(drafted):
+    text = """
+        #if WITH_SUM
+        #define FIND_SUM __global float *sum = y + 1;
+        #else
+        #define FIND_SUM
+        #endif
+        #if CLEARS
+        __kernel void fill(__global float *y) { FIND_SUM; sum[0] = 0; }
+        #endif
+        """
+    draft = drafted(fill_cl=text)
+    assert draft.complaint == ""
+    assert draft.kernel.types == {"CLEARS": "1", "WITH_SUM": "1"}
