@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -102,20 +102,24 @@ def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     return guessed((1,), 1, _ANY)
 
 
-def with_elements(parameters: Sequence[GuessedParameter], found: Facts) -> list[GuessedParameter]:
+def with_elements(
+    parameters: Sequence[GuessedParameter], functions: Iterable[Facts]
+) -> list[GuessedParameter]:
     """Parameters of which nothing says what they may be, so large that arrays have elements.
 
     Nothing is divided by 0 then, either. They stay as they are if no numbers are found for that.
     """
     numbers = {item.name: int(item.default) for item in parameters if not isinstance(item.default, str)}
     able = {item.name for item in parameters if item.remark in (_ANY, _ASKED)}
-    needed = [part for one in found.declared.values() for part in one.extents]
-    needed += [
-        part.right
-        for part in found.expressions
-        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div | ast.Mod)
-    ]
-    written = {ast.unparse(one): one for one in map(found.written_out, needed) if able & names_in(one)}
+    written: dict[str, ast.expr] = {}
+    for found in functions if able else ():
+        needed = [part for one in found.declared.values() for part in one.extents]
+        needed += [
+            part.right
+            for part in found.expressions
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div | ast.Mod)
+        ]
+        written |= {ast.unparse(one): one for one in map(found.written_out, needed) if able & names_in(one)}
     asked = [one for one in written.values() if _is_of(one, numbers)]
 
     def empty(**changed: int) -> list[ast.expr]:

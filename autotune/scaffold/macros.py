@@ -82,7 +82,8 @@ def find_macros(
             dict.fromkeys(right for right in rights if right in constants and right not in branches.defined)
         )
         numbers = {int(number[1]) for right in rights if (number := _integer(code.meaning(right) or right))}
-        test = "if" if branches.tested.get(name) == "if" or name in conditions else ""
+        is_flag = branches.tested.get(name) == "if" and name not in branches.reckoned
+        test = "if" if is_flag or name in conditions else ""
         test = "defined" if name in wanted and not test else test
         default = defaults.get(name, passed.get(name))
         yield Macro(name, default, names, tuple(sorted(numbers)), test, listed.get(name, ()))

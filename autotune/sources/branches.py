@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from autotune.sources.dialects import INTRODUCER
+from autotune.sources.facts import names_in
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
 from autotune.sources.macros import definition
 from autotune.sources.preprocessor import (
@@ -40,6 +41,7 @@ class Branches:
     """
 
     tested: dict[str, str] = field(default_factory=dict)  # "if" for its value, "ifdef" for no more
+    reckoned: set[str] = field(default_factory=set)  # numbers, for they are reckoned with or ordered
     compared: dict[str, list[str]] = field(default_factory=dict)  # what each name is compared with
     defined: set[str] = field(default_factory=set)  # in some branch
     passed: dict[str, str] = field(default_factory=dict)  # `#ifdef A`, `#define B A`
@@ -95,6 +97,7 @@ def _test(found: Branches, name: str, rest: str, following: SourceLine | None) -
         if following.directive == "error" or (defined and defined[0] == guarded):
             return
     valued = words_tested(rest) if name in ("if", "elif") else set()
+    found.reckoned |= _reckoned(rest) if valued else set()
     for left, right in _EQUAL.findall(rest):
         found.compared.setdefault(left, []).append(right)
     for word in _WORD.findall(rest):
@@ -102,6 +105,19 @@ def _test(found: Branches, name: str, rest: str, following: SourceLine | None) -
             found.tested[word] = "if"
         elif word != "defined":
             found.tested.setdefault(word, "ifdef")
+
+
+def _reckoned(rest: str) -> set[str]:
+    """The names in sums, products and the like of a condition, and those that are more or less than others."""
+    condition = parsed_expression(DEFINED.sub("0", rest))
+    found: set[str] = set()
+    for part in ast.walk(condition) if condition is not None else ():
+        match part:
+            case ast.Compare(ast.Name(), _, [ast.Constant(0)]):  # as a flag may be
+                pass
+            case ast.Compare(_, [ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()]) | ast.BinOp():
+                found |= names_in(part)
+    return found
 
 
 def wanted_by(inner: Condition | None) -> Mapping[str, str]:

@@ -86,3 +86,39 @@ def test_a_variable_that_a_macro_declares_in_one_branch_is_there_by_that_branch(
     draft = drafted(fill_cl=text)
     assert draft.complaint == ""
     assert draft.kernel.types == {"CLEARS": "1", "WITH_SUM": "1"}
+
+
+@pytest.mark.parametrize(
+    ("directives", "declared"),
+    [
+        ("#if COUNT < STEPS\n#define LESS\n#endif\n", "y[0] = COUNT;"),
+        ("#if (COUNT / STEPS) * STEPS == COUNT\n#endif\n", "y[0] = 1;"),
+        ("#define SPAN (COUNT + STEPS - 1)\n#if SPAN / STEPS > 2\n#endif\n", "float part[SPAN];"),
+    ],
+)
+def test_a_macro_that_conditions_reckon_with_is_a_number(drafted, directives, declared):
+    draft = drafted(
+        fill_cl=f"{directives}__kernel void fill(__global float *y) {{ {declared} y[STEPS] = 1; }}"
+    )
+    assert draft.complaint == ""
+    assert {draft.guess.launch.default[name] for name in ("COUNT", "STEPS")} == {1}
+
+
+def test_an_array_of_another_kernel_has_elements_too(drafted):
+    other = "__kernel void other(__global float *y) { float part[SPAN - 1]; y[0] = part[0]; }"
+    draft = drafted(fill_cl=f"{FILL.replace('VALUE', '1')}{other}")
+    assert draft.complaint == "" and draft.guess.launch.default["SPAN"] == 2
+
+
+@pytest.mark.parametrize("index", ["(ROWS) * i", "((ROWS * (COLUMNS)) - 1) * i", "(ROWS) - i + 9"])
+def test_a_number_in_brackets_before_another_is_no_type(drafted, index):
+    draft = drafted(
+        fill_cl=f"__kernel void fill(__global float *y) {{ int i = get_local_id(0); y[{index}] = 1; }}"
+    )
+    assert draft.complaint == "" and draft.guess.launch.default["ROWS"] == 1
+
+
+@pytest.mark.parametrize("cast", ["(REAL)-1", "(REAL)*x", "(float4)(*x).x"])
+def test_a_type_in_brackets_before_a_value_is_one(drafted, cast):
+    draft = drafted(fill_cl=f"__kernel void fill(__global REAL *y, __global REAL *x) {{ y[0] = {cast}; }}")
+    assert draft.complaint == "" and draft.kernel.types == {"REAL": "float"}
