@@ -22,6 +22,7 @@ from autotune.compilers.kernel_source import SourceText, read_source, render, so
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.core.launch_plan import entry_name, macros
 from autotune.core.records import Parameter
+from autotune.core.text import first_error
 from autotune.core.trials import Failure
 from autotune.devices import Address
 from autotune.devices.listing import find_devices
@@ -32,7 +33,7 @@ from autotune.scaffold import Assumptions, Scaffold, scaffold
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import USUAL
 from autotune.sources.branches import wanted_by
-from autotune.sources.dialects import INTRODUCER, OPENCL
+from autotune.sources.dialects import INTRODUCER, OPENCL, dialect_of
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macros import words_behind
 from autotune.sources.preprocessor import compiled_lines
@@ -191,9 +192,6 @@ def _unknown_words(complaint: str, text: str) -> list[str]:
 
 def _complaint(made: Scaffold, source: SourceText) -> str:
     """A compiler's complaint about the default configuration; empty without one, or without a compiler."""
-    setting = _setting(made.source.dialect)
-    if setting is None:
-        return ""
     parameters = [Parameter(item.name, item.values) for item in made.guess.launch.parameters]
     config = made.guess.launch.default
     symbols = [item.symbol for item in made.kernel.arguments if item.symbol]
@@ -201,6 +199,20 @@ def _complaint(made: Scaffold, source: SourceText) -> str:
     options = tuple(f"-D{name}={meaning}" for name, meaning in made.kernel.types.items())
     options += (f"-cl-std={made.standard}",) if made.standard else ()
     text = render(source, macros(parameters, config, "float32"))
+    return _refused(made.source.dialect, text, options, names)
+
+
+def why_unread(kernel: KernelFile) -> str:
+    """Why a compiler refuses a source as it is; empty if it does not, or without a compiler."""
+    source = _source(kernel)
+    text = render(source, dict(kernel.definitions))
+    return first_error(_refused(dialect_of(source.text), text, (), ()))
+
+
+def _refused(dialect: str, text: str, options: tuple[str, ...], names: tuple[str, ...]) -> str:
+    setting = _setting(dialect)
+    if setting is None:
+        return ""
     pool = CompilerPool(setting, workers=1, timeout_s=_TIMEOUT_S, binaries=default_folder())
     try:
         compiled = pool.submit(text, options, names).result()

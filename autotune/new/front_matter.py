@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Container, Iterator, Set
@@ -44,7 +45,7 @@ def with_front(
         fresh = dict(_definitions(kernel.path, made, front, found.keys(), refused))
         if not fresh or time.monotonic() > end_s:
             break
-        found |= fresh
+        found = fresh | found  # what another definition needs stands before it
         own = replace(kernel, path=front, front=_text(kernel.path, found))
         write_text(front, own.front)
         try:
@@ -120,7 +121,8 @@ def _include(word: str, missing: Set[str], source: Path, front: Path, read: Kern
         return []
     ((file, inner),) = chosen
     asked = (f"#define {name} {value}" for name, value in _asked(inner).items())
-    return ["\n".join((*asked, f'#include "{file.relative_to(source.parent).as_posix()}"'))]
+    name = Path(os.path.relpath(file, source.parent)).as_posix()
+    return ["\n".join((*asked, f'#include "{name}"'))]
 
 
 def _asked(inner: Condition | None) -> dict[str, str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
 from autotune.core.c_types import SCALARS
 from autotune.core.text import first_error
+from autotune.new.stand_in_headers import files_around
 from autotune.sources.bare_code import bare_code, definitions
 
 _SOURCES = frozenset((".c", ".cl", ".clh", ".cu", ".cuh", ".h", ".hpp", ".inc", ".opencl"))
@@ -25,6 +28,7 @@ _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
         "cl_khr_int64_extended_atomics",
     ),
 )
+_ASSEMBLY = re.compile(r"\bin asm\b|'asm'")
 
 
 def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Sequence[str] = ()) -> str:
@@ -34,26 +38,36 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     """
     if dialect == "opencl" and (extension := _extension(complaint)):
         return f"; it needs a device with {extension}: name one with --device of autotune search"
+    if _ASSEMBLY.search(first_error(complaint)):
+        return "; it is in the assembly of another device: search on that one, or write it in C"
     code = bare_code(text)
     called = [word for word in undefined_names(complaint) if re.search(rf"\b{word}\s*\(", code)]
-    missing = next((word for word in (*called, *types) if word not in SCALARS), "")
+    missing = next((word for word in (*types, *called) if word not in SCALARS), "")
     if not missing:
         return ""
     place = f"at the top of {source.name}"
-    names = [file.relative_to(source.parent).as_posix() for file in defining_files(missing, source)]
+    names = [os.path.relpath(file, source.parent) for file in defining_files(missing, source)]
     if len(names) > 1:
-        return f"; {' and '.join(names)} define {missing}: write an #include of the right one {place}"
+        return f"; {' and '.join(names[:3])} define {missing}: write an #include of the right one {place}"
     if names:
         return f'; {names[0]} defines {missing}: write #include "{names[0]}" {place}'
-    nowhere = f"; no file next to {source.name} defines {missing}"
+    nowhere = f"; no file around {source.name} defines {missing}"
     if missing in called and missing.isupper():
         return f"{nowhere}, which the host may give: write #define {missing}(...) {place}"
     return f"{nowhere}: write it, or #include the file that does, {place}"
 
 
-def defining_files(name: str, source: Path) -> Iterator[Path]:
-    """The files around a source which define a word."""
-    return (file for file in _neighbours(source) if _defines(name, file))
+def defining_files(name: str, source: Path) -> list[Path]:
+    """The files next to a source which define a word; if none does, those of the same kind further away."""
+    near = [file for file in _neighbours(source) if _defines(name, file)]
+    further = (file for file in _of_its_kind(source) if not near and _defines(name, file))
+    return near or [*further]
+
+
+@cache
+def _of_its_kind(source: Path) -> tuple[Path, ...]:
+    files = (file for file in files_around(source) if file.suffix == source.suffix)
+    return tuple(file for file in files if file != source.resolve() and _is_readable(file))
 
 
 def _extension(complaint: str) -> str:
@@ -68,17 +82,22 @@ def _extension(complaint: str) -> str:
 def _neighbours(source: Path) -> list[Path]:
     """The other sources in the folder of a source, in folders of that, and in the one around it."""
     files = (file for pattern in ("*", "*/*", "../*") for file in sorted(source.parent.glob(pattern)))
-    return [
-        file
-        for file in files
-        if file != source and file.suffix in _SOURCES and file.is_file() and file.stat().st_size <= _MAX_BYTES
-    ]
+    return [file for file in files if file != source and file.suffix in _SOURCES and _is_readable(file)]
+
+
+def _is_readable(file: Path) -> bool:
+    return file.is_file() and file.stat().st_size <= _MAX_BYTES
 
 
 def _defines(name: str, file: Path) -> bool:
     """True if a file defines a function, a macro or a type; one that cannot be read defines none."""
-    try:
-        text = file.read_text(errors="replace")
-    except OSError:
-        return False
+    text = _text(file)
     return name in text and name in definitions(text)
+
+
+@cache
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return ""

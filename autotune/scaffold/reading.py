@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from autotune.core.c_types import C_TYPES, SCALARS
-from autotune.errors import InputError
+from autotune.errors import InputError, KernelUnread
 from autotune.scaffold.macros import Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template
 from autotune.scaffold.types import STRUCT, UNKNOWN, VECTOR, KnownTypes, constant_value
 from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
-from autotune.sources.dialects import INTRODUCER, portable_macros
+from autotune.sources.dialects import INTRODUCER, OPENCL, portable_macros
 from autotune.sources.facts import Facts, facts
 from autotune.sources.kernel_source import Function, KernelSource, Parameter, Variable, read_kernel_source
 from autotune.sources.launches import Launch
@@ -158,7 +158,7 @@ def read_kernels(
         except InputError as error:
             refusals.append(str(error))
     if not found:
-        raise InputError(_first_of(own, refusals) if refusals else f"{name}: {_why_none(own)}")
+        raise InputError(_first_of(own, refusals)) if refusals else _why_none(name, own)
     types = KnownTypes.of(source, assumed.generic)
     stand_ins = _stand_ins(types, source, branches, assumed)
     of_headers = _words(source, branches) - {*assumed.undefined}
@@ -191,19 +191,15 @@ def _first_of(own: str, refusals: Sequence[str]) -> str:
     return next((one for one in refusals if words & {*re.findall(r"^[^:]*: (\w+)", one)}), refusals[0])
 
 
-def _why_none(own: str) -> str:
+def _why_none(name: str, own: str) -> InputError:
     """What to say of a source without a kernel, or with one that was not understood."""
     code = without_comments(own)
     begin = next((one for one in INTRODUCER.finditer(code) if _HAS_BODY.match(code, one.end())), None)
     if begin is not None:
-        line = code.count("\n", 0, begin.start()) + 1
-        return (
-            f"the kernel that begins in line {line} cannot be read, or no values of the source's macros "
-            "select it; move it and what it uses to a file of its own"
-        )
-    return (
-        "no kernel found; expected a function that starts with KERNEL (the portable dialect), __global__ "
-        "(CUDA C++) or __kernel (OpenCL C)"
+        return KernelUnread(name, code.count("\n", 0, begin.start()) + 1)
+    return InputError(
+        f"{name}: no kernel found; expected a function that starts with KERNEL (the portable dialect), "
+        "__global__ (CUDA C++) or __kernel (OpenCL C)"
     )
 
 
@@ -241,6 +237,12 @@ def _kernel(
     if not function.parameters:
         raise InputError(
             f"{place} takes no arguments, so no result of it can be checked; pass an array to it"
+        )
+    if source.dialect == OPENCL and function.template:
+        kinds = " and ".join(one.name for one in function.template)
+        raise InputError(
+            f"{place} is a template, which OpenCL C does not have; write a macro in place of {kinds}, which "
+            "becomes a parameter"
         )
     template = read_template(place, function, own, types)
     given = {item.name: item.given.partition("<")[0] for item in template if item.kind == "type"}

@@ -182,7 +182,7 @@ def _stand_in(guess: Guess) -> list[str]:
 
 
 def _options(launch: GuessedLaunch, standard: str) -> list[str]:
-    """The standard, and definitions of the types that the source leaves to its user or its compiler refuses."""
+    """The standard, and definitions of the types that the source leaves to its user or a compiler refuses."""
     given = {"-cl-std": standard} if standard else {}
     given |= {f"-D{name}": meaning for name, meaning in launch.kernel.types.items()}
     if not given:

@@ -108,7 +108,7 @@ def _test(found: Branches, name: str, rest: str, following: SourceLine | None) -
 
 
 def _reckoned(rest: str) -> set[str]:
-    """The names in sums, products and the like of a condition, and those that are more or less than others."""
+    """The names in sums and products of a condition, and those that are more or less than others."""
     condition = parsed_expression(DEFINED.sub("0", rest))
     found: set[str] = set()
     for part in ast.walk(condition) if condition is not None else ():

@@ -413,7 +413,7 @@ class Statements:
         return ast.BinOp(first, _BINARY[sign], self.expression(field(value, "argument")))
 
     def _factors(self, kind: Node | None) -> list[Node]:
-        """What the parser takes for a cast where nothing else says that it is a type: `(N) * x`, `(N * (M)) - 1`."""
+        """What is multiplied in a cast that is none: `(N) * x`, `(N * (M)) - 1`; empty for a type."""
         inside = [*descendants(kind)] if kind is not None else []
         words = [one for one in inside if one.type == "type_identifier"]
         is_product = any(one.type == "abstract_function_declarator" for one in inside)

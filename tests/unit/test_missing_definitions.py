@@ -34,7 +34,7 @@ def test_a_macro_that_is_called_is_asked_for_as_one(source):
     source.write_text("__kernel void f(__global int *x) { x[0] = TWICE(x[1]); }")
     said = helps(UNKNOWN.replace("twice", "TWICE"), source, "opencl")
     assert said == (
-        "; no file next to k.cl defines TWICE, which the host may give: write #define TWICE(...) at the "
+        "; no file around k.cl defines TWICE, which the host may give: write #define TWICE(...) at the "
         "top of k.cl"
     )
 
@@ -50,7 +50,7 @@ def test_of_several_files_that_define_a_function_none_is_preferred(source):
 
 def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
     expected = (
-        "; no file next to k.cl defines twice: write it, or #include the file that does, at the top of k.cl"
+        "; no file around k.cl defines twice: write it, or #include the file that does, at the top of k.cl"
     )
     assert helps(UNKNOWN, source, "opencl") == expected
     assert helps("error: use of undeclared identifier 'other'", source, "opencl") == ""
@@ -61,7 +61,7 @@ def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
     "complaint", ["JIT session error: Symbols not found: [ twice ]", "Unresolved extern function 'twice'"]
 )
 def test_a_function_that_is_only_declared_is_asked_for(source, complaint):
-    assert "no file next to k.cl defines twice: write it" in helps(complaint, source, "opencl")
+    assert "no file around k.cl defines twice: write it" in helps(complaint, source, "opencl")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,15 @@ def test_the_file_that_defines_a_type_is_named(source, text):
     complaint = "error: member reference base type 'float' is not a structure"
     said = helps(complaint, source, "opencl", ["point"])
     assert said == '; types.cl defines point: write #include "types.cl" at the top of k.cl'
-    assert "no file next to k.cl defines pint" in helps(complaint, source, "opencl", ["pint"])
+    assert "no file around k.cl defines pint" in helps(complaint, source, "opencl", ["pint"])
+
+
+@pytest.mark.parametrize(
+    "why", ["invalid output constraint '=v' in asm", "use of undeclared identifier 'asm'"]
+)
+def test_assembly_of_another_device_is_named(source, why):
+    said = helps(f"k.cl:1:9: error: {why}", source, "opencl")
+    assert said == "; it is in the assembly of another device: search on that one, or write it in C"
 
 
 def test_the_first_error_says_which_extension_is_needed(source):
@@ -106,7 +114,7 @@ def test_no_extension_is_named_for_another_language_or_for_what_only_begins_like
 ):
     source.write_text(f"void f(int *x) {{ x[0] = {name}(x); }}")
     said = helps(f'error: identifier "{name}" is undefined', source, dialect)
-    assert f"no file next to k.cl defines {name}" in said
+    assert f"no file around k.cl defines {name}" in said
 
 
 def test_a_type_of_opencl_that_stands_in_for_itself_is_not_missed(source):
@@ -123,4 +131,4 @@ def test_a_file_that_cannot_be_read_defines_nothing(source, monkeypatch):
         return read_text(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "read_text", refused)
-    assert "no file next to k.cl defines twice" in helps(UNKNOWN, source, "opencl")
+    assert "no file around k.cl defines twice" in helps(UNKNOWN, source, "opencl")
