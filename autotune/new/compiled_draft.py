@@ -33,14 +33,16 @@ from autotune.scaffold import Assumptions, Scaffold, scaffold
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import USUAL
 from autotune.sources.branches import wanted_by
-from autotune.sources.dialects import INTRODUCER, OPENCL, dialect_of
+from autotune.sources.dialects import CUDA, INTRODUCER, OPENCL, dialect_of
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macros import words_behind
 from autotune.sources.preprocessor import compiled_lines
 
 _ATTEMPTS = 4  # to find what the source leaves to its user
 _BRANCHES, _SWITCHES = 8, 2  # that are read, and that are compiled
-_NEWER, _ERROR = "CL2.0", "error:"  # OpenCL C with variables in global memory and functions of groups
+# OpenCL C with variables in global memory and functions of groups; members of classes without a word before them
+_OPTION = {OPENCL: "-cl-std=CL2.0", CUDA: "-default-device"}
+_ERROR = "error:"
 _TIMEOUT_S = 120.0
 _MOST_CONFIGURATIONS = 1_000_000  # before constraints
 _PORTABLE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]portable\.h", re.MULTILINE)
@@ -103,18 +105,18 @@ def _known(read: KernelSource) -> set[str]:
 def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold:
     """Write a space in which what the compiler does not know is a parameter or a type.
 
-    A default that takes too much shared memory gives way to one that takes little, and OpenCL C to a newer
-    version with fewer errors.
+    A default that takes too much shared memory gives way to one that takes little. An option is taken with
+    which there are fewer errors.
     """
     for attempt in range(_ATTEMPTS):
         made = plain_scaffold(kernel, assumed)
         source = _source(kernel)
         made = replace(made, complaint=_complaint(made, source))
-        if made.complaint and attempt == 0 and made.source.dialect == OPENCL:
-            newer = replace(made, standard=_NEWER)
-            newer = replace(newer, complaint=_complaint(newer, source))
-            if newer.complaint.count(_ERROR) < made.complaint.count(_ERROR):
-                made, assumed = newer, replace(assumed, standard=_NEWER)
+        if made.complaint and attempt == 0 and (option := _OPTION.get(made.source.dialect, "")):
+            other = replace(made, option=option)
+            other = replace(other, complaint=_complaint(other, source))
+            if other.complaint.count(_ERROR) < made.complaint.count(_ERROR):
+                made, assumed = other, replace(assumed, option=option)
         unknown = _unknown_words(made.complaint, source.text)
         fresh = [word for word in unknown if word not in assumed.undefined]
         if fresh:
@@ -197,7 +199,7 @@ def _complaint(made: Scaffold, source: SourceText) -> str:
     symbols = [item.symbol for item in made.kernel.arguments if item.symbol]
     names = (entry_name(made.kernel.entry, {"DTYPE": "float32", **config}), *symbols)
     options = tuple(f"-D{name}={meaning}" for name, meaning in made.kernel.types.items())
-    options += (f"-cl-std={made.standard}",) if made.standard else ()
+    options += (made.option,) if made.option else ()
     text = render(source, macros(parameters, config, "float32"))
     return _refused(made.source.dialect, text, options, names)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from autotune.compilers.base import undefined_names
 from autotune.compilers.kernel_source import source_text
+from autotune.core.text import first_error
 from autotune.errors import InputError
 from autotune.interop.files import write_text
 from autotune.new.compiled_draft import compiled_scaffold
@@ -32,7 +33,7 @@ _CONVERSION = re.compile(r"CONVERT_(\w+)")
 def with_front(
     kernel: KernelFile, made: Scaffold, front: Path, end_s: float = inf
 ) -> tuple[KernelFile, Scaffold] | None:
-    """Draft a space for a file `front` that has definitions and includes a source; None without any.
+    """Draft a space for a file `front` that has definitions and includes a source; None without any that fit.
 
     Each word that the source leaves to its host is what a file next to it says. The search for them ends
     at `end_s` on the monotonic clock.
@@ -54,9 +55,10 @@ def with_front(
             refused |= {*fresh.values()}
             found = {word: line for word, line in found.items() if word not in fresh}
             continue
-        best = own, made
         if not made.complaint:
-            break
+            return own, made
+        if first_error(made.complaint).startswith(f"{kernel.path.name}:"):  # not of what is put before it
+            best = own, made
     if best is not None:
         write_text(front, best[0].front)
     return best

@@ -24,13 +24,13 @@ class Scaffold:
     name: str  # of the space
     guess: Guess
     include_dirs: tuple[str, ...] = ()  # folders of headers, as the space file names them
-    standard: str = ""  # of OpenCL C, where it is not the usual one
+    option: str = ""  # of the compiler, which the source needs
     complaint: str = ""  # a compiler's, of the default; empty without any
 
     @property
     def space(self) -> str:
         """The text of the space file."""
-        return space_text(self.file, self.name, self.guess, self.include_dirs, self.standard)
+        return space_text(self.file, self.name, self.guess, self.include_dirs, self.option)
 
     @property
     def reference(self) -> str:
@@ -70,7 +70,7 @@ def scaffold(
     chosen = {item.name for item in found.launch.parameters}
     if not chosen.isdisjoint(_asked_of(found.launch.source)):
         found = _as_compiled(found, *given)
-    return Scaffold(file, name, found, include_dirs, assumed.standard)
+    return Scaffold(file, name, found, include_dirs, assumed.option)
 
 
 def _asked_of(source: Source) -> set[str]:

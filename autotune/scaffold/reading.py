@@ -43,7 +43,7 @@ class Assumptions:
     defined: tuple[tuple[str, str], ...] = ()  # macros that the user defines, with their values
     generic: str = "DTYPE"  # the type that an instance of a template gets
     is_small: bool = False  # the default has the least of every parameter's values
-    standard: str = ""  # of OpenCL C, where it is not the usual one
+    option: str = ""  # of the compiler, which the source needs
     is_roomy: bool = False  # arrays get more room than indices show, sizes are smaller, and indices 0
 
 

@@ -17,9 +17,7 @@ from autotune.scaffold.types import assumed_bytes
 _WIDTH = 108
 
 
-def space_text(
-    file: str, name: str, guess: Guess, include_dirs: Sequence[str] = (), standard: str = ""
-) -> str:
+def space_text(file: str, name: str, guess: Guess, include_dirs: Sequence[str] = (), option: str = "") -> str:
     """The text of a space file; `file` names the source, `name` the space and its reference."""
     return "\n".join(
         (
@@ -42,7 +40,7 @@ def space_text(
             "",
             *_launch(guess),
             *_call(guess),
-            *_options(guess.launch, standard),
+            *_options(guess.launch, option),
             "",
             *_ending(guess),
             "",
@@ -181,15 +179,16 @@ def _stand_in(guess: Guess) -> list[str]:
     ]
 
 
-def _options(launch: GuessedLaunch, standard: str) -> list[str]:
-    """The standard, and definitions of the types that the source leaves to its user or a compiler refuses."""
-    given = {"-cl-std": standard} if standard else {}
-    given |= {f"-D{name}": meaning for name, meaning in launch.kernel.types.items()}
+def _options(launch: GuessedLaunch, option: str) -> list[str]:
+    """An option, and definitions of the types that the source leaves to its user, or that a compiler refuses."""
+    name, is_valued, value = option.partition("=")
+    given = {name: f"\"'{value}'\"" if is_valued else "True"} if option else {}
+    given |= {f"-D{name}": f"\"'{meaning}'\"" for name, meaning in launch.kernel.types.items()}
     if not given:
         return []
-    options = ", ".join(f"{name}: \"'{meaning}'\"" for name, meaning in given.items())
     language = "opencl" if launch.source.dialect == "opencl" else "cuda"
     remark = "  # words that the source does not define" if launch.kernel.types else ""
+    options = ", ".join(f"{name}: {value}" for name, value in given.items())
     return ["compiler_options:", f"  {language}: {{{options}}}{remark}"]
 
 

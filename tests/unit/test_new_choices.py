@@ -32,13 +32,13 @@ def drafted(tmp_path):
 )
 def test_a_source_of_a_newer_opencl_is_compiled_as_such(drafted, text):
     draft = drafted(fill_cl=text)
-    assert (draft.complaint, draft.standard) == ("", "CL2.0")
+    assert (draft.complaint, draft.option) == ("", "-cl-std=CL2.0")
     assert """  opencl: {-cl-std: "'CL2.0'"}\n""" in draft.space
 
 
 def test_an_error_that_a_newer_opencl_has_too_leaves_the_usual_one(drafted):
     draft = drafted(fill_cl="__kernel void fill(__global float *y) { y[0] = missing(); }")
-    assert draft.complaint and not draft.standard and "-cl-std" not in draft.space
+    assert draft.complaint and not draft.option and "-cl-std" not in draft.space
 
 
 def test_what_a_header_demands_of_the_host_is_defined(drafted):
