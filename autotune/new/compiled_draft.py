@@ -33,16 +33,14 @@ from autotune.scaffold import Assumptions, Scaffold, scaffold
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import USUAL
 from autotune.sources.branches import wanted_by
-from autotune.sources.dialects import CUDA, INTRODUCER, OPENCL, dialect_of
+from autotune.sources.dialects import INTRODUCER, OPENCL, dialect_of
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macros import words_behind
 from autotune.sources.preprocessor import compiled_lines
 
 _ATTEMPTS = 4  # to find what the source leaves to its user
 _BRANCHES, _SWITCHES = 8, 2  # that are read, and that are compiled
-# OpenCL C with variables in global memory and functions of groups; members of classes without a word before them
-_OPTION = {OPENCL: "-cl-std=CL2.0", CUDA: "-default-device"}
-_ERROR = "error:"
+_OPTION, _ERROR = "-cl-std=CL2.0", "error:"  # for variables in global memory, and functions of groups
 _TIMEOUT_S = 120.0
 _MOST_CONFIGURATIONS = 1_000_000  # before constraints
 _PORTABLE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]portable\.h", re.MULTILINE)
@@ -105,18 +103,18 @@ def _known(read: KernelSource) -> set[str]:
 def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold:
     """Write a space in which what the compiler does not know is a parameter or a type.
 
-    A default that takes too much shared memory gives way to one that takes little. An option is taken with
-    which there are fewer errors.
+    A default that takes too much shared memory gives way to one that takes little, and OpenCL C to a newer
+    version with fewer errors.
     """
     for attempt in range(_ATTEMPTS):
         made = plain_scaffold(kernel, assumed)
         source = _source(kernel)
         made = replace(made, complaint=_complaint(made, source))
-        if made.complaint and attempt == 0 and (option := _OPTION.get(made.source.dialect, "")):
-            other = replace(made, option=option)
+        if made.complaint and attempt == 0 and made.source.dialect == OPENCL:
+            other = replace(made, option=_OPTION)
             other = replace(other, complaint=_complaint(other, source))
             if other.complaint.count(_ERROR) < made.complaint.count(_ERROR):
-                made, assumed = other, replace(assumed, option=option)
+                made, assumed = other, replace(assumed, option=_OPTION)
         unknown = _unknown_words(made.complaint, source.text)
         fresh = [word for word in unknown if word not in assumed.undefined]
         if fresh:

@@ -221,7 +221,8 @@ def _stand_ins(
         if vector and types.is_unknown(name) and vector[1].isupper() and vector[1] not in branches.defined:
             found.setdefault(vector[1], types.stand_in(name).rstrip("0123456789"))
     known = {*assumed.undefined, *(word for word in source.prefixes if word.isupper())}
-    return found | {**types.extents} | dict.fromkeys(sorted(source.prefixes & known), "")
+    beside = {word: source.prefixes[word] for word in sorted(source.prefixes.keys() & known)}
+    return found | {**types.extents} | beside
 
 
 def _kernel(
@@ -239,9 +240,9 @@ def _kernel(
             f"{place} takes no arguments, so no result of it can be checked; pass an array to it"
         )
     if source.dialect == OPENCL and function.template:
-        kinds = " and ".join(one.name for one in function.template)
+        names = " and ".join(one.name for one in function.template)
         raise InputError(
-            f"{place} is a template, which OpenCL C does not have; write a macro in place of {kinds}, which "
+            f"{place} is a template, which OpenCL C does not have; write a macro in place of {names}, which "
             "becomes a parameter"
         )
     template = read_template(place, function, own, types)

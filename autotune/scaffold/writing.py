@@ -180,15 +180,14 @@ def _stand_in(guess: Guess) -> list[str]:
 
 
 def _options(launch: GuessedLaunch, option: str) -> list[str]:
-    """An option, and definitions of the types that the source leaves to its user, or that a compiler refuses."""
-    name, is_valued, value = option.partition("=")
-    given = {name: f"\"'{value}'\"" if is_valued else "True"} if option else {}
-    given |= {f"-D{name}": f"\"'{meaning}'\"" for name, meaning in launch.kernel.types.items()}
+    """An option, and definitions of what the source leaves to its user, or a compiler refuses."""
+    given = dict([option.split("=")] if option else [])
+    given |= {f"-D{name}": meaning for name, meaning in launch.kernel.types.items()}
     if not given:
         return []
     language = "opencl" if launch.source.dialect == "opencl" else "cuda"
     remark = "  # words that the source does not define" if launch.kernel.types else ""
-    options = ", ".join(f"{name}: {value}" for name, value in given.items())
+    options = ", ".join(f"{name}: \"'{value}'\"" for name, value in given.items())
     return ["compiler_options:", f"  {language}: {{{options}}}{remark}"]
 
 

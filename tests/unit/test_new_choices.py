@@ -4,6 +4,8 @@ import pytest
 
 from autotune.devices.listing import find_devices
 from autotune.new.compiled_draft import KernelFile, compiled_scaffold
+from autotune.new.drafting import compiled
+from autotune.new.front_matter import with_front
 
 pytestmark = pytest.mark.skipif(not find_devices(["opencl"]), reason="no OpenCL device")
 FILL = "__kernel void fill(__global float *y) { y[get_global_id(0)] = VALUE; }\n"
@@ -130,3 +132,50 @@ def test_a_kernel_that_cannot_be_read_is_refused_with_what_the_compiler_says(fol
     expected = "autotune: square.cl: the kernel that begins in line 1 cannot be read: square.cl:1:"
     assert done.returncode == 2 and done.stderr.startswith(expected)
     assert "error: type specifier missing" in done.stderr and "--define" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "meanings"),
+    [
+        ("__kernel void fill(SPACE float *y) { y[0] = 1; }", {"SPACE": "__global"}),
+        ("__kernel void fill(SPACE const REAL *x, SPACE REAL *y) { y[0] = x[0]; }", {"SPACE": "__global"}),
+        ("__kernel void fill(__global float *ALONE y) { y[0] = 1; }", {"ALONE": ""}),
+        ("__kernel void fill(__global float *y, int n MORE) { y[n] = 1; }", {"MORE": ""}),
+        ("__kernel void fill(__global float *y MORE) { y[0] = 1; }", {"MORE": ""}),
+        ("__kernel void fill(__global float *y) { GROUP int t[8]; y[0] = t[0] = 1; }", {"GROUP": "__local"}),
+        ("__kernel void fill(__global float *y) { SPACE float *z = y; z[0] = 1; }", {"SPACE": "__global"}),
+        (
+            "TABLE int t[] = {1, 2};\n__kernel void fill(__global int *y) { y[0] = t[1]; }",
+            {"TABLE": "__constant"},
+        ),
+        (
+            "INLINE int f(SPACE int *y) { return y[0]; } __kernel void fill(SPACE int *y) { y[1] = f(y); }",
+            {"INLINE": "", "SPACE": "__global"},
+        ),
+    ],
+)
+def test_a_word_beside_a_type_or_a_name_is_what_can_stand_there(drafted, text, meanings):
+    draft = drafted(fill_cl=text)
+    assert draft.complaint == "" and draft.kernel.types | meanings == draft.kernel.types
+    assert {one.name for one in draft.kernel.arguments} <= {"x", "y", "n"}
+
+
+def test_a_type_that_another_folder_of_the_repository_defines_is_included_from_there(tmp_path):
+    for name in (".git", "types/plain", "kernels"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "types" / "plain" / "point.cl").write_text("typedef struct { real x; int kind; } Point;\n")
+    (tmp_path / "types" / "real.cl").write_text("typedef float real;\n")
+    source = tmp_path / "kernels" / "fill.cl"
+    source.write_text("__kernel void fill(__global Point *y) { y[0].kind = 1; }\n")
+    kernel, front = KernelFile(source, "fill", "fill.py"), source.with_name("fill_front.cl")
+    found = with_front(kernel, compiled_scaffold(kernel), front)
+    assert found and '#include "../types/plain/point.cl"\n' in front.read_text()
+
+
+def test_a_draft_names_the_types_that_nothing_defines(drafted, tmp_path):
+    drafted(fill_cl="__kernel void fill(__global Point *y) { y[0].kind = 1; }\n")
+    kernel = KernelFile(tmp_path / "fill.cl", "fill", "fill.py")
+    draft = compiled(kernel, "", tmp_path / "fill_front.cl", 60.0)
+    assert draft.complaint.startswith(
+        "nothing defines the type Point; no file around fill.cl defines Point: "
+    )

@@ -629,11 +629,3 @@ def test_a_table_that_only_a_branch_of_the_source_has_is_there_by_that_branch(tm
 def test_a_block_that_is_declared_as_a_part_of_a_macro_has_that_many_threads():
     text = "__kernel __attribute__((reqd_work_group_size(LIMIT / 2, 1, 1))) void fill(__global float *y) {}"
     assert scaffold("fill.cl", "fill", text).guess.launch.block == ("LIMIT // 2", "1", "1")
-
-
-def test_members_of_a_class_that_are_of_no_device_do_not_stand_in_the_way(tmp_path):
-    pytest.importorskip("cuda.bindings.nvrtc")
-    text = f"class Options {{ public: Options(int count) : count_(count) {{}} int count_; }};\n{KERNEL}"
-    (tmp_path / "fill.cu").write_text(text)
-    draft = compiled_scaffold(KernelFile(tmp_path / "fill.cu", "fill", "fill.py"))
-    assert draft.complaint == "" and "  cuda: {-default-device: True}\n" in draft.space
