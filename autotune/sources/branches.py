@@ -29,7 +29,6 @@ _READINGS = 8  # of kernels under conditions
 _UNIQUE = "1000003"  # the value of a name, which no other has
 _UNROLLED = re.compile(r"(?<!\w)(?!unroll\b)[A-Za-z_]\w*")  # the number of steps, by any name
 _NEAR = 300  # letters from the word that begins a kernel to its name
-_EQUAL = re.compile(r"(?<![!\w])(\w+)\s*[=!]=\s*(\w+)\b")
 
 
 @dataclass
@@ -97,27 +96,22 @@ def _test(found: Branches, name: str, rest: str, following: SourceLine | None) -
         if following.directive == "error" or (defined and defined[0] == guarded):
             return
     valued = words_tested(rest) if name in ("if", "elif") else set()
-    found.reckoned |= _reckoned(rest) if valued else set()
-    for left, right in _EQUAL.findall(rest):
-        found.compared.setdefault(left, []).append(right)
+    condition = parsed_expression(DEFINED.sub("0", rest)) if valued else None
+    for part in ast.walk(condition) if condition is not None else ():
+        match part:
+            case ast.Compare(
+                ast.Name(left), [ast.Eq() | ast.NotEq()], [ast.Name() | ast.Constant() as right]
+            ):
+                found.compared.setdefault(left, []).append(ast.unparse(right))
+            case ast.Compare(ast.Name(), [ast.Gt() | ast.LtE()], [ast.Constant(0)]):  # as a flag may be
+                pass
+            case ast.Compare(_, [ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()]) | ast.BinOp():
+                found.reckoned |= names_in(part)
     for word in _WORD.findall(rest):
         if word in valued:
             found.tested[word] = "if"
         elif word != "defined":
             found.tested.setdefault(word, "ifdef")
-
-
-def _reckoned(rest: str) -> set[str]:
-    """The names in sums and products of a condition, and those that are more or less than others."""
-    condition = parsed_expression(DEFINED.sub("0", rest))
-    found: set[str] = set()
-    for part in ast.walk(condition) if condition is not None else ():
-        match part:
-            case ast.Compare(ast.Name(), _, [ast.Constant(0)]):  # as a flag may be
-                pass
-            case ast.Compare(_, [ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()]) | ast.BinOp():
-                found |= names_in(part)
-    return found
 
 
 def wanted_by(inner: Condition | None) -> Mapping[str, str]:
