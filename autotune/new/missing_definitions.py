@@ -13,6 +13,9 @@ from autotune.core.c_types import SCALARS
 from autotune.core.text import first_error
 from autotune.new.stand_in_headers import files_around
 from autotune.sources.bare_code import bare_code, definitions
+from autotune.sources.branches import wanted_by
+from autotune.sources.macros import definition
+from autotune.sources.preprocessor import compiled_lines
 
 _SOURCES = frozenset((".c", ".cl", ".clh", ".cu", ".cuh", ".h", ".hpp", ".inc", ".opencl"))
 _MAX_BYTES = 1_000_000  # of a file that is searched
@@ -45,6 +48,8 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     missing = next((word for word in (*types, *called) if word not in SCALARS), "")
     if not missing:
         return ""
+    if asked := _asked_for(missing, text):
+        return f"; {missing} is there with {' '.join(f'--define {one}' for one in asked)}"
     place = f"at the top of {source.name}"
     names = [os.path.relpath(file, source.parent) for file in defining_files(missing, source)]
     if len(names) > 1:
@@ -55,6 +60,15 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     if missing in called and missing.isupper():
         return f"{nowhere}, which the host may give: write #define {missing}(...) {place}"
     return f"{nowhere}: write it, or #include the file that does, {place}"
+
+
+def _asked_for(name: str, text: str) -> list[str]:
+    """What conditions around a definition in a source ask of its host, as NAME=VALUE; empty without one."""
+    for line in compiled_lines(text):
+        found = definition(line.rest) if line.directive == "define" else None
+        if found is not None and found[0] == name and (asked := wanted_by(line.condition)):
+            return [f"{macro}={value or '1'}" for macro, value in asked.items()]
+    return []
 
 
 def defining_files(name: str, source: Path) -> list[Path]:

@@ -103,6 +103,12 @@ def test_assembly_of_another_device_is_named(source, why):
     assert said == "; it is in the assembly of another device: search on that one, or write it in C"
 
 
+def test_a_word_that_a_branch_of_the_source_defines_is_had_by_a_macro(source):
+    branch = "#if OF_FLOATS == 1 && !defined(SLOW)\n#define twice(x) (2 * (x))\n#endif\n"
+    source.write_text(branch + source.read_text())
+    assert helps(UNKNOWN, source, "opencl") == "; twice is there with --define OF_FLOATS=1"
+
+
 def test_the_first_error_says_which_extension_is_needed(source):
     complaint = "error: half requires cl_khr_fp16\nerror: implicit declaration of function 'get_sub_group_id'"
     assert "cl_khr_fp16" in helps(complaint, source, "opencl")
