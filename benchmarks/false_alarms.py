@@ -44,7 +44,7 @@ from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.instance import KernelInstance
-from autotune.problem.problem_instance import verification_order
+from autotune.problem.workload import verification_order
 from autotune.space import load_space
 from autotune.tuning.context import TuningContext, open_context, open_processes
 from autotune.tuning.journaled_task import with_journal
@@ -213,7 +213,7 @@ def everywhere(context: TuningContext, configs: Sequence[Config]) -> Iterator[tu
     for config in configs:
         failure = found.get(config)
         alarm = f"{failure.status.value}: {failure.detail}" if failure else ""
-        yield config, alarm, unchecked_text(reasons(checks.records.get(config, {})))
+        yield config, alarm, unchecked_text(reasons(checks.outcomes.get(config, {})))
 
 
 def usual(context: TuningContext, instances: Mapping[Config, KernelInstance]) -> dict[Config, Failure]:
@@ -225,10 +225,10 @@ def usual(context: TuningContext, instances: Mapping[Config, KernelInstance]) ->
         if isinstance(binary, Failure):
             failures[config] = binary
             continue
-        for problem in verification_order(instance.verify_problems, context.task.device.kind) or (
-            instance.problem,
+        for workload in verification_order(instance.verify_workloads, context.task.device.kind) or (
+            instance.workload,
         ):
-            verdict = context.verify(binary, problem)
+            verdict = context.verify(binary, workload)
             if isinstance(verdict, Failure):
                 failures[config] = verdict
                 break
@@ -240,9 +240,9 @@ def on_host(context: TuningContext, configs: Sequence[Config]) -> Iterator[tuple
     instances = {config: context.maker.make(config) for config in configs}
     found = under_host_sanitizer(context, instances, Deadline())
     for config in configs:
-        record = found.get(config, {})
-        alarm = first_failure(record)
-        yield config, str(alarm or ""), "" if alarm else unchecked_text(reasons(record))
+        outcomes = found.get(config, {})
+        alarm = first_failure(outcomes)
+        yield config, str(alarm or ""), "" if alarm else unchecked_text(reasons(outcomes))
 
 
 def table(results: Results) -> str:

@@ -39,7 +39,7 @@ from autotune.serving.cache import folders
 from autotune.serving.lookup import best_config
 from autotune.space import load_space
 from autotune.tuning.options import Options
-from autotune.tuning.recheck import opened
+from autotune.tuning.recheck import open_check
 from autotune.tuning.remeasure import remeasure
 from autotune.tuning.task import Target, TuningTask, bind_target
 
@@ -129,7 +129,7 @@ def compared(task: TuningTask, entry: Entry, parsed: argparse.Namespace) -> dict
         return None
     adopted = adopt(task, parsed)
     configs = dict.fromkeys((entry.config, served.config, *([adopted] if adopted else [])))
-    with SearchProgress() as shown, opened(task, Options(), shown, len(configs)) as context:
+    with SearchProgress() as shown, open_check(task, Options(), shown, len(configs)) as context:
         trials = {trial.config: trial for trial in evaluate(context.evaluator, list(configs))}
         remeasured = remeasure(context, [trial for trial in trials.values() if not trial.failure])
         times = {

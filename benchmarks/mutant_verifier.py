@@ -33,11 +33,11 @@ from autotune.evaluation.sanitizer import Sanitizer
 from autotune.evaluation.worker import Worker
 from autotune.problem.covering import covering
 from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_margin
-from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.stored_inputs import StoredInputs
+from autotune.problem.workload import Workload
 from autotune.space import SpaceSpec, load_space
 from autotune.tuning.check_outcomes import FINDINGS
-from autotune.tuning.data_checks import is_fit
+from autotune.tuning.data_checks import is_robust_to_rounding
 from autotune.tuning.stress_checks import MAX_RUNS, MAX_RUNS_S, SCHEDULES
 from tests.sampled_configurations import Sample, sampled
 
@@ -47,11 +47,9 @@ MAX_ON_HOST = 40  # configurations of a mutant that no run on the device catches
 MAX_SANITIZED = 4  # and under compute-sanitizer, which takes longer
 UNREACHED = "unreached"
 TIMEOUT_S = 20.0
-Tried = tuple[KernelInstance, tuple[ProblemInstance, ...]]
+Tried = tuple[KernelInstance, tuple[Workload, ...]]
 Compilation = Future[Binary | Failure]
-Run = tuple[
-    KernelInstance, tuple[ProblemInstance, ...], int
-]  # with the seed of its schedule, 0 for the usual one
+Run = tuple[KernelInstance, tuple[Workload, ...], int]  # with the seed of its schedule, 0 for the usual one
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ class Verifier:
             originals = list(self._instances(None))
             self._originals = [instance.source for instance, _ in originals]
             self._defaults = [one for one in originals if one[0].config == self._spec.default]
-            if words := self._verified([(one, problems, 0) for one, problems in self._defaults]):
+            if words := self._verified([(one, workloads, 0) for one, workloads in self._defaults]):
                 raise SystemExit(f"{self._spec.kernel}: its default fails without a mistake: {words}")
         tried = [
             changed
@@ -172,12 +170,12 @@ class Verifier:
         if not tried:
             return UNREACHED, "no configuration that was tried has it"
         runs: dict[str, Callable[[], Iterable[Run]]] = {
-            "results": lambda: ((one, problems, 0) for one, problems in tried),
+            "results": lambda: ((one, workloads, 0) for one, workloads in tried),
             "size": lambda: (
-                (one, (one.problem,), 0) for one, problems in tried if one.problem not in problems
+                (one, (one.workload,), 0) for one, workloads in tried if one.workload not in workloads
             ),
             "data": lambda: self._on_other_data(tried),
-            "schedules": lambda: ((one, problems, seed) for one, problems in tried for seed in SCHEDULES),
+            "schedules": lambda: ((one, workloads, seed) for one, workloads in tried for seed in SCHEDULES),
         }
         for way, rows in runs.items():
             words = self._verified(list(rows())) if way in self._ways else ""
@@ -190,8 +188,8 @@ class Verifier:
             with ThreadPoolExecutor(self._pool.workers) as threads:
                 run, deadline = self._host.check, Deadline()
                 checks = [
-                    threads.submit(run, one.source, covering(problems, one.config), deadline)
-                    for one, problems in part
+                    threads.submit(run, one.source, covering(workloads, one.config), deadline)
+                    for one, workloads in part
                 ]
                 for check in as_completed(checks):
                     found = check.result()
@@ -202,10 +200,10 @@ class Verifier:
             part = some(tried, MAX_SANITIZED)
             compiled = [self._compiled(one) for one, _ in part]
             built = [
-                (binary.result(), covering(problems, one.config))
-                for binary, (one, problems) in zip(compiled, part, strict=True)
+                (binary.result(), covering(workloads, one.config))
+                for binary, (one, workloads) in zip(compiled, part, strict=True)
             ]
-            sound = [(binary, problems) for binary, problems in built if isinstance(binary, Binary)]
+            sound = [(binary, workloads) for binary, workloads in built if isinstance(binary, Binary)]
             for failed in filter(None, map(first_failure, self._sanitizer.check(sound, Deadline()))):
                 return "sanitizer", failed.detail
         return "", f"{len(tried)} configurations tried"
@@ -213,11 +211,11 @@ class Verifier:
     def _often(self, tried: Sequence[Tried]) -> str:
         """The first failure in many runs of a configuration, or nothing."""
         compiled = [self._compiled(one) for one, _ in tried]
-        for (_, problems), compilation in zip(tried, compiled, strict=True):
-            binary, problem = compilation.result(), problems[len(problems) // 2]
-            if isinstance(binary, Failure) or self._worker.load(problem):
+        for (_, workloads), compilation in zip(tried, compiled, strict=True):
+            binary, workload = compilation.result(), workloads[len(workloads) // 2]
+            if isinstance(binary, Failure) or self._worker.load(workload):
                 continue
-            arguments = (binary, problem, MAX_RUNS, MAX_RUNS_S)
+            arguments = (binary, workload, MAX_RUNS, MAX_RUNS_S)
             failure: Failure | None = self._worker.run(verify_often, *arguments, timeout_s=TIMEOUT_S)
             if failure is not None and failure.status in FINDINGS:
                 return failure.detail
@@ -226,25 +224,28 @@ class Verifier:
     def _on_other_data(self, tried: Sequence[Tried]) -> Iterator[Run]:
         """The runs on each data set; as in a search, none on which the right default fails."""
         for name in (*DATA_SETS, *self._spec.special):
-            for instance, problems in tried:
-                used = at_sizes(name, problems, instance.problem)
-                other = (found for problem in used if (found := other_data(problem, name)))
-                fit = tuple(problem for problem in other if self._is_fit(name, problem))
+            for instance, workloads in tried:
+                used = at_sizes(name, workloads, instance.workload)
+                other = (found for workload in used if (found := other_data(workload, name)))
+                fit = tuple(workload for workload in other if self._is_fit(name, workload))
                 if fit:
                     yield instance, fit, 0
 
-    def _is_fit(self, name: str, problem: ProblemInstance) -> bool:
+    def _is_fit(self, name: str, workload: Workload) -> bool:
         if name in self._spec.special:
             return True
         if name not in self._unfit:
             self._unfit[name] = {
                 what_of(one)
-                for default, problems in self._defaults
-                for one in (*problems, *at_sizes(name, problems, default.problem))
+                for default, workloads in self._defaults
+                for one in (*workloads, *at_sizes(name, workloads, default.workload))
                 if (other := other_data(one, name))
-                and (not is_fit(self._worker, other) or self._verified([(default, (with_margin(other),), 0)]))
+                and (
+                    not is_robust_to_rounding(self._worker, other)
+                    or self._verified([(default, (with_margin(other),), 0)])
+                )
             }
-        return what_of(problem) not in self._unfit[name]
+        return what_of(workload) not in self._unfit[name]
 
     def _instances(self, mutant: Mutant | None) -> Iterator[Tried]:
         """What to compile, each with the problems to run it on."""
@@ -259,12 +260,12 @@ class Verifier:
             maker = InstanceMaker(space, source, self._dialect, {}, self._stored)
             for number, config in enumerate((*known, *pairwise)):
                 instance = maker.make(config)
-                problems = instance.verify_problems or (instance.problem,)
+                workloads = instance.verify_workloads or (instance.workload,)
                 if number >= len(known):
-                    count = len(problems)
+                    count = len(workloads)
                     turns = sorted({number % count, (number + count // 2) % count})
-                    problems = tuple(problems[turn] for turn in turns)
-                yield instance, problems
+                    workloads = tuple(workloads[turn] for turn in turns)
+                yield instance, workloads
 
     def _verified(self, tried: Sequence[Run]) -> str:
         """The first failure of a configuration with a schedule (0: the usual one), or nothing."""
@@ -272,12 +273,12 @@ class Verifier:
         for start in range(0, len(tried), ahead):
             part = tried[start : start + ahead]
             compiled = [self._compiled(one, seed) for one, _, seed in part]
-            for (one, problems, seed), compilation in zip(part, compiled, strict=True):
-                failure = self._failure(compilation.result(), problems)
+            for (one, workloads, seed), compilation in zip(part, compiled, strict=True):
+                failure = self._failure(compilation.result(), workloads)
                 if failure is None or failure.by_machine:
                     continue
                 if not seed or failure.status in FINDINGS:
-                    place = tried.index((one, problems, seed))
+                    place = tried.index((one, workloads, seed))
                     return f"configuration {place + 1}: {failure.status.value}: {failure.detail}"
         return ""
 
@@ -289,26 +290,26 @@ class Verifier:
             self._compilations[what] = self._pool.submit(*what)
         return self._compilations[what]
 
-    def _failure(self, binary: Binary | Failure, problems: tuple[ProblemInstance, ...]) -> Failure | None:
+    def _failure(self, binary: Binary | Failure, workloads: tuple[Workload, ...]) -> Failure | None:
         if isinstance(binary, Failure):
             return binary
-        failure = self._worker.load(*problems)
+        failure = self._worker.load(*workloads)
         if failure is not None:  # an earlier mutant may have written anywhere
             self._worker.close()
-            failure = self._worker.load(*problems)
+            failure = self._worker.load(*workloads)
         if failure is not None:  # the reference does not take these data
             return failure
-        for problem in problems:
-            found = self._worker.run(verify_once, binary, problem, timeout_s=TIMEOUT_S)
+        for workload in workloads:
+            found = self._worker.run(verify_once, binary, workload, timeout_s=TIMEOUT_S)
             if isinstance(found, Failure):
                 self._worker.close()  # it may have written anywhere
                 return found
         return None
 
 
-def what_of(problem: ProblemInstance) -> tuple[str, str]:
+def what_of(workload: Workload) -> tuple[str, str]:
     """Its sizes and its element type."""
-    return size_text(problem.definition.sizes), problem.definition.dtype
+    return size_text(workload.problem.sizes), workload.problem.dtype
 
 
 def some(tried: Sequence[Tried], count: int) -> Sequence[Tried]:

@@ -44,11 +44,11 @@ from autotune.processes.machine_load import cpu_times
 from autotune.searchers.surrogate import SurrogateSearch
 from autotune.serving.best import Best
 from autotune.tuning.context import POLICY, Processes, open_context, open_processes
-from autotune.tuning.finalists import fastest_trials
+from autotune.tuning.finalists import FinalistChoice, fastest_trials
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
-from autotune.tuning.last_round import Searched
-from autotune.tuning.limits import unlimited
+from autotune.tuning.last_round import Exploration
+from autotune.tuning.limits import unlimited_last_round
 from autotune.tuning.options import Options
 from autotune.tuning.sweep import bind_sweep
 from autotune.tuning.task import Target, TuningTask
@@ -176,11 +176,11 @@ def search_own(
         # nothing is kept, so races are not looked for
         checks = WinnerChecks({config: {} for config in context.ledger.trials})
         root = folder / "own"
-        needed = tuple(dict.fromkeys([*best_few, best.config]))
+        choice = FinalistChoice(tuple(dict.fromkeys([*best_few, best.config])))
         seconds = context.ledger.spent_s
-        limits = unlimited(seconds)
-        searched = Searched(root, "own", options.seed, seconds, cpu_times(), limits, needed=needed)
-        finish_search(context, searched, checks)
+        limits = unlimited_last_round(seconds)
+        exploration = Exploration(root, "own", options.seed, seconds, cpu_times(), limits, choice=choice)
+        finish_search(context, exploration, checks)
     entry = task.cached_entry(root)
     if entry is None:
         raise SystemExit(f"no result for {dict(problem.sizes)}")

@@ -104,12 +104,12 @@ def write_plan(space: Path, journal: Path, parsed: argparse.Namespace, path: Pat
     options = {instance.options for instance in made}
     if len(entry) != 1 or len(options) != 1:
         raise InputError(f"{space}: expected one kernel with the same options, found {entry}, {options}")
-    by_size = sorted((array for one in made for array in one.problem.arrays), key=lambda array: array.count)
+    by_size = sorted((array for one in made for array in one.workload.arrays), key=lambda array: array.count)
     plan = {
         "steps": steps,
         "entry": entry.pop(),
         "arrays": {array.name: (array.dtype, array.shape) for array in by_size},  # the largest of each
-        "problem": made[0].problem,
+        "problem": made[0].workload,
         "reference": task.spec.reference,
         "options": _options(task, address, options.pop(), parsed.lang),
     }
@@ -125,10 +125,10 @@ def write_plan(space: Path, journal: Path, parsed: argparse.Namespace, path: Pat
 
 def _step(instance: KernelInstance) -> dict[str, Any]:
     """The source and the only launch of a configuration, with names of arrays and values of scalars."""
-    launch, *others = (launch for launch in instance.problem.launches if launch.entry != CLEAR)
+    launch, *others = (launch for launch in instance.workload.launches if launch.entry != CLEAR)
     if others:
         raise InputError(f"{instance.config}: expected one launch, found also {others}")
-    scalars = {scalar.name: (scalar.dtype, scalar.value) for scalar in instance.problem.scalars}
+    scalars = {scalar.name: (scalar.dtype, scalar.value) for scalar in instance.workload.scalars}
     return {
         "source": instance.source,
         "entry": launch.entry,

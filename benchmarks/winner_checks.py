@@ -32,9 +32,9 @@ from autotune.tuning.task import Target, bind_target
 from autotune.tuning.tuner import search
 
 CHECKS = {
-    "on_other_data": data_checks,
+    "check_other_data": data_checks,
     "often": stress_checks,
-    "with_other_schedules": stress_checks,
+    "check_other_schedules": stress_checks,
     "under_host_sanitizer": sanitizer_checks,
     "under_device_sanitizer": sanitizer_checks,
 }

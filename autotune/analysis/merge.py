@@ -19,7 +19,7 @@ from autotune.core.json_values import is_name
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, ProblemKey
 from autotune.core.trials import WRONG
 from autotune.errors import CacheError, InputError, JournalError
-from autotune.evaluation.journal import held_journal, parse_journal
+from autotune.evaluation.journal import locked_journal, parse_journal
 from autotune.interop.journals import is_journal
 from autotune.processes.files import locked, replace_file
 from autotune.runtime.trust import is_in_project
@@ -257,7 +257,7 @@ def _check_writable(found: _Found, into: Path) -> None:
         if (into / place).is_symlink():
             raise CacheError(f"{into / place}: is a link, and nothing is written through it; move it away")
     for path in (into / name for name in journals if (into / name).exists()):
-        with held_journal(path):
+        with locked_journal(path):
             pass
 
 
@@ -331,7 +331,7 @@ def _mark(header: str) -> str:
 def _write_journal(path: Path, header: str, rows: Sequence[str]) -> int:
     """Write a journal and count its rows; raises JournalError while a search is writing the old one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with held_journal(path):
+    with locked_journal(path):
         there = _journal_lines(path) if path.exists() else []  # may have grown since it was read
         united = merge_rows([*rows, *(there[1:] if there[:1] == [header] else ())])
         replace_file(path, "".join(f"{line}\n" for line in (header, *united)))

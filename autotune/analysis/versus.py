@@ -20,7 +20,7 @@ from autotune.diagnosis.transfers import call_transfer_ms
 from autotune.errors import AutotuneError, ChildFailed, InputError, JournalError
 from autotune.evaluation.instance import work
 from autotune.problem.baselines import Baselines, BaselineTime
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 from autotune.searchers.base import evaluate
 from autotune.serving.ceilings import known_ceilings
@@ -122,15 +122,15 @@ def versus(
     with _open(task, options, observer) as context:
         observer.started(task, len(ways), context.journal)
         trials = evaluate(context.evaluator, [way.config for way in ways])
-        problem = context.maker.make(task.spec.default).problem
+        workload = context.maker.make(task.spec.default).workload
         if task.device.kind == "gpu":
-            pinned_ms = call_transfer_ms(context, problem, pinned=True)
-            pageable_ms = call_transfer_ms(context, problem, pinned=False)
+            pinned_ms = call_transfer_ms(context, workload, pinned=True)
+            pageable_ms = call_transfer_ms(context, workload, pinned=False)
     found = [
         Contender(way.name, trial.time_ms, str(trial.failure or way.detail), on_device=True)
         for way, trial in zip(ways, trials, strict=True)
     ]
-    found += _baselines(task, problem)
+    found += _baselines(task, workload)
     if cpu is not None and task.device.kind == "gpu":
         on_host = replace(target, device=cpu, sizes=task.space.problem.sizes, dtype=task.space.problem.dtype)
         found.append(on_all_cores(on_host, options, observer))
@@ -140,13 +140,11 @@ def versus(
         pinned_ms,
         pageable_ms,
         work(task.space, task.spec.default, task.space.problem.sizes),
-        _host_peaks(task, problem, cpu, options),
+        _host_peaks(task, workload, cpu, options),
     )
 
 
-def _host_peaks(
-    task: TuningTask, problem: ProblemInstance, cpu: str | None, options: Options
-) -> dict[str, float]:
+def _host_peaks(task: TuningTask, workload: Workload, cpu: str | None, options: Options) -> dict[str, float]:
     """What the host reaches in a second, according to the measured ceilings of its OpenCL device."""
     host = task.device
     if host.kind == "gpu":
@@ -156,17 +154,17 @@ def _host_peaks(
             _, host = find_device(cpu)
         except AutotuneError:
             return {}
-    stored = sum(one.size_bytes for one in problem.arrays if one.role != "in")
-    share = stored / problem.size_bytes
+    stored = sum(one.size_bytes for one in workload.arrays if one.role != "in")
+    share = stored / workload.size_bytes
     rates = DeviceRates(host, known_ceilings(host.slug, options.cache))
     flops, moved = rates.operations(pipe_of(task.space.problem.dtype)), rates.memory_bytes(share)
     found = {"flops": flops and flops.scaled(MULTIPLY_ADD), "bytes": moved}
     return {what: rate.per_s for what, rate in found.items() if rate is not None and rate.is_measured}
 
 
-def _baselines(task: TuningTask, problem: ProblemInstance) -> list[Contender]:
+def _baselines(task: TuningTask, workload: Workload) -> list[Contender]:
     """The baselines of the reference file and numpy, timed in a process of their own."""
-    child = Child(Baselines, task.spec.reference, problem, task.space.macros(task.spec.default))
+    child = Child(Baselines, task.spec.reference, workload, task.space.macros(task.spec.default))
     try:
         found: Sequence[BaselineTime] = child.call(Baselines.times, timeout_s=_BASELINES_TIMEOUT_S)
         return [Contender(one.name, one.time_ms, one.detail, on_device=not one.on_host) for one in found]

@@ -24,7 +24,7 @@ from autotune.evaluation.ledger import OnTrial
 from autotune.evaluation.scoring import OwnObjective
 from autotune.searchers import engine_names, strategy_names
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
-from autotune.tuning.requests import missed, plan_of_requests
+from autotune.tuning.requests import plan_of_requests, requests_of_misses
 from autotune.tuning.search_plan import PlanResult, run_searches
 from autotune.tuning.several_spaces import plan_of_spaces
 from autotune.tuning.sweep import Sweep, bind_sweep, sweep
@@ -109,7 +109,7 @@ def tune(
     options = replace(
         given.options(budget, strategy, seed, cache, fresh=fresh),
         objective=named_objective,
-        own=own,
+        own_objective=own,
         journal=None if journal is None else Path(journal),
         keep=keep,
     )
@@ -212,7 +212,7 @@ def tune_all(
     with given.progress(callback) as progress:
         if wanted:
             progress.stage(Stage("finding devices"))
-            requests = missed(options.cache, device, targets[0].space if targets else None)
+            requests = requests_of_misses(options.cache, device, targets[0].space if targets else None)
             found = run_searches(plan_of_requests(requests, options, progress.stage), progress)
             failed = f"of {requests.total} requests failed and stay"
         elif each_model:

@@ -28,7 +28,7 @@ from autotune.core.trials import Failure, Status
 from autotune.errors import InputError, SetupError
 
 if TYPE_CHECKING:
-    from autotune.tuning.aged_results import Aged
+    from autotune.tuning.aged_results import AgedResult
     from autotune.tuning.recheck import Bits, CheckedEntry
 
 EXAMPLE = "autotune check reduce --refresh"
@@ -135,7 +135,7 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
 
 def _check_cache(parsed: argparse.Namespace) -> None:
     from autotune.serving.cache import writable_root
-    from autotune.tuning.aged_results import update
+    from autotune.tuning.aged_results import update_result
     from autotune.tuning.recheck import CheckState, recheck, refresh
     from autotune.tuning.task import bind_target
 
@@ -163,7 +163,7 @@ def _check_cache(parsed: argparse.Namespace) -> None:
                 replace(target, sizes=entry.sizes, dtype=entry.dtype, data=entry.data or None)
             )
             if parsed.stale:
-                aged.append(update(of_entry, options, progress, entry, root, deadline_s))
+                aged.append(update_result(of_entry, options, progress, entry, root, deadline_s))
                 continue
             checked.append(recheck(of_entry, options, progress, entry))
             if parsed.refresh:
@@ -211,15 +211,15 @@ def bits_json(found: Mapping[Config, Bits]) -> list[dict[str, Any]]:
     ]
 
 
-def aged_text(found: Sequence[Aged], count: int) -> str:
+def aged_text(found: Sequence[AgedResult], count: int) -> str:
     """For each aged result what the update cost or gained, and what a new search then gained."""
     if not found:
         return f"nothing is stale: {count_text(count, 'result')}"
     return "\n".join("\n           ".join(_aged_lines(one)) for one in found)
 
 
-def _aged_lines(one: Aged) -> Iterator[str]:
-    entry, fresh, time_ms = one.checked.entry, one.checked.fresh, one.checked.time_ms
+def _aged_lines(one: AgedResult) -> Iterator[str]:
+    entry, fresh, time_ms = one.checked.entry, one.checked.refreshed, one.checked.time_ms
     yield entries_text([one.checked], not one.loses)
     yield from one.changes
     if fresh and time_ms and fresh.default_time_ms and entry.default_time_ms:
@@ -235,13 +235,13 @@ def _aged_lines(one: Aged) -> Iterator[str]:
         yield one.note
 
 
-def aged_json(found: Sequence[Aged]) -> list[dict[str, Any]]:
+def aged_json(found: Sequence[AgedResult]) -> list[dict[str, Any]]:
     checked = entries_json([one.checked for one in found])
     return [
         row
         | {
             "changes": list(one.changes),
-            "default_ms": one.checked.fresh.default_time_ms if one.checked.fresh else None,
+            "default_ms": one.checked.refreshed.default_time_ms if one.checked.refreshed else None,
             "loses": one.loses,
             "searched_ms": one.searched_ms,
             "note": one.note,
@@ -277,7 +277,7 @@ def entries_text(checked: Sequence[CheckedEntry], is_refreshed: bool) -> str:
     """A line for each result, for what was stored, and for the checks that the fastest passed."""
     lines = []
     for one in checked:
-        entry, fresh = one.entry, one.fresh
+        entry, fresh = one.entry, one.refreshed
         problem = problem_text(entry.sizes, entry.dtype, entry.data)
         times = f"{entry.time_ms:.4g} ms" + ("" if one.time_ms is None else f", now {one.time_ms:.4g} ms")
         detail = f": {one.detail}" if one.detail else ""
@@ -300,9 +300,9 @@ def entries_json(checked: Sequence[CheckedEntry]) -> list[dict[str, Any]]:
             "detail": one.detail,
             "stored_ms": one.entry.time_ms,
             "time_ms": one.time_ms,
-            "best": dict(one.fresh.config) if one.fresh else None,
-            "best_ms": one.fresh.time_ms if one.fresh else None,
-            "checks": checks_text(one.fresh.provenance.checked) if one.fresh else "",
+            "best": dict(one.refreshed.config) if one.refreshed else None,
+            "best_ms": one.refreshed.time_ms if one.refreshed else None,
+            "checks": checks_text(one.refreshed.provenance.checked) if one.refreshed else "",
         }
         for one in checked
     ]

@@ -374,16 +374,16 @@ def _with_incumbents(tasks: Sequence[TuningTask], form: Format, progress: Observ
 def _search_requests(parsed: argparse.Namespace, options: Options) -> None:
     """Search what programs asked for; raises SetupError at the end if some of it failed."""
     from autotune.recording.tunings import read_recorded
-    from autotune.tuning.requests import missed, plan_of_requests, recorded
+    from autotune.tuning.requests import plan_of_requests, requests_of_misses, requests_of_tunings
     from autotune.tuning.search_plan import run_searches
 
     with opt.progress(parsed) as progress:
         if parsed.wanted:
             progress.stage(Stage("finding devices"))
-            requests = missed(parsed.cache, parsed.device, parsed.space)
+            requests = requests_of_misses(parsed.cache, parsed.device, parsed.space)
         else:
             spaces = [parsed.space, *parsed.more_spaces] if parsed.space else []
-            requests = recorded(read_recorded(parsed.recorded), spaces, parsed.device)
+            requests = requests_of_tunings(read_recorded(parsed.recorded), spaces, parsed.device)
         plan = plan_of_requests(requests, options, progress.stage)
         found = run_searches(plan, progress, partial(_show, parsed))
     if parsed.json:
@@ -419,7 +419,7 @@ def _options(parsed: argparse.Namespace) -> Options:
         budget=Budget(parsed.budget, parsed.time) if has_limit else usual,
         seed=parsed.seed,
         objective=objective,
-        own=own,
+        own_objective=own,
         transfer=not parsed.no_transfer,
         stop_when_unlikely=parsed.stop_when_unlikely,
         sanitizer=parsed.sanitizer,

@@ -10,7 +10,7 @@ from typing import Any
 
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
-from autotune.core.checks import checks_text, combined, is_late, missed, names_text, reasons, unchecked_text
+from autotune.core.checks import checks_text, combined, is_late, names_text, reasons, unchecked_text, unpassed
 from autotune.core.records import NOISY, Config, Entry
 from autotune.core.text import count_text, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
@@ -90,7 +90,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "speedup": result.speedup,
         "ties": [dict(config) for config in result.ties],
         "unchecked_ties": [dict(config) for config in result.unchecked_ties],
-        "unchecked": list(missed(reasons(result.checks))),
+        "unchecked": list(unpassed(reasons(result.checks))),
         "groups": [
             {"name": group.name, "tried": group.tried, "time_ms": group.best and group.best.median_ms}
             for group in result.groups
@@ -127,7 +127,7 @@ def known_json(entry: Entry) -> dict[str, Any]:
 
 def _unverified(result: SearchResult) -> str:
     """The checks that were not made, for the first line; empty if all were."""
-    names = missed(reasons(result.checks))
+    names = unpassed(reasons(result.checks))
     count = f"{len(names)} of {count_text(len(result.checks), 'check')}"
     return f": not verified in full, without {count}: {names_text(names)}" if names else ""
 

@@ -72,7 +72,7 @@ class Table:
         """The columns' widths: the widest ones are narrowed, each to its longest word or _LEAST at least."""
         columns, widths = self._columns_of_cells(), self._longest()
         least = [
-            min(here, max(_LEAST, *(len(word) for text in cells for word in text.split() or [""])))
+            min(here, max([_LEAST, *map(len, _unbroken(*cells))]))
             for here, cells in zip(widths, columns, strict=True)
         ]
         while _total(widths) > width:
@@ -115,6 +115,11 @@ def _wrapped(text: str, width: int) -> list[str]:
     lines = text.split("\n")
     wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
     return [part for line in lines for part in wrapper.wrap(line) or [""]]
+
+
+def _unbroken(title: str, *cells: str) -> list[str]:
+    """The parts of a column that stay on one line: its words, and its numbers with their units."""
+    return [*title.split(), *(cells if _is_numeric(cells) else " ".join(cells).split())]
 
 
 def _is_numeric(cells: Iterable[str]) -> bool:

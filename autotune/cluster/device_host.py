@@ -26,9 +26,9 @@ from autotune.cluster.travelling_files import TravellingFiles
 from autotune.devices import Address, cold_variables
 from autotune.errors import BrokenReference, NoMemory, SetupError
 from autotune.evaluation.device_process import DeviceSetting
-from autotune.evaluation.work_item import Evaluated, WorkItem
+from autotune.evaluation.work_item import ItemResult, WorkItem
 from autotune.evaluation.worker import Worker
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 from autotune.processes.scratch_folder import scratch_folder
 
 
@@ -82,8 +82,8 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         self.files = TravellingFiles(Path(scratch))
         self.files.add(setting.files)
         reference = Path(self.files.path(str(setting.process.reference)))
-        problems = tuple(map(self.files.problem, setting.process.problems))
-        own = replace(setting.process, address=address, reference=reference, problems=problems)
+        workloads = tuple(map(self.files.workload, setting.process.workloads))
+        own = replace(setting.process, address=address, reference=reference, workloads=workloads)
         self._worker = Worker(own, cold_variables(scratch))
         self._opened.callback(self._worker.end)
         await worker.set_resources(**{setting.name: 1})
@@ -99,7 +99,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
                 self.device = None
                 await self._dask_worker.set_resources(**{self._setting.name: 0})
 
-    def evaluate(self, item: WorkItem, timeout_s: float) -> Evaluated:
+    def evaluate(self, item: WorkItem, timeout_s: float) -> ItemResult:
         """Verify and time one configuration; raises DeviceGone."""
         began = time.perf_counter()
         worker, device = self.worker, self.device
@@ -111,11 +111,11 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
             raise
         except (SetupError, NoMemory) as error:  # other programs may use this device's memory
             raise DeviceGone(device, error) from None
-        return Evaluated(outcome, device, time.perf_counter() - began)
+        return ItemResult(outcome, device, time.perf_counter() - began)
 
     async def call(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call a method of the device process's worker, or read a property; other calls go on meanwhile."""
-        here = [self.files.problem(one) if isinstance(one, ProblemInstance) else one for one in arguments]
+        here = [self.files.workload(one) if isinstance(one, Workload) else one for one in arguments]
 
         def call() -> Any:
             found = getattr(self.worker, method)
@@ -181,7 +181,7 @@ def _claimed(what: str) -> socket.socket | None:
     return claim
 
 
-def evaluate(name: str, items: bytes, timeout_s: float) -> list[Evaluated]:
+def evaluate(name: str, items: bytes, timeout_s: float) -> list[ItemResult]:
     """Evaluate pickled work items on the device of this Dask worker; `name` is the plugin's."""
     host = cast(DeviceHost, distributed.get_worker().plugins[name])
     return [host.evaluate(item, timeout_s) for item in pickle.loads(items)]

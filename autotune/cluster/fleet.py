@@ -23,8 +23,8 @@ from autotune.core.stages import Stage
 from autotune.core.trials import Failure
 from autotune.errors import BrokenReference, NoMemory, SetupError
 from autotune.evaluation.job_runner import JobDropped, JobKills
-from autotune.evaluation.work_item import Evaluated, WorkItem
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.evaluation.work_item import ItemResult, WorkItem
+from autotune.problem.workload import Workload
 
 # Short work items are sent together, because any task costs this process some milliseconds.
 MIN_TASK_S = 0.2
@@ -51,7 +51,7 @@ class Fleet:
         self._client = client
         self._setting = setting
         self._on_lost = on_lost
-        self._tasks: dict[Future[list[Evaluated]], distributed.Future] = {}  # under way
+        self._tasks: dict[Future[list[ItemResult]], distributed.Future] = {}  # under way
         self._stranded: set[str] = set()  # keys of tasks
         self._numbers = itertools.count()
         self.devices: dict[str, str] = {}  # and the Dask worker of each
@@ -88,12 +88,12 @@ class Fleet:
         self.admit(self.devices.keys() - {device})
         self._stranded.update(self._client.processing().get(worker, ()))
 
-    def stranded(self) -> list[Future[list[Evaluated]]]:
+    def stranded(self) -> list[Future[list[ItemResult]]]:
         """Drop and return the tasks that wait for a device that was left out."""
         keys, self._stranded = self._stranded, set()
         return self._drop(lambda task: task.key in keys)
 
-    def without_device(self) -> list[Future[list[Evaluated]]]:
+    def without_device(self) -> list[Future[list[ItemResult]]]:
         """Drop and return the tasks that wait for a worker although there are some.
 
         Dask assigns waiting tasks to a worker when it joins, before it offers its device. Raises SetupError
@@ -126,13 +126,13 @@ class Fleet:
         task_s = max(MIN_TASK_S, TASK_S_PER_DEVICE * self.count)
         return min(MAX_ITEMS, max(1, int(task_s / max(self._cost_s, 1e-3))))
 
-    def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
+    def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[ItemResult]]:
         """Send work items to whichever device is free next, as one task of Dask; `result` takes the future.
 
         It is done once the outcomes are here: Dask repeats tasks that a lost worker took with it.
         """
         name = self._setting.name
-        self._send_files(problem for item in items for problem in (*item.verify_problems, item.problem))
+        self._send_files(workload for item in items for workload in (*item.verify_workloads, item.workload))
         task = self._client.submit(
             evaluate,
             name,
@@ -151,7 +151,7 @@ class Fleet:
     def wait(self) -> None:
         """Do nothing: Dask's thread waits."""
 
-    def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
+    def result(self, future: Future[list[ItemResult]]) -> list[ItemResult]:
         """The outcomes of a finished job; raises as `JobRunner.result` does."""
         task = self._tasks.pop(future)
         try:
@@ -166,8 +166,8 @@ class Fleet:
                 raise
             raise self._disconnected() from None
         self._seen_s = time.monotonic()
-        for evaluated in found:
-            self._cost_s += _SMOOTHING * (evaluated.cost_s - self._cost_s)
+        for result in found:
+            self._cost_s += _SMOOTHING * (result.cost_s - self._cost_s)
         return found
 
     def _check(self) -> None:
@@ -193,10 +193,10 @@ class Fleet:
         """One of the devices, for runs that must share a device."""
         return RemoteWorker(self._client, self._setting.name, device, self.devices[device], self._send_files)
 
-    def _send_files(self, problems: Iterable[ProblemInstance]) -> None:
-        """Send the files that the problems read and the workers lack."""
+    def _send_files(self, workloads: Iterable[Workload]) -> None:
+        """Send the files that the workloads read and the workers lack."""
         known = self._files.keys() | self._setting.files.keys()
-        missing = {path: Path(path).read_bytes() for path in paths_of(problems) if path not in known}
+        missing = {path: Path(path).read_bytes() for path in paths_of(workloads) if path not in known}
         self._files |= missing
         self._give_files(missing, self.devices.values())
 
@@ -224,7 +224,7 @@ class Fleet:
             known |= joined
         self.devices = dict(sorted(known.items()))
 
-    def _drop(self, is_meant: Callable[[distributed.Future], bool]) -> list[Future[list[Evaluated]]]:
+    def _drop(self, is_meant: Callable[[distributed.Future], bool]) -> list[Future[list[ItemResult]]]:
         """Cancel tasks; the caller sends them again."""
         found = [future for future, task in self._tasks.items() if is_meant(task)]
         if found:  # to cancel none takes Dask just as long, and this is called after every task
@@ -244,7 +244,7 @@ class RemoteWorker:
         plugin: str,
         device: str,
         address: str,
-        send_files: Callable[[Iterable[ProblemInstance]], None],
+        send_files: Callable[[Iterable[Workload]], None],
     ) -> None:
         self.device = device
         self._send_files = send_files
@@ -260,9 +260,9 @@ class RemoteWorker:
             self._compared = frozenset(self._call("compared"))
         return self._compared
 
-    def load(self, *problems: ProblemInstance) -> Failure | None:
+    def load(self, *workloads: Workload) -> Failure | None:
         """As `Worker.load`."""
-        failure: Failure | None = self._call("load", *problems)
+        failure: Failure | None = self._call("load", *workloads)
         return failure
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
@@ -278,7 +278,7 @@ class RemoteWorker:
         self._call("close")
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
-        self._send_files(one for one in arguments if isinstance(one, ProblemInstance))
+        self._send_files(one for one in arguments if isinstance(one, Workload))
         # directly, not as a task: that takes 2 ms instead of 20, and a last round makes hundreds of calls
         try:
             found = self._client.run(

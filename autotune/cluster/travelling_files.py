@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from autotune.evaluation.work_item import WorkItem
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 
 
-def paths_of(problems: Iterable[ProblemInstance]) -> Iterator[str]:
-    """The files that problems read."""
-    for problem in problems:
-        yield from (array.path for array in problem.arrays if array.path)
-        yield from (stored.path for _, stored in problem.expected or ())
+def paths_of(workloads: Iterable[Workload]) -> Iterator[str]:
+    """The files that workloads read."""
+    for workload in workloads:
+        yield from (array.path for array in workload.arrays if array.path)
+        yield from (stored.path for _, stored in workload.expected or ())
 
 
 class TravellingFiles:
@@ -39,15 +39,15 @@ class TravellingFiles:
         """The file's path on this machine."""
         return self._copies.get(path, path)
 
-    def problem(self, problem: ProblemInstance) -> ProblemInstance:
-        """A problem that reads this machine's files."""
+    def workload(self, workload: Workload) -> Workload:
+        """A workload that reads this machine's files."""
         if not self._copies:
-            return problem
-        expected = problem.expected
+            return workload
+        expected = workload.expected
         if expected is not None:
             expected = tuple((name, replace(one, path=self.path(one.path))) for name, one in expected)
-        arrays = tuple(replace(array, path=self.path(array.path)) for array in problem.arrays)
-        return replace(problem, arrays=arrays, expected=expected)
+        arrays = tuple(replace(array, path=self.path(array.path)) for array in workload.arrays)
+        return replace(workload, arrays=arrays, expected=expected)
 
     def item(self, item: WorkItem) -> WorkItem:
         """A work item that reads this machine's files."""
@@ -55,9 +55,9 @@ class TravellingFiles:
             return item
         incumbent = item.incumbent
         if incumbent is not None:
-            incumbent = replace(incumbent, problem=self.problem(incumbent.problem))
-        small = tuple(map(self.problem, item.verify_problems))
-        return replace(item, verify_problems=small, problem=self.problem(item.problem), incumbent=incumbent)
+            incumbent = replace(incumbent, workload=self.workload(incumbent.workload))
+        *verified, timed = map(self.workload, (*item.verify_workloads, item.workload))
+        return replace(item, verify_workloads=tuple(verified), workload=timed, incumbent=incumbent)
 
 
 def _has(path: str, content: bytes) -> bool:

@@ -54,25 +54,25 @@ def _weight(outcome: Outcome) -> int:
     return 0 if outcome is PASSED else 3
 
 
-def combined(records: Iterable[Checks]) -> Checks:
-    """One record for several configurations: the worst outcome of each check."""
-    rows = [row for record in records for row in record.items()]
+def combined(checks: Iterable[Checks]) -> Checks:
+    """The worst outcome of each check of several configurations."""
+    rows = [row for outcomes in checks for row in outcomes.items()]
     return {name: worst(one for other, one in rows if other == name) for name, _ in rows}
 
 
-def first_failure(record: Checks) -> Failure | None:
+def first_failure(outcomes: Checks) -> Failure | None:
     """The first failure."""
-    return next((one for one in record.values() if isinstance(one, Failure)), None)
+    return next((one for one in outcomes.values() if isinstance(one, Failure)), None)
 
 
-def is_late(record: Checks) -> bool:
+def is_late(outcomes: Checks) -> bool:
     """True if a later search makes up for a check."""
-    return any(isinstance(one, Unchecked) and one.is_late for one in record.values())
+    return any(isinstance(one, Unchecked) and one.is_late for one in outcomes.values())
 
 
-def reasons(record: Checks) -> dict[str, str]:
+def reasons(outcomes: Checks) -> dict[str, str]:
     """Each check with the reason why it has not passed, which is empty if it has."""
-    return {name: _reason(one) for name, one in record.items()}
+    return {name: _reason(one) for name, one in outcomes.items()}
 
 
 def _reason(outcome: Outcome) -> str:
@@ -102,7 +102,7 @@ def index_limit(found: Mapping[str, str]) -> str:
     return "" if reason == NO_TIME.reason else reason
 
 
-def missed(found: Mapping[str, str]) -> dict[str, str]:
+def unpassed(found: Mapping[str, str]) -> dict[str, str]:
     """The checks that have not passed, with their reasons; what a kernel's indices hold is a limit."""
     return {
         name: reason
@@ -114,7 +114,7 @@ def missed(found: Mapping[str, str]) -> dict[str, str]:
 def unchecked_text(found: Mapping[str, str]) -> str:
     """The checks that have not passed, by their reasons; empty if all have."""
     names: dict[str, list[str]] = {}
-    for name, reason in missed(found).items():
+    for name, reason in unpassed(found).items():
         names.setdefault(reason, []).append(name)
     groups = (f"{names_text(group)} ({reason})" for reason, group in names.items())
     return f"without {'; '.join(groups)}" if names else ""

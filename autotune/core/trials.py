@@ -91,12 +91,27 @@ class Objective(Enum):
 
 
 @dataclass(frozen=True)
+class ArrayFault:
+    """What a check of an array found, for advice; the reason of the failure says it in words."""
+
+    array: str
+    sizes: Sizes  # of the problem that ran
+    element: str = ""  # the first that differs from the reference, such as `y[3, 7]`
+    found: str = ""  # its value; empty if it was never written
+    expected: str = ""
+    is_unwritten: bool = False  # the array or its wrong elements
+    is_end: bool = False  # the last elements are wrong, and no others
+    allowance: str = ""  # the `verify` that allows the error, if it may be rounding
+
+
+@dataclass(frozen=True)
 class Failure:
     """The failure of a step: a status other than OK, and a reason, which is shortened if it is very long."""
 
     status: Status
     detail: str
     blame: Blame = Blame.NOTHING
+    fault: ArrayFault | None = None  # of a check of arrays
 
     def __post_init__(self) -> None:
         vars(self)["detail"] = shortened(self.detail)
@@ -233,6 +248,7 @@ class Trial:
     objective: Objective = Objective.TIME
     by_machine: bool = False  # the machine may have caused the failure, so the next search tries again
     device: str = ""  # the one of several devices that measured it
+    fault: ArrayFault | None = None  # of a check of arrays
 
     def __post_init__(self) -> None:
         vars(self)["detail"] = shortened(self.detail)
@@ -242,7 +258,8 @@ class Trial:
         """The failure; None if the status is OK."""
         if self.status is Status.OK:
             return None
-        return Failure(self.status, self.detail, Blame.MACHINE if self.by_machine else Blame.NOTHING)
+        blame = Blame.MACHINE if self.by_machine else Blame.NOTHING
+        return Failure(self.status, self.detail, blame, self.fault)
 
     @property
     def score(self) -> float | None:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from autotune.core.launch_plan import Settings
 from autotune.errors import CannotSet, LaunchError
-from autotune.processes.files import hold, user_folder
+from autotune.processes.files import lock, user_folder
 from autotune.processes.own_files import open_own
 
 
@@ -119,7 +119,7 @@ def restore_abandoned() -> None:
         with suppress(OSError, LaunchError):
             record = open_own(path, os.O_RDWR)
             try:
-                if hold(record, wait=False):
+                if lock(record, wait=False):
                     _put_back(record)
             finally:
                 os.close(record)
@@ -132,7 +132,7 @@ def _locked_record(name: str) -> int:
         record = open_own(folder / f"{name}.json", os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise LaunchError(f"{folder}: clocks are noted here before they change: {error.strerror}") from None
-    hold(record)
+    lock(record)
     return record
 
 

@@ -23,7 +23,7 @@ from autotune.diagnosis.device_rates import nominal
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.instance import work
 from autotune.evaluation.probing import transfer_ms, waited_ms
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 from autotune.serving.cache import store_beside
 from autotune.serving.ceilings import (
     BYTES,
@@ -72,7 +72,7 @@ class HostProbe:
 
     name: str
     unit: str
-    measure: Callable[[DeviceState, Binary, ProblemInstance], float]
+    measure: Callable[[DeviceState, Binary, Workload], float]
 
 
 def probes(device: DeviceInfo) -> Iterator[Probe | HostProbe]:
@@ -188,12 +188,12 @@ def _options(folder: str, trials: int = 1) -> Options:
     )
 
 
-def _waited_s(state: DeviceState, binary: Binary, problem: ProblemInstance) -> float:
-    return waited_ms(state, binary, problem) * 1e-3
+def _waited_s(state: DeviceState, binary: Binary, workload: Workload) -> float:
+    return waited_ms(state, binary, workload) * 1e-3
 
 
 def _copied_bytes_per_s(
-    state: DeviceState, _binary: Binary, _problem: ProblemInstance, *, pinned: bool, is_back: bool
+    state: DeviceState, _binary: Binary, _workload: Workload, *, pinned: bool, is_back: bool
 ) -> float:
     """The bandwidth of copies in one direction, at the size at which it is highest."""
     rates = []

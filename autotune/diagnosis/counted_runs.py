@@ -59,7 +59,7 @@ def counted_runs(
                     missing |= {"instructions"} if isinstance(error, InputError) else set()
             if "hardware" not in missing:
                 try:
-                    counted = hardware_counters(task, forms.binary, forms.problem) | counted
+                    counted = hardware_counters(task, forms.binary, forms.workload) | counted
                 except (InputError, SetupError) as error:
                     observer.warn(why_no_counters(error))
                     missing |= {"hardware"}

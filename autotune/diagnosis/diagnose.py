@@ -142,7 +142,7 @@ class _Examination:
             ),
             transfer_ms=self._attempt(
                 "timing transfers",
-                partial(call_transfer_ms, context, forms.problem, pinned=False),
+                partial(call_transfer_ms, context, forms.workload, pinned=False),
                 "no {}".format,
             )
             if with_transfers
@@ -167,7 +167,7 @@ class _Examination:
             reason=reason,
             occupancy=forms.held,
             resident_warps=warps or None,
-            launches=len(forms.problem.launches),
+            launches=len(forms.workload.launches),
             launch_ms=times.launch_ms,
             transfer_ms=times.transfer_ms,
             uses=used,
@@ -181,7 +181,7 @@ class _Examination:
             ),
             hardware_counters=self._attempt(
                 "reading hardware counters",
-                partial(hardware_counters, task, forms.binary, forms.problem),
+                partial(hardware_counters, task, forms.binary, forms.workload),
                 why_no_counters,
             )
             or {},
@@ -262,8 +262,8 @@ class _Examination:
     def _work(self, counts: Counts | None) -> Work:
         """The bytes and operations of a run; without `work` in the space, every array it uses counts once."""
         stated = work(self._space, self._trial.config, self._space.problem.sizes)
-        problem = self._forms.problem
-        arrays = [one for one in problem.arrays if one.name in problem.used]
+        workload = self._forms.workload
+        arrays = [one for one in workload.arrays if one.name in workload.used_names]
         array_bytes = sum(one.size_bytes for one in arrays)
         if counts and counts.global_load_bytes + counts.global_store_bytes:
             stored, moved = counts.global_store_bytes, counts.global_load_bytes + counts.global_store_bytes

@@ -9,7 +9,7 @@ from autotune.core.trials import Binary
 from autotune.devices import cold_variables
 from autotune.errors import SetupError
 from autotune.evaluation.profiler import Counting, Profiler, find_profiler
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.tuning.task import TuningTask
 
@@ -42,7 +42,7 @@ _MEANS = {
 }
 
 
-def hardware_counters(task: TuningTask, binary: Binary, problem: ProblemInstance) -> dict[str, float]:
+def hardware_counters(task: TuningTask, binary: Binary, workload: Workload) -> dict[str, float]:
     """Hardware counters of one run, or of its first `MAX_LAUNCHES` launches, by their meaning.
 
     Raises:
@@ -54,8 +54,8 @@ def hardware_counters(task: TuningTask, binary: Binary, problem: ProblemInstance
         counting = Counting((_TIME, *_TOTALS.values(), *_MEANS.values()), MAX_LAUNCHES)
         variables = cold_variables(scratch)
         profiler = Profiler("ncu", program, task.address, task.spec.reference, variables, counting)
-        found = read_counters(profiler.run(binary, problem, Path(scratch) / "counters.ncu-rep"))
-    left_out = len(problem.launches) - MAX_LAUNCHES
+        found = read_counters(profiler.run(binary, workload, Path(scratch) / "counters.ncu-rep"))
+    left_out = len(workload.launches) - MAX_LAUNCHES
     return found | {"launches left out": float(left_out)} if left_out > 0 else found
 
 

@@ -64,11 +64,12 @@ class OtherForms:
         assert trial.measurement is not None
         self._context, self._task, self._measured = context, context.task, trial.measurement
         self.instance: KernelInstance = context.maker.make(trial.config)
-        self.problem = self.instance.problem
+        self.workload = self.instance.workload
         self.main = largest_launch(context.task.space, trial.config)
         self.held = occupancy_of(context.task.space, trial)
         self.binary = self._compiled(self.instance.source)
-        changed = any(one.role == "inout" and one.name in self.problem.used for one in self.problem.arrays)
+        used = self.workload.used_names
+        changed = any(one.role == "inout" and one.name in used for one in self.workload.arrays)
         self._repeatable = self._measured.batch > 1 or not changed
 
     def resident_warps(self) -> int | None:
@@ -96,7 +97,7 @@ class OtherForms:
         data = counted.text.encode() + b"\0"
         own = {name: symbol for name, symbol in symbols.items() if name != symbol}
         binary = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0, symbols=own)
-        found: bytes | Failure = self._context.run(variable_after_run, binary, self.problem, VARIABLE)
+        found: bytes | Failure = self._context.run(variable_after_run, binary, self.workload, VARIABLE)
         if isinstance(found, Failure):
             raise SetupError(str(found))
         return counts_of(counted, struct.unpack(f"<{len(found) // COUNTER_BYTES}Q", found))
@@ -106,7 +107,7 @@ class OtherForms:
         word = {"cuda": 'extern "C" __global__ void', "opencl": "__kernel void"}.get(self._task.dialect)
         if word is None or self._task.spec.source.suffix == ".py":
             raise InputError("that needs CUDA C++ or OpenCL C")
-        launches = self.problem.launches
+        launches = self.workload.launches
         names = list(dict.fromkeys(step.entry for step in launches))
         source = "".join(f"{word} empty_{place}() {{}}\n" for place in range(len(names)))
         empty = tuple(
@@ -139,7 +140,7 @@ class OtherForms:
         binary = self._compiled(form.source, form.options)
         held = self.adjustable_occupancy
         launches = self._launches_with(held.blocks, binary) if held else None
-        return self._time_ms(binary, launches or self.problem.launches)
+        return self._time_ms(binary, launches or self.workload.launches)
 
     @cached_property
     def _values(self) -> dict[str, str]:
@@ -160,9 +161,9 @@ class OtherForms:
     @property
     def _inputs(self) -> dict[str, set[int]]:
         """The places of inputs among the arguments of each kernel."""
-        names = {one.name for one in self.problem.arrays if one.role == "in"}
+        names = {one.name for one in self.workload.arrays if one.role == "in"}
         found: dict[str, set[int]] = {}
-        for step in self.problem.launches:
+        for step in self.workload.launches:
             places = {place for place, name in enumerate(step.arguments) if name in names}
             own = own_name(step.entry)
             found[own] = found.get(own, places) & places
@@ -226,7 +227,7 @@ class OtherForms:
             return None
         return tuple(
             replace(step, shared_bytes=step.shared_bytes + extra_bytes) if step == self.main else step
-            for step in self.problem.launches
+            for step in self.workload.launches
         )
 
     @property
@@ -243,11 +244,11 @@ class OtherForms:
 
     def _time_ms(self, binary: Binary, launches: tuple[Launch, ...]) -> float:
         """The time of other launches, or of another binary."""
-        problem = replace(self.problem, launches=launches)
+        workload = replace(self.workload, launches=launches)
         found: tuple[float, ...] | Failure = self._context.run_or_close(
             sample,
             binary,
-            problem,
+            workload,
             self._context.policy.call_mode,
             count=_SAMPLES,
             batch=self._measured.batch,

@@ -14,8 +14,8 @@ from autotune.devices.element_types import array_bytes, numpy_dtype, scalar_of
 from autotune.errors import ImpossibleTime
 from autotune.evaluation.guarded_buffer import PLACES, GuardedBuffer
 from autotune.evaluation.poison import GUARD_BYTES
-from autotune.problem.inputs import ProblemData, is_drawn_alone
-from autotune.problem.problem_instance import Array, ProblemInstance
+from autotune.problem.inputs import WorkloadData, is_drawn_alone
+from autotune.problem.workload import Array, Workload
 
 # Share of device memory: per problem in memory, small arrays of the same name stay allocated up to this
 # total. An array that alone takes more is large.
@@ -25,7 +25,7 @@ KEPT_SHARE = 2**-9
 class SharedBuffers:
     """Device memory for all configurations of a problem: they share inputs and results, but not scratch."""
 
-    def __init__(self, device: Device, data: ProblemData, earlier: Iterable[SharedBuffers] = ()) -> None:
+    def __init__(self, device: Device, data: WorkloadData, earlier: Iterable[SharedBuffers] = ()) -> None:
         """Allocate nothing yet; inputs that `earlier` ones have kept are taken over."""
         self.device = device
         self.data = data
@@ -45,10 +45,10 @@ class SharedBuffers:
         self._guarded[array] = guarded
         return guarded
 
-    def keep_inputs_of(self, problems: Iterable[ProblemInstance]) -> None:
-        """Free all arrays but the inputs that later problems have as well."""
+    def keep_inputs_of(self, workloads: Iterable[Workload]) -> None:
+        """Free all arrays but the inputs that later workloads have as well."""
         seed = self.data.problem.seed
-        later = {array for one in problems if one.definition.seed == seed for array in one.arrays}
+        later = {array for one in workloads if one.problem.seed == seed for array in one.arrays}
         self._guarded = {
             array: guarded
             for array, guarded in self._guarded.items()
@@ -72,20 +72,20 @@ class SharedBuffers:
                 self.device.forget()
 
 
-class ProblemBuffers:
+class WorkloadBuffers:
     """The arrays of one configuration's problem in device memory."""
 
-    def __init__(self, problem: ProblemInstance, shared: SharedBuffers) -> None:
-        self.problem = problem
+    def __init__(self, workload: Workload, shared: SharedBuffers) -> None:
+        self.workload = workload
         self.device = shared.device
         self.restore_j = shared.restore_j
         self._shared = shared
-        used = problem.used | set(shared.data.expected)
-        self._arrays = [array for array in problem.arrays if array.name in used]
+        used = workload.used_names | set(shared.data.expected)
+        self._arrays = [array for array in workload.arrays if array.name in used]
         self._fixed: dict[str, np.generic | LocalMemory] = {
-            scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in problem.scalars
+            scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in workload.scalars
         }
-        self._fixed |= {one.name: LocalMemory(array_bytes(one.dtype, one.shape)) for one in problem.local}
+        self._fixed |= {one.name: LocalMemory(array_bytes(one.dtype, one.shape)) for one in workload.local}
 
     def arrays(self) -> tuple[GuardedBuffer, ...]:
         """The arrays that the launches use, and every output that the reference returns."""
@@ -96,7 +96,7 @@ class ProblemBuffers:
     ) -> float:
         """Run the launch plan on the arrays as they are; return its time in ms. Raises as `Device.run`."""
         arguments = self.arguments(program)
-        time_ms = self.device.run(program, self.problem.launches, arguments, repeats, graph, warm_first)
+        time_ms = self.device.run(program, self.workload.launches, arguments, repeats, graph, warm_first)
         if not math.isfinite(time_ms):
             raise ImpossibleTime(f"the device reports a run time of {time_ms} ms")
         return time_ms
@@ -114,7 +114,7 @@ class ProblemBuffers:
         for name, guarded in by_name.items():
             guarded.is_pristine = False
             arguments[name] = guarded.region
-        for view in self.problem.views:
+        for view in self.workload.views:
             if view.of in by_name:
                 arguments[view.name] = by_name[view.of].from_offset(view.offset_bytes)
         for guarded in by_name.values():
@@ -142,21 +142,21 @@ class ProblemBuffers:
         return self.device.compare([comparison])[0]
 
     def _against_correct(self, guarded: GuardedBuffer) -> ArrayComparison:
-        return guarded.against_correct(self.problem.tolerance_of(guarded.array.name))
+        return guarded.against_correct(self.workload.tolerance_of(guarded.array.name))
 
     def _sample_difference(self, guarded: GuardedBuffer) -> Difference | None:
-        return guarded.sample_difference(self.problem.tolerance_of(guarded.array.name))
+        return guarded.sample_difference(self.workload.tolerance_of(guarded.array.name))
 
 
-def device_bytes(problem: ProblemInstance) -> int:
-    """Lower bound of the device memory that a problem's arrays take, guard zones included.
+def device_bytes(workload: Workload) -> int:
+    """Lower bound of the device memory that a workload's arrays take, guard zones included.
 
     Each array has one image for runs and a pristine one; an output also has its expected result and a few
     wrong values.
     """
     total = 0
-    for array in problem.arrays:
-        if array.name in problem.used or array.role == "out":
+    for array in workload.arrays:
+        if array.name in workload.used_names or array.role == "out":
             image_bytes = _image_bytes(array)
             wrong_bytes = min(array.count, PLACES) * numpy_dtype(array.dtype).itemsize
             total += 3 * image_bytes + wrong_bytes if array.role == "out" else 2 * image_bytes

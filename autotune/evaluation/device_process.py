@@ -25,7 +25,7 @@ from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Device, Program
 from autotune.devices.element_types import scalar_of
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
-from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
+from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
 from autotune.evaluation.measure import IncumbentTimer, Stopwatch, impossible, measure
 from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.verify import (
@@ -39,8 +39,8 @@ from autotune.evaluation.verify import (
 from autotune.evaluation.work_item import WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.problem.inputs import draw_inputs
-from autotune.problem.kept_results import KeptResults, save_results
-from autotune.problem.problem_instance import ProblemInstance, verification_order
+from autotune.problem.reference_cache import ReferenceCache, save_results
+from autotune.problem.workload import Workload, verification_order
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class DeviceSetting:
 
     address: Address
     reference: Path
-    problems: tuple[ProblemInstance, ...] = ()  # the first ones, which it begins to prepare at once
-    wrong: WrongArrays | None = None  # saves the arrays of wrong results
-    kept: KeptResults | None = None  # keeps the results of slow references
+    workloads: tuple[Workload, ...] = ()  # the first ones, which it begins to prepare at once
+    wrong_arrays: WrongArrays | None = None  # saves the arrays of wrong results
+    reference_cache: ReferenceCache | None = None  # keeps the results of slow references
 
 
 class DeviceState:
@@ -62,14 +62,15 @@ class DeviceState:
 
     def __init__(self, setting: DeviceSetting) -> None:
         """Begin to prepare the problems."""
-        self._address, self._wrong = setting.address, setting.wrong
+        self._address, self._wrong_arrays = setting.address, setting.wrong_arrays
+        self.reference = setting.reference
         self._loaded: dict[str, SharedBuffers] = {}
         self._inputs: dict[str, Mapping[str, NDArray[Any]]] = {}  # of problems that run without checks
         self.programs: dict[str, Program] = {}  # that stay loaded, by the hashes of their binaries
-        self.passed: set[tuple[str, str]] = set()  # keys of items that were right on their verify_problems
+        self.passed: set[tuple[str, str]] = set()  # keys of items that were right on their verify_workloads
         self._incumbent_timer: IncumbentTimer | None = None
-        self._clocks = {name for problem in setting.problems for name, _ in problem.settings}
-        self.preparation = Preparation(setting.reference, setting.problems, setting.kept)
+        self._clocks = {name for workload in setting.workloads for name, _ in workload.settings}
+        self.preparation = Preparation(setting.reference, setting.workloads, setting.reference_cache)
 
     @cached_property
     def device(self) -> Device:
@@ -80,44 +81,44 @@ class DeviceState:
         device.clocks.check(self._clocks)
         return device
 
-    def load(self, problems: tuple[ProblemInstance, ...]) -> None:
-        """Allocate the arrays of these problems in device memory, and free all other problems' arrays.
+    def load(self, workloads: tuple[Workload, ...]) -> None:
+        """Allocate the arrays of these workloads in device memory, and free all other workloads' arrays.
 
-        Inputs that they have in common with the problems before them stay: all sizes of a sweep may have the
+        Inputs that they have in common with the workloads before them stay: all sizes of a sweep may have the
         same weights.
 
         Raises SetupError, OutOfMemory, or what the reference raises.
         """
-        gone = self._loaded.keys() - {problem.data_key for problem in problems}
+        gone = self._loaded.keys() - {workload.data_key for workload in workloads}
         earlier = [self._loaded.pop(key) for key in gone]
         for one in earlier:  # first: old and new problems may not fit in memory together
-            one.keep_inputs_of(problems)
+            one.keep_inputs_of(workloads)
         self.device.forget()
-        for problem in problems:
-            key = problem.data_key
+        for workload in workloads:
+            key = workload.data_key
             if key not in self._loaded:
-                self._loaded[key] = SharedBuffers(self.device, self.preparation.data_of(problem), earlier)
-            self.buffers(problem).arrays()
+                self._loaded[key] = SharedBuffers(self.device, self.preparation.data_of(workload), earlier)
+            self.buffers(workload).arrays()
 
-    def buffers(self, problem: ProblemInstance) -> ProblemBuffers:
-        """Return the buffers of a problem; load it alone if it has none yet."""
-        if problem.data_key not in self._loaded:
-            self.load((problem,))
-        return ProblemBuffers(problem, self._loaded[problem.data_key])
+    def buffers(self, workload: Workload) -> WorkloadBuffers:
+        """Return the buffers of a workload; load it alone if it has none yet."""
+        if workload.data_key not in self._loaded:
+            self.load((workload,))
+        return WorkloadBuffers(workload, self._loaded[workload.data_key])
 
-    def inputs(self, problem: ProblemInstance) -> Mapping[str, NDArray[Any]]:
-        """Draw the inputs of a problem, once; no reference runs."""
-        if problem.data_key not in self._inputs:
-            self._inputs[problem.data_key] = draw_inputs(problem.definition, problem.arrays)
-        return self._inputs[problem.data_key]
+    def inputs(self, workload: Workload) -> Mapping[str, NDArray[Any]]:
+        """Draw the inputs of a workload, once; no reference runs."""
+        if workload.data_key not in self._inputs:
+            self._inputs[workload.data_key] = draw_inputs(workload.problem, workload.arrays)
+        return self._inputs[workload.data_key]
 
-    def allows_rounding(self, problem: ProblemInstance) -> bool:
-        """True if the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
-        return self.preparation.allows_rounding(problem)
+    def allows_rounding(self, workload: Workload) -> bool:
+        """True if the tolerance of a workload allows sums in any order, and denormals taken for zeros."""
+        return self.preparation.allows_rounding(workload)
 
-    def reference_s(self, problem: ProblemInstance) -> float:
-        """The time that the reference may take at a problem; 0 if it is not known."""
-        return self.preparation.reference_s(problem)
+    def reference_s(self, workload: Workload) -> float:
+        """The time that the reference may take for a workload; 0 if it is not known."""
+        return self.preparation.reference_s(workload)
 
     def incumbent_timer(self, item: WorkItem) -> IncumbentTimer | None:
         """The incumbent to time next to a configuration, the same object until another one leads."""
@@ -132,22 +133,22 @@ class DeviceState:
             )
         return self._incumbent_timer
 
-    def save_arrays(self, failure: Failure, buffers: ProblemBuffers) -> Failure:
+    def save_arrays(self, failure: Failure, buffers: WorkloadBuffers) -> Failure:
         """Save the arrays of a wrong result that a check just found, if wanted; the failure says where."""
-        if self._wrong is None or failure.status is not Status.WRONG_RESULT:
+        if self._wrong_arrays is None or failure.status is not Status.WRONG_RESULT:
             return failure
-        where = self._wrong.write(failure.detail, wrong_arrays(buffers))
+        where = self._wrong_arrays.write(failure.detail, wrong_arrays(buffers))
         return replace(failure, detail=f"{failure.detail}{where}")
 
-    def to_verify(self, item: WorkItem) -> tuple[ProblemInstance, ...]:
+    def workloads_to_verify(self, item: WorkItem) -> tuple[Workload, ...]:
         """The problems to verify a configuration on before its own, in order.
 
         Only the first one if it has passed all of them before: the sizes of a sweep share these problems. The
         first one stays because a program's first run takes longer than others, and a slow run on its own
         problem might make it look hopeless.
         """
-        problems = verification_order(item.verify_problems, self.device.info.kind)
-        return problems[:1] if item.verify_key in self.passed else problems
+        workloads = verification_order(item.verify_workloads, self.device.info.kind)
+        return workloads[:1] if item.verify_key in self.passed else workloads
 
     def program(self, binary: Binary, keep: bool = False) -> Program:
         """Load a binary; `keep` it loaded for configurations that run again and again."""
@@ -163,9 +164,9 @@ def compared_outputs(state: DeviceState) -> frozenset[str]:
     return state.preparation.compared
 
 
-def load(state: DeviceState, problems: tuple[ProblemInstance, ...]) -> None:
-    """Load problems into device memory; raises what `DeviceState.load` raises."""
-    state.load(problems)
+def load(state: DeviceState, workloads: tuple[Workload, ...]) -> None:
+    """Load workloads into device memory; raises what `DeviceState.load` raises."""
+    state.load(workloads)
     if state.device.info.kind == "gpu":
         state.device.flush_cache()  # allocates its buffer now: a lack of memory shows here
 
@@ -186,14 +187,14 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Measurement | Failure:
     try:
         with timeline.span("load the binary"):
             program = state.program(item.binary)
-        for problem in state.to_verify(item):
-            buffers = state.buffers(problem)
-            with timeline.span(f"verify at {size_text(problem.definition.sizes)}"):
+        for workload in state.workloads_to_verify(item):
+            buffers = state.buffers(workload)
+            with timeline.span(f"verify at {size_text(workload.problem.sizes)}"):
                 failure = verify(program, buffers)
             if failure is not None:
                 return state.save_arrays(failure, buffers)
         state.passed.add(item.verify_key)
-        buffers = state.buffers(item.problem)
+        buffers = state.buffers(item.workload)
         failure, run_ms = attempt(program, buffers, inputs=False)
         if failure is not None:
             return state.save_arrays(failure, buffers)
@@ -212,9 +213,9 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Measurement | Failure:
 def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None:
     """The incumbent's stopwatch; None without its binary, for another problem, or without memory for it."""
     incumbent = item.incumbent
-    if incumbent is None or incumbent.binary is None or incumbent.problem.data_key != item.problem.data_key:
+    if incumbent is None or incumbent.binary is None or incumbent.workload.data_key != item.workload.data_key:
         return None
-    buffers = state.buffers(incumbent.problem)
+    buffers = state.buffers(incumbent.workload)
     try:
         buffers.arrays()
     except OutOfMemory:  # its own scratch arrays do not fit beside the others
@@ -228,25 +229,25 @@ def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None
     return stopwatch
 
 
-def verify_once(state: DeviceState, binary: Binary, problem: ProblemInstance) -> bool | Failure:
-    """Verify a configuration on one problem without timing it; its program stays loaded.
+def verify_once(state: DeviceState, binary: Binary, workload: Workload) -> bool | Failure:
+    """Verify a configuration on one workload without timing it; its program stays loaded.
 
     Returns True if it can be repeated without restoring its arrays, or its failure.
     """
-    buffers = state.buffers(problem)
+    buffers = state.buffers(workload)
     failure = verify(state.program(binary, keep=True), buffers)
     return state.save_arrays(failure, buffers) if failure else not changed_inouts(buffers)
 
 
 def verify_often(
-    state: DeviceState, binary: Binary, problem: ProblemInstance, count: int, limit_s: float
+    state: DeviceState, binary: Binary, workload: Workload, count: int, limit_s: float
 ) -> Failure | None:
     """Check the results of `count` runs of a verified configuration, or of as many as `limit_s` allows.
 
     Every other run follows one on inputs of which a few elements differ.
     """
     began_s = time.perf_counter()
-    program, buffers = state.program(binary, keep=True), state.buffers(problem)
+    program, buffers = state.program(binary, keep=True), state.buffers(workload)
     for number in range(1, count + 1):
         if number % 2:
             failure = after_other_inputs(program, buffers, few=True)
@@ -259,39 +260,39 @@ def verify_often(
     return None
 
 
-def run_bare(state: DeviceState, binary: Binary, problem: ProblemInstance) -> None:
+def run_bare(state: DeviceState, binary: Binary, workload: Workload) -> None:
     """Run a configuration once on arrays without guard zones, for sanitizers and profilers.
 
     Results are not checked. Arrays without an input are left as they were allocated.
     """
-    program, device, inputs = state.program(binary, keep=True), state.device, state.inputs(problem)
+    program, device, inputs = state.program(binary, keep=True), state.device, state.inputs(workload)
     arguments: dict[str, Buffer | np.generic] = {
-        scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in problem.scalars
+        scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in workload.scalars
     }
     buffer_bytes: dict[str, int] = {}
-    for array in problem.arrays:
-        if array.name in problem.used:
+    for array in workload.arrays:
+        if array.name in workload.used_names:
             arguments[array.name] = buffer = device.allocate(array.size_bytes)
             buffer_bytes[array.name] = array.size_bytes
             if array.name in inputs:
                 device.write(buffer, np.ascontiguousarray(inputs[array.name]).reshape(-1).view(np.uint8))
             if array.symbol:
                 device.set_variable(program, array.symbol, buffer, array.size_bytes)
-    for view in problem.views:
+    for view in workload.views:
         if view.of in arguments:
             size_bytes = buffer_bytes[view.of] - view.offset_bytes
             arguments[view.name] = device.region(arguments[view.of], view.offset_bytes, size_bytes)
-    device.run(program, problem.launches, arguments)
+    device.run(program, workload.launches, arguments)
 
 
 def arrays_after_run(
-    state: DeviceState, binary: Binary, problem: ProblemInstance, names: tuple[str, ...] | None = None
+    state: DeviceState, binary: Binary, workload: Workload, names: tuple[str, ...] | None = None
 ) -> dict[str, str]:
     """Run a configuration once, and return the files that its arrays were saved to, by argument name.
 
     `names` names the arrays to save; None saves all.
     """
-    buffers = state.buffers(problem)
+    buffers = state.buffers(workload)
     buffers.run_anew(state.program(binary))
     files = {}
     for guarded in (one for one in buffers.arrays() if names is None or one.array.name in names):
@@ -311,22 +312,22 @@ def read_and_remove(path: str) -> NDArray[Any]:
 def run_for_results(
     state: DeviceState,
     binary: Binary,
-    verify_problems: tuple[ProblemInstance, ...],
-    problem: ProblemInstance,
+    verify_workloads: tuple[Workload, ...],
+    workload: Workload,
     path: Path,
 ) -> Failure | None:
-    """Verify a configuration at the sizes to verify, then write its results on a problem.
+    """Verify a configuration at the sizes to verify, then write its results for a workload.
 
     Args:
         state: The state of the device process.
         binary: The configuration's binary.
-        verify_problems: The problems of the sizes to verify.
-        problem: A problem without expected results.
+        verify_workloads: The workloads of the sizes to verify.
+        workload: A workload without expected results.
         path: The file for the arrays that the reference returns.
     """
-    program, buffers = state.program(binary), state.buffers(problem)
-    for verify_problem in verify_problems:
-        failure = verify(program, state.buffers(verify_problem))
+    program, buffers = state.program(binary), state.buffers(workload)
+    for verify_workload in verify_workloads:
+        failure = verify(program, state.buffers(verify_workload))
         if failure is not None:
             return failure
     failure, _ = attempt(program, buffers)

@@ -11,13 +11,13 @@ from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.measure import Stopwatch
 from autotune.evaluation.poison import as_bytes
 from autotune.evaluation.verify import compare_memory
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 
 
 def sample(
     state: DeviceState,
     binary: Binary,
-    problem: ProblemInstance,
+    workload: Workload,
     call_mode: CallMode = USUAL,
     *,
     count: int,
@@ -30,7 +30,7 @@ def sample(
     Returns a Failure when the timed runs leave a wrong result. With `is_checked` false, it may compute
     something else, or nothing.
     """
-    program, buffers = state.program(binary, keep=True), state.buffers(problem)
+    program, buffers = state.program(binary, keep=True), state.buffers(workload)
     stopwatch = Stopwatch(program, buffers, call_mode, changed=() if repeatable else None)
     stopwatch.batch = batch if repeatable else 1
     if not stopwatch.warms_up:
@@ -41,10 +41,10 @@ def sample(
 
 
 def output_hashes(
-    state: DeviceState, binary: Binary, problem: ProblemInstance, runs: int
+    state: DeviceState, binary: Binary, workload: Workload, runs: int
 ) -> tuple[dict[str, str], ...]:
     """The hash of each output after each of several runs on the same arrays."""
-    program, buffers = state.program(binary, keep=True), state.buffers(problem)
+    program, buffers = state.program(binary, keep=True), state.buffers(workload)
     found = []
     for _ in range(runs):
         buffers.run_anew(program)
@@ -58,7 +58,7 @@ def output_hashes(
 def energy(
     state: DeviceState,
     binary: Binary,
-    problem: ProblemInstance,
+    workload: Workload,
     call_mode: CallMode = USUAL,
     *,
     run_ms: float,
@@ -69,7 +69,7 @@ def energy(
 
     Returns a Failure when the runs leave a wrong result.
     """
-    program, buffers = state.program(binary, keep=True), state.buffers(problem)
+    program, buffers = state.program(binary, keep=True), state.buffers(workload)
     stopwatch = Stopwatch(program, buffers, call_mode, changed=() if repeatable else None)
     energy_j = stopwatch.energy_j(run_ms, seconds)
     return compare_memory(buffers) or energy_j

@@ -24,7 +24,7 @@ from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.job_runner import JobDropped, JobKills, JobRunner
 from autotune.evaluation.ledger import Ledger, RunKey
-from autotune.evaluation.work_item import Evaluated, MeasurementPolicy, WorkItem
+from autotune.evaluation.work_item import ItemResult, MeasurementPolicy, WorkItem
 from autotune.evaluation.worker import DeviceWorker
 from autotune.space.functions import function_name
 
@@ -43,16 +43,18 @@ class Submission:
 
     compilation: Future[Compilation]  # done at once where the trial is known
     instance: KernelInstance | None  # None if none could be made, which is why it failed
-    known: Trial | None = None  # if it needs no run
+    known_trial: Trial | None = None  # if it needs no run
 
     @property
     def config(self) -> Config | None:
         """The configuration, if it was not refused before."""
-        return self.known.config if self.known else self.instance.config if self.instance else None
+        return (
+            self.known_trial.config if self.known_trial else self.instance.config if self.instance else None
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Running:
+class RunningItem:
     """A configuration that a device verifies and times."""
 
     submission: Submission
@@ -62,7 +64,7 @@ class Running:
     @property
     def key(self) -> RunKey:
         """Configurations with the same key run the same binary with the same launches and arguments."""
-        return _short(self.item.binary), self.instance.runs
+        return _short(self.item.binary), self.instance.runs_key
 
 
 class Evaluator:
@@ -108,11 +110,11 @@ class Evaluator:
         self._waiting: deque[Config] = deque()
         self._compiling: dict[Future[Any], Submission] = {}
         self._compiled: deque[Submission] = deque()
-        self._running: dict[Future[list[Evaluated]], list[Running]] = {}
+        self._running: dict[Future[list[ItemResult]], list[RunningItem]] = {}
         self._ended: deque[Trial] = deque()
         self._duplicates: dict[RunKey, list[Submission]] = {}  # by key of a running item
-        self._retries: deque[Running] = deque()
-        self._retry: Future[list[Evaluated]] | None = None
+        self._retries: deque[RunningItem] = deque()
+        self._retry: Future[list[ItemResult]] | None = None
         self._under_way: set[Config] = set()  # submitted, and not ended
         self._events: SimpleQueue[Future[Any]] = SimpleQueue()
         self._latest_trial_s = perf_counter()
@@ -215,7 +217,7 @@ class Evaluator:
         except ExpressionError as error:
             trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
             return Submission(_done(), None, trial)
-        earlier = self._ledger.journaled(instance)
+        earlier = self._ledger.journaled_trial(instance)
         if earlier is not None:
             return Submission(_done(), instance, earlier)
         return Submission(self._pool.compile(instance), instance)
@@ -249,7 +251,7 @@ class Evaluator:
         """
         share = len(self._compiled) // (self._devices.slots - len(self._running))
         count = max(1, min(share, most))
-        job: list[Running] = []
+        job: list[RunningItem] = []
         while self._compiled and len(job) < count:
             prepared = self._prepare_item(self._compiled.popleft())
             if prepared is not None:
@@ -257,7 +259,7 @@ class Evaluator:
         if job:
             self._submit_job(job)
 
-    def _submit_job(self, job: list[Running]) -> Future[list[Evaluated]]:
+    def _submit_job(self, job: list[RunningItem]) -> Future[list[ItemResult]]:
         limit_s = self._timeout_s + self._policy.energy_limit_s
         future = self._devices.submit([running.item for running in job], limit_s)
         self._running[future] = job
@@ -265,30 +267,30 @@ class Evaluator:
         self._on_stage(self._devices.stage)
         return future
 
-    def _prepare_item(self, submission: Submission) -> Running | None:
+    def _prepare_item(self, submission: Submission) -> RunningItem | None:
         """The item of a configuration for a job; None if its trial is known without a run, or follows."""
-        if submission.known is not None:
-            self._record_trial(submission.known, submission)
+        if submission.known_trial is not None:
+            self._end_trial(submission.known_trial, submission)
             return None
         instance, compiled = submission.instance, submission.compilation.result()
         assert instance is not None
         if isinstance(compiled, Failure):
-            self._record_trial(self._make_trial(instance, None, compiled, self._lap_s()), submission)
+            self._end_trial(self._make_trial(instance, None, compiled, self._lap_s()), submission)
             return None
-        key = _short(compiled), instance.runs
-        if (same := self._ledger.runs.get(key)) is not None:
+        key = _short(compiled), instance.runs_key
+        if (same := self._ledger.trials_by_run.get(key)) is not None:
             trial = self._make_trial(instance, compiled, same.measurement, self._lap_s())
             detail = f"same binary and launches as {same.config}"
-            self._record_trial(replace(trial, detail=detail), submission, compiled)
+            self._end_trial(replace(trial, detail=detail), submission, compiled)
         elif key in self._duplicates:
             self._duplicates[key].append(submission)
         elif (failure := self._verify_here(instance, compiled)) is not None:
             trial = self._make_trial(instance, compiled, failure, self._lap_s())
-            self._record_trial(trial, submission, compiled)
+            self._end_trial(trial, submission, compiled)
         else:
             item = instance.work_item(compiled, self._policy, self._ledger.incumbent, self._ledger.batch)
             self._duplicates[key] = []
-            return Running(submission, instance, item)
+            return RunningItem(submission, instance, item)
         return None
 
     def _verify_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
@@ -297,11 +299,11 @@ class Evaluator:
         verify = functions.verify
         if verify is None:
             return None
-        unprepared = self._worker.load(*instance.verify_problems, instance.problem)
+        unprepared = self._worker.load(*instance.verify_workloads, instance.workload)
         if unprepared is not None:
             return unprepared
         files = self._worker.run(
-            arrays_after_run, binary, instance.problem, functions.verified, timeout_s=self._timeout_s
+            arrays_after_run, binary, instance.workload, functions.verified, timeout_s=self._timeout_s
         )
         if isinstance(files, Failure):
             return files
@@ -329,7 +331,7 @@ class Evaluator:
         self._tell_compiling()
         for event in events:
             if event in self._running:
-                self._record_job(event)
+                self._end_job(event)
         self._resubmit_jobs(self._devices.stranded())
 
     def _tell_compiling(self) -> None:
@@ -338,7 +340,7 @@ class Evaluator:
             done = len(self._compiled) + sum(compilation.done() for compilation in self._compiling)
             self._on_stage(Stage("compiling", done, len(self._compiling) + len(self._compiled)))
 
-    def _record_job(self, future: Future[list[Evaluated]]) -> None:
+    def _end_job(self, future: Future[list[ItemResult]]) -> None:
         """Record the outcomes of a job; send lost items again."""
         job = self._running.pop(future)
         try:
@@ -350,22 +352,22 @@ class Evaluator:
             if len(job) > 1:
                 self._retries.extend(job)
                 return
-            outcomes = [Evaluated(LOST, "", 0.0)]
-        for running, evaluated in zip(job, outcomes, strict=True):
-            self._record_outcome(running, evaluated)
+            outcomes = [ItemResult(LOST, "", 0.0)]
+        for running, result in zip(job, outcomes, strict=True):
+            self._end_item(running, result)
 
-    def _resubmit_jobs(self, futures: Sequence[Future[list[Evaluated]]]) -> None:
+    def _resubmit_jobs(self, futures: Sequence[Future[list[ItemResult]]]) -> None:
         for future in futures:
             self._submit_job(self._running.pop(future))
 
-    def _record_outcome(self, running: Running, evaluated: Evaluated) -> None:
+    def _end_item(self, running: RunningItem, result: ItemResult) -> None:
         """Record the trial of a configuration that ran."""
-        outcome, cost_s = evaluated.outcome, evaluated.cost_s
+        outcome, cost_s = result.outcome, result.cost_s
         if self._ledger.best is None and isinstance(outcome, Measurement):
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
         binary = running.item.binary
         trial = self._make_trial(running.instance, binary, outcome, cost_s)
-        self._record_trial(replace(trial, device=evaluated.device), running.submission, binary)
+        self._end_trial(replace(trial, device=result.device), running.submission, binary)
         self._compiled.extendleft(self._duplicates.pop(running.key))
         self._latest_trial_s = perf_counter()
 
@@ -381,7 +383,13 @@ class Evaluator:
         )
         if isinstance(outcome, Failure):
             detail = f"{outcome.detail}; {BY_MACHINE}" if outcome.by_machine else outcome.detail
-            trial = replace(trial, status=outcome.status, detail=detail, by_machine=outcome.by_machine)
+            trial = replace(
+                trial,
+                status=outcome.status,
+                detail=detail,
+                by_machine=outcome.by_machine,
+                fault=outcome.fault,
+            )
         else:
             trial = replace(trial, measurement=outcome)
         if binary is None:
@@ -401,12 +409,12 @@ class Evaluator:
         began_s, self._latest_trial_s = self._latest_trial_s, perf_counter()
         return self._latest_trial_s - began_s
 
-    def _record_trial(self, trial: Trial, submission: Submission, binary: Binary | None = None) -> None:
-        self._ledger.record(
+    def _end_trial(self, trial: Trial, submission: Submission, binary: Binary | None = None) -> None:
+        self._ledger.add(
             trial,
             submission.instance,
             binary,
-            is_known=submission.known is not None,
+            is_known=submission.known_trial is not None,
             devices=self._devices.count,
         )
         self._under_way.discard(trial.config)

@@ -19,9 +19,9 @@ from autotune.devices.base import Buffer, Bytes, Device, Indices
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype
 from autotune.errors import DeviceError
 from autotune.evaluation.poison import GUARD_BYTES, as_bytes, guard_zone, poison
-from autotune.problem.inputs import ProblemData
-from autotune.problem.problem_instance import Array
+from autotune.problem.inputs import WorkloadData
 from autotune.problem.sampling import sample_indices
+from autotune.problem.workload import Array
 
 PAGE_BYTES = 4096  # regions of device memory start at multiples of this
 _READ_BYTES = 2**22  # per transfer to the host when an image is compared there
@@ -86,7 +86,7 @@ class GuardedBuffer:
     the elements is expected, the host compares the sample, and the device the guard zones.
     """
 
-    def __init__(self, device: Device, array: Array, data: ProblemData) -> None:
+    def __init__(self, device: Device, array: Array, data: WorkloadData) -> None:
         self.array = array
         self.count, self.size_bytes = array.count, array.size_bytes
         self.dtype = numpy_dtype(array.dtype)

@@ -36,7 +36,7 @@ from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.wrong_result import element_text
 from autotune.problem.covering import threads
 from autotune.problem.inputs import draw_inputs
-from autotune.problem.problem_instance import Array, ProblemInstance
+from autotune.problem.workload import Array, Workload
 
 HOST_TOOLS = ("races on the CPU", "AddressSanitizer")
 MAX_CPU_S = 10  # CPU time of one run; a busy machine takes longer
@@ -116,19 +116,19 @@ class HostSanitizer:
     def check(
         self,
         source: str,
-        problems: Sequence[ProblemInstance],
+        workloads: Sequence[Workload],
         deadline: Deadline,
-        further: Sequence[ProblemInstance] = (),
+        further: Sequence[Workload] = (),
     ) -> Outcome:
-        """Run a rendered source on the smallest problems; return the first finding, PASSED without one.
+        """Run a rendered source on the smallest workloads; return the first finding, PASSED without one.
 
-        The `further` problems may be larger.
+        The `further` workloads may be larger.
         """
-        chosen = [*affordable(problems), *filter(is_affordable, further)]
+        chosen = [*workloads_for_cpu(workloads), *filter(can_run_on_cpu, further)]
         limits = f"more than {MAX_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
         if not chosen:
             return Unchecked(f"all sizes need {limits}")
-        left = sorted(_entries(problems) - _entries(chosen))
+        left = sorted(_entries(workloads) - _entries(chosen))
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             (folder / "kernel.cpp").write_text(_program(source, chosen, folder))
@@ -140,9 +140,9 @@ class HostSanitizer:
             return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
         return found
 
-    def _check(self, folder: Path, problems: Sequence[ProblemInstance], deadline: Deadline) -> Outcome:
-        """The first finding, or why some problem did not come to its end; raises TimeoutExpired."""
-        ended = dict(enumerate(problems))  # that the builds so far ran to their end
+    def _check(self, folder: Path, workloads: Sequence[Workload], deadline: Deadline) -> Outcome:
+        """The first finding, or why some workload did not come to its end; raises TimeoutExpired."""
+        ended = dict(enumerate(workloads))  # that the builds so far ran to their end
         late: Outcome = PASSED
         for build in _BUILDS:
             program = folder / build / "kernel"
@@ -157,15 +157,15 @@ class HostSanitizer:
                 error = _ERROR.search(done.stderr)
                 return Unchecked(f"g++ refuses the source{f': {error[1]}' if error else ''}")
             variables = {"AUTOTUNE_SHARED": _shared_variables(program)}
-            for number, problem in [*ended.items()]:
-                with timeline.span(f"{build} at {size_text(problem.definition.sizes)}"):
+            for number, workload in [*ended.items()]:
+                with timeline.span(f"{build} at {size_text(workload.problem.sizes)}"):
                     found = _run(program, number, deadline, variables)
                 if isinstance(found, Failure):
                     return found
                 if found is not PASSED:
                     late = found if late is PASSED else late
                     del ended[number]
-        differing = (_unwritten(folder, number, problem) for number, problem in ended.items())
+        differing = (_unwritten(folder, number, workload) for number, workload in ended.items())
         return next(filter(None, differing), late)
 
 
@@ -183,20 +183,20 @@ def find_host_sanitizer() -> HostSanitizer | None:
     return HostSanitizer(compiler) if compiler else None
 
 
-def affordable(problems: Sequence[ProblemInstance]) -> list[ProblemInstance]:
-    """The smallest problems, as many as can run together on the CPU under sanitizers."""
-    by_size = sorted((one for one in problems if one.size_bytes <= MAX_BYTES), key=threads)
+def workloads_for_cpu(workloads: Sequence[Workload]) -> list[Workload]:
+    """The smallest workloads, as many as can run together on the CPU under sanitizers."""
+    by_size = sorted((one for one in workloads if one.size_bytes <= MAX_BYTES), key=threads)
     fitting = takewhile(lambda total: total <= MAX_THREADS, accumulate(map(threads, by_size)))
     return by_size[: len(list(fitting))]
 
 
-def is_affordable(problem: ProblemInstance) -> bool:
-    """True if a further problem can run there, for which more time is worth while."""
-    return threads(problem) <= MAX_FURTHER_THREADS and problem.size_bytes <= MAX_BYTES
+def can_run_on_cpu(workload: Workload) -> bool:
+    """True if a further workload can run there, for which more time is worth while."""
+    return threads(workload) <= MAX_FURTHER_THREADS and workload.size_bytes <= MAX_BYTES
 
 
-def _entries(problems: Sequence[ProblemInstance]) -> set[str]:
-    return {launch.entry for problem in problems for launch in problem.launches}
+def _entries(workloads: Sequence[Workload]) -> set[str]:
+    return {launch.entry for workload in workloads for launch in workload.launches}
 
 
 def _with_own_words(source: str, dynamic_bytes: int) -> str:
@@ -299,9 +299,9 @@ def _place(program: Path, code: str) -> str:
     return f"the kernel at {code}"
 
 
-def _unwritten(folder: Path, number: int, problem: ProblemInstance) -> Failure | None:
+def _unwritten(folder: Path, number: int, workload: Workload) -> Failure | None:
     """The difference between the outputs of both builds, as a finding."""
-    for array in _outputs(problem):
+    for array in _outputs(workload):
         paths = [folder / build / f"{number}.{array.name}" for build in _BUILDS]
         contents = [np.fromfile(path, np.uint8) for path in paths]
         differs = np.flatnonzero(contents[0] != contents[1])
@@ -315,24 +315,24 @@ def _found(status: Status, what: str) -> Failure:
     return Failure(status, f"run on the CPU: {what}")
 
 
-def _outputs(problem: ProblemInstance) -> list[Array]:
+def _outputs(workload: Workload) -> list[Array]:
     """The compared outputs, without the padding of structures."""
     return [
         array
-        for array in problem.arrays
-        if array.role == "out" and array.name in problem.used and not numpy_dtype(array.dtype).names
+        for array in workload.arrays
+        if array.role == "out" and array.name in workload.used_names and not numpy_dtype(array.dtype).names
     ]
 
 
-def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> str:
-    """A program: CUDA's words, the source, and a main function that runs the problem of a given number."""
+def _program(source: str, workloads: Sequence[Workload], folder: Path) -> str:
+    """A program: CUDA's words, the source, and a main function that runs the workload of a given number."""
     arrays, cases = [], []
-    for number, problem in enumerate(problems):
+    for number, workload in enumerate(workloads):
         steps = []
-        inputs = draw_inputs(problem.definition, problem.arrays)
-        values = {one.name: _literal(one.value) for one in problem.scalars}
-        for array in problem.arrays:
-            if array.name in problem.used:
+        inputs = draw_inputs(workload.problem, workload.arrays)
+        values = {one.name: _literal(one.value) for one in workload.scalars}
+        for array in workload.arrays:
+            if array.name in workload.used_names:
                 path = "0"
                 if array.name in inputs:
                     file = folder / f"{number}.{array.name}"
@@ -341,13 +341,13 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
                 values[array.name] = f"array_{number}_{array.name}"
                 arrays.append(f"static autotune::any_pointer {values[array.name]};")
                 steps.append(f"{values[array.name]} = autotune::array({path}, {array.size_bytes}ul);")
-        for local in problem.local:
+        for local in workload.local:
             name = f"local_{number}_{local.name}"
             values[local.name] = f"{name}()"
             shared = f"__shared__ __align__(16) char memory[{array_bytes(local.dtype, local.shape)}];"
             arrays.append(f"static autotune::any_pointer {name}() {{ {shared} return {{memory}}; }}")
-        values |= {view.name: f"{values.get(view.of)}.from({view.offset_bytes}ul)" for view in problem.views}
-        for launch in problem.launches:
+        values |= {view.name: f"{values.get(view.of)}.from({view.offset_bytes}ul)" for view in workload.views}
+        for launch in workload.launches:
             arguments = ", ".join(values[name] for name in launch.arguments)
             call = f"({launch.entry})({arguments});"  # never a function of threads.h with this name
             grid, block = (
@@ -355,14 +355,14 @@ def _program(source: str, problems: Sequence[ProblemInstance], folder: Path) -> 
             )
             launched = f"{{{grid}}}, {{{block}}}, {launch.shared_bytes}ul, [] {{ {call} }}"
             steps.append(f"autotune::launch({launched});")
-        for array in _outputs(problem):
+        for array in _outputs(workload):
             steps.append(
                 f'autotune::save("{number}.{array.name}", {values[array.name]}, {array.size_bytes}ul);'
             )
         cases.append(f"if (autotune_case == {number}) {{ {' '.join(steps)} }}")
     case = "const int autotune_case = atoi(autotune_words[1]);"  # no names of kernels
     main = f"int main(int, char **autotune_words) {{ autotune::limit({MAX_CPU_S}); {case}"
-    dynamic = max((launch.shared_bytes for problem in problems for launch in problem.launches), default=0)
+    dynamic = max((launch.shared_bytes for workload in workloads for launch in workload.launches), default=0)
     return "\n".join([_with_own_words(source, max(1, dynamic)), *arrays, main, *cases, "return 0; }", ""])
 
 

@@ -18,7 +18,7 @@ from autotune.core.own_modules import own_modules
 from autotune.core.records import Config, Sizes
 from autotune.core.trials import Problem
 from autotune.evaluation.journal_edits import ARGUMENT, UNKNOWN, WORKLOAD
-from autotune.problem.problem_instance import ProblemInstance, canonical
+from autotune.problem.workload import Workload, canonical
 from autotune.space import Fill, FilledArgument, SpaceSpec
 
 _SIZE = r"\('([A-Za-z_][A-Za-z0-9_]*)', ([1-9][0-9]{0,17})\)"
@@ -30,16 +30,16 @@ def trial_key(
     options: Sequence[str],
     *,
     compiler: str,
-    problems: Iterable[ProblemInstance],
+    workloads: Iterable[Workload],
     environment: Mapping[str, str],
 ) -> str:
     """Return the key of a trial, version 1: 32 hexadecimal digits.
 
-    To rename what is hashed would invalidate every journal. `problems` are those to verify on, then the timed
-    one; `environment` is as the function of that name returns it.
+    To rename what is hashed would invalidate every journal. `workloads` are those to verify on, then the
+    timed one; `environment` is as the function of that name returns it.
     """
     texts = {  # sorted by name, as in the JSON text of one object
-        "cases": f"[{','.join(problem.identity_text for problem in problems)}]",
+        "cases": f"[{','.join(workload.identity_text for workload in workloads)}]",
         "compiler": canonical(compiler),
         "config": config.key,
         "environment": canonical(environment),

@@ -22,14 +22,14 @@ from autotune.devices.array_compare import Tolerance
 from autotune.errors import ExpressionError
 from autotune.evaluation.identity import trial_key
 from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, WorkItem
-from autotune.problem.problem_instance import (
+from autotune.problem.stored_inputs import StoredInputs
+from autotune.problem.workload import (
     Array,
-    ProblemInstance,
     Scalar,
     StoredArray,
+    Workload,
     identity_of,
 )
-from autotune.problem.stored_inputs import StoredInputs
 from autotune.space import Fill, Space
 from autotune.space.arguments import INPUTS
 from autotune.space.spec import TRUSTED
@@ -46,28 +46,30 @@ class KernelInstance:
     source: str
     options: tuple[str, ...]
     names: tuple[str, ...]  # C++ names to look up in the binary
-    verify_problems: tuple[ProblemInstance, ...]
-    problem: ProblemInstance
+    verify_workloads: tuple[Workload, ...]
+    workload: Workload
     floor_ms: float
     key: str
 
     @cached_property
-    def runs(self) -> str:
+    def runs_key(self) -> str:
         """Identifies the runs of the binary on every problem."""
-        return identity_of((*self.verify_problems, self.problem))
+        return identity_of((*self.verify_workloads, self.workload))
 
     def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
         """Outputs that the launches write and nothing compares; all outputs if none is compared."""
-        problem = self.problem
-        outputs = [array.name for array in problem.arrays if array.role in ("out", "inout")]
+        workload = self.workload
+        outputs = [array.name for array in workload.arrays if array.role in ("out", "inout")]
         some = any(name in compared for name in outputs)
-        return tuple(name for name in outputs if name not in compared and (name in problem.used or not some))
+        return tuple(
+            name for name in outputs if name not in compared and (name in workload.used_names or not some)
+        )
 
     def work_item(
         self, binary: Binary, policy: MeasurementPolicy, incumbent: Incumbent | None, batch: int | None
     ) -> WorkItem:
         """The work item that verifies and times it."""
-        return WorkItem(binary, self.verify_problems, self.problem, policy, incumbent, batch, self.floor_ms)
+        return WorkItem(binary, self.verify_workloads, self.workload, policy, incumbent, batch, self.floor_ms)
 
 
 class InstanceMaker:
@@ -93,8 +95,8 @@ class InstanceMaker:
         self._environment = environment
         self._verify_sizes = [{**space.problem.sizes, **sizes} for sizes in space.spec.verify_sizes]
         # by what they depend on; configurations share them, and with them their identity and their encoding
-        self._data: dict[tuple[Any, ...], ProblemInstance] = {}
-        self._launched: dict[tuple[Any, ...], ProblemInstance] = {}
+        self._data: dict[tuple[Any, ...], Workload] = {}
+        self._launched: dict[tuple[Any, ...], Workload] = {}
 
     def without_data(self) -> InstanceMaker:
         """A maker of problems that are only planned: it looks up no data, and its keys are void."""
@@ -104,26 +106,24 @@ class InstanceMaker:
         """Make one instance; raise ExpressionError when the space's expressions give no usable numbers."""
         space = self.space
         offsets = enumerate(self._verify_sizes, 1)
-        at_sizes = [self.problem_to_verify(config, sizes, offset) for offset, sizes in offsets]
+        at_sizes = [self.workload_to_verify(config, sizes, offset) for offset, sizes in offsets]
         values = space.values(config)
-        problems = (*filter(None, at_sizes), self._instance_at(values, space.problem))
+        workloads = (*filter(None, at_sizes), self._instance_at(values, space.problem))
         options = compiler_options(space.spec.compiler_options.get(self.dialect, {}), values)
         generate = space.spec.functions.source
         return KernelInstance(
             config=config,
             source=generate(config) if generate else render(self._source, space.macros(config)),
             options=options,
-            names=space.symbol_names(step for item in problems for step in item.launches),
-            verify_problems=problems[:-1],
-            problem=problems[-1],
+            names=space.symbol_names(step for item in workloads for step in item.launches),
+            verify_workloads=workloads[:-1],
+            workload=workloads[-1],
             floor_ms=self._floor_ms(values),
-            key=self.key(config, options, problems),
+            key=self.key(config, options, workloads),
         )
 
-    def key(
-        self, config: Config, options: tuple[str, ...] = (), problems: tuple[ProblemInstance, ...] = ()
-    ) -> str:
-        """The key of a trial in the journal; without problems, of a configuration that cannot be launched."""
+    def key(self, config: Config, options: tuple[str, ...] = (), workloads: tuple[Workload, ...] = ()) -> str:
+        """The key of a trial in the journal; without workloads, of a configuration that cannot launch."""
         generate = self.space.spec.functions.source
         text = generate(config).encode() if generate else b""
         return trial_key(
@@ -131,7 +131,7 @@ class InstanceMaker:
             config,
             options,
             compiler=self.space.spec.compiler,
-            problems=problems,
+            workloads=workloads,
             environment=self._environment,
         )
 
@@ -153,13 +153,13 @@ class InstanceMaker:
         ]
         return found[0] == found[1]
 
-    def problem_instance(self, config: Config, problem: Problem) -> ProblemInstance:
+    def workload(self, config: Config, problem: Problem) -> Workload:
         """Evaluate arguments and launches of a configuration for one problem; raises ExpressionError."""
         return self._instance_at(self.space.values(config, problem.sizes), problem)
 
-    def problem_to_verify(
+    def workload_to_verify(
         self, config: Config, sizes: Sizes, seed_offset: int, variant: str = ""
-    ) -> ProblemInstance | None:
+    ) -> Workload | None:
         """The problem to verify a configuration on at these sizes; None if it is not valid there.
 
         `seed_offset` gives it a seed of its own, hence its own poison. Raises ExpressionError.
@@ -173,7 +173,7 @@ class InstanceMaker:
 
     def _instance_at(
         self, values: Mapping[str, Any], problem: Problem, *, to_verify: bool = False
-    ) -> ProblemInstance:
+    ) -> Workload:
         """The instance of a problem for given values of names.
 
         `to_verify` is for the sizes to verify, at which nothing but the reference is trusted.
@@ -197,9 +197,7 @@ class InstanceMaker:
             where = located(spec.path, error.place)
             raise ExpressionError(f"{where}: {error} (at {size_text(problem.sizes)})") from None
 
-    def _without_launches(
-        self, values: Mapping[str, Any], problem: Problem, to_verify: bool
-    ) -> ProblemInstance:
+    def _without_launches(self, values: Mapping[str, Any], problem: Problem, to_verify: bool) -> Workload:
         """The instance of a problem without its launches, the same for most configurations."""
         space = self.space
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
@@ -217,8 +215,8 @@ class InstanceMaker:
             _not_negative("verify", space.spec.rtol, values), _not_negative("verify", space.spec.atol, values)
         )
         is_trusted = space.spec.full == TRUSTED and not to_verify
-        instance = ProblemInstance(
-            definition=problem,
+        instance = Workload(
+            problem=problem,
             arrays=arrays,
             expected=self._stored.expected(problem, arrays) if self._stored and not is_trusted else None,
             scalars=tuple(
@@ -253,8 +251,8 @@ class InstanceMaker:
 
 
 def _remembered(
-    known: dict[tuple[Any, ...], ProblemInstance], key: tuple[Any, ...], make: Callable[[], ProblemInstance]
-) -> ProblemInstance:
+    known: dict[tuple[Any, ...], Workload], key: tuple[Any, ...], make: Callable[[], Workload]
+) -> Workload:
     found = known.get(key)
     if found is None:
         if len(known) == _MAX_DATA:

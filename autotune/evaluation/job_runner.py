@@ -9,7 +9,7 @@ from typing import Protocol
 
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure, Measurement
-from autotune.evaluation.work_item import Evaluated, WorkItem
+from autotune.evaluation.work_item import ItemResult, WorkItem
 from autotune.evaluation.worker import Worker
 
 
@@ -42,22 +42,22 @@ class JobRunner(Protocol):
     def job_items(self) -> int:
         """Number of work items that one job should have."""
 
-    def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
+    def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[ItemResult]]:
         """Begin a job; `result` takes the future once it is done."""
 
     def wait(self) -> None:
         """Wait for running jobs, if no other thread does."""
 
-    def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
+    def result(self, future: Future[list[ItemResult]]) -> list[ItemResult]:
         """The outcomes of a finished job.
 
         Raises JobDropped, JobKills, or what the setup raises.
         """
 
-    def stranded(self) -> list[Future[list[Evaluated]]]:
+    def stranded(self) -> list[Future[list[ItemResult]]]:
         """Drop and return the jobs that wait for a lost device."""
 
-    def without_device(self) -> list[Future[list[Evaluated]]]:
+    def without_device(self) -> list[Future[list[ItemResult]]]:
         """Drop and return the jobs that have waited in vain; raises SetupError if no device is left."""
 
 
@@ -69,13 +69,13 @@ class OneDevice:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._running: tuple[Future[list[Evaluated]], Callable[[], Measurement | Failure]] | None = None
+        self._running: tuple[Future[list[ItemResult]], Callable[[], Measurement | Failure]] | None = None
         self._idle_since_s = time.perf_counter()
 
-    def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[Evaluated]]:
+    def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[ItemResult]]:
         """Begin a work item; its cost includes the time that the device waited for it."""
         (item,) = items
-        job: Future[list[Evaluated]] = Future()
+        job: Future[list[ItemResult]] = Future()
         self._running = job, self._worker.begin_item(item, timeout_s)
         return job
 
@@ -86,16 +86,16 @@ class OneDevice:
             job, wait_for_outcome = running
             outcome = wait_for_outcome()
             began_s, self._idle_since_s = self._idle_since_s, time.perf_counter()
-            job.set_result([Evaluated(outcome, "", self._idle_since_s - began_s)])
+            job.set_result([ItemResult(outcome, "", self._idle_since_s - began_s)])
 
-    def result(self, future: Future[list[Evaluated]]) -> list[Evaluated]:
+    def result(self, future: Future[list[ItemResult]]) -> list[ItemResult]:
         """The outcomes; the worker has replaced a process that was lost."""
         return future.result()
 
-    def stranded(self) -> list[Future[list[Evaluated]]]:
+    def stranded(self) -> list[Future[list[ItemResult]]]:
         """None: the worker ends every run."""
         return []
 
-    def without_device(self) -> list[Future[list[Evaluated]]]:
+    def without_device(self) -> list[Future[list[ItemResult]]]:
         """None, as `stranded`."""
         return []

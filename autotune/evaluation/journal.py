@@ -34,8 +34,8 @@ from autotune.evaluation.journal_rows import (
     read_measurements,
 )
 from autotune.processes.files import (
-    hold,
     is_at,
+    lock,
     locked,
     open_to_append,
     replacement,
@@ -62,7 +62,7 @@ class LastRound(NamedTuple):
     sanitizers: str | None = None
 
     @property
-    def fresh(self) -> Checks:
+    def on_fresh_inputs(self) -> Checks:
         """The outcome on fresh inputs, the same for all configurations; empty if there were none to draw."""
         outcomes = [one[FRESH_INPUTS] for one in self.checks.values() if FRESH_INPUTS in one]
         return {FRESH_INPUTS: worst(outcomes)} if outcomes else {}
@@ -250,7 +250,7 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
 
 def _last_round_row(found: LastRound) -> dict[str, Any]:
     rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
-    checks = {key: encode_checks(record) for key, record in found.checks.items()}
+    checks = {key: encode_checks(outcomes) for key, outcomes in found.checks.items()}
     return {"finals": rows, "checks": checks, "sanitizers": found.sanitizers}
 
 
@@ -428,19 +428,19 @@ def _unwritable(path: Path, error: OSError) -> WriteError:
 
 
 @contextmanager
-def held_journal(path: Path) -> Iterator[None]:
+def locked_journal(path: Path) -> Iterator[None]:
     """Hold a journal and its folder, to replace it; raises JournalError while a search writes it."""
     is_there = path.exists() and not path.is_symlink()  # no search writes through a link
     with locked(path.parent), open_to_append(path) if is_there else nullcontext() as file:
-        if file is not None and not _held(file):
+        if file is not None and not _lock(file):
             raise JournalError(f"{path}: a search is writing it; wait for it, and then do this again")
         yield
 
 
-def _held(file: FileIO) -> bool:
+def _lock(file: FileIO) -> bool:
     """Lock a journal; False if it stays locked for longer than a page needs to ask who writes it."""
     end_s = time.monotonic() + _MOMENT_S
-    while not hold(file.fileno(), wait=False):
+    while not lock(file.fileno(), wait=False):
         if time.monotonic() > end_s:
             return False
         time.sleep(_MOMENT_S / 50)
@@ -455,7 +455,7 @@ def _open_locked(path: Path) -> FileIO:
             raise InputError(f"{path}: not a file; choose one with --journal")
         while True:
             file = open_to_append(path)
-            if not _held(file):
+            if not _lock(file):
                 file.close()
                 raise JournalError(f"{path}: another search is writing it; wait for it or use --journal FILE")
             if is_at(path, file.fileno()):

@@ -7,7 +7,7 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.checks import PASSED, Checks, Unchecked
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import ArrayFault, Measurement, Rule, Status, Trial
 
 
 def encode_trial(trial: Trial) -> dict[str, Any]:
@@ -16,12 +16,15 @@ def encode_trial(trial: Trial) -> dict[str, Any]:
     row |= {name: getattr(trial, name) for name in _OPTIONAL if getattr(trial, name) != getattr(Trial, name)}
     if trial.measurement is not None:
         row["measurement"] = encode_measurement(trial.measurement)
+    if trial.fault is not None:
+        fault = {name: getattr(trial.fault, name) for name in _FAULT}
+        row["fault"] = {name: value for name, value in fault.items() if value or name == "sizes"}
     return row
 
 
 def decode_trial(row: object) -> Trial:
     """Convert back what `encode_trial` returned; raise ValueError for anything else."""
-    return values.record(Trial, _TRIAL, (*_OPTIONAL, "measurement"), row, "trial")
+    return values.record(Trial, _TRIAL, (*_OPTIONAL, "measurement", "fault"), row, "trial")
 
 
 def encode_measurement(measurement: Measurement) -> dict[str, Any]:
@@ -34,6 +37,10 @@ def encode_measurement(measurement: Measurement) -> dict[str, Any]:
     }
 
 
+def _decode_fault(row: object, place: str) -> ArrayFault:
+    return values.record(ArrayFault, _FAULT, _FAULT.keys() - {"array", "sizes"}, row, place)
+
+
 def _decode_measurement(row: object, place: str) -> Measurement:
     fields = dict(values.mapping(row, place))
     conditions = fields.get("conditions")
@@ -44,13 +51,13 @@ def _decode_measurement(row: object, place: str) -> Measurement:
     return values.record(Measurement, _MEASUREMENT, optional, fields, place)
 
 
-def encode_checks(record: Checks) -> dict[str, Any]:
+def encode_checks(outcomes: Checks) -> dict[str, Any]:
     """Convert a record without failures to JSON values: checks that passed, and the reasons of the others."""
     groups: dict[str, dict[str, str]] = {_LATE: {}, _UNABLE: {}}
-    for name, one in record.items():
+    for name, one in outcomes.items():
         if isinstance(one, Unchecked):
             groups[_LATE if one.is_late else _UNABLE][name] = one.reason
-    return {_PASSED: [name for name, one in record.items() if one is PASSED], **groups}
+    return {_PASSED: [name for name, one in outcomes.items() if one is PASSED], **groups}
 
 
 def _decode_checks(row: object, place: str) -> Checks:
@@ -95,6 +102,12 @@ _MEASUREMENT: dict[str, values.Read] = {
     "chosen_from": values.size,
     "noise": values.nullable(values.amount),
 }
+_FAULT: dict[str, values.Read] = {
+    "array": values.name,
+    "sizes": values.mapping_of(values.integer, values.name),
+    **dict.fromkeys(("element", "found", "expected", "allowance"), values.text),
+    **dict.fromkeys(("is_unwritten", "is_end"), values.truth),
+}
 _OPTIONAL: dict[str, values.Read] = {  # of a trial, left out at their defaults
     "detail": values.text,
     "compile_ms": values.amount,
@@ -110,6 +123,7 @@ _TRIAL: dict[str, values.Read] = {
     "key": values.text,
     "status": _member_of(Status),
     "measurement": _decode_measurement,
+    "fault": _decode_fault,
     **_OPTIONAL,
 }
 read_measurements = values.mapping_of(_decode_measurement, values.text)

@@ -25,11 +25,13 @@ class Ledger:
     def __init__(self, journal: Journal, budget: Budget, scoring: Scoring, on_trial: OnTrial) -> None:
         """Begin without trials; `on_trial` will be called with each."""
         self.budget, self.objective = budget, scoring.objective
-        self._journal, self._scoring = journal, scoring
+        self.journal, self._scoring = journal, scoring
         self._on_trial = on_trial
         self._charged = 0
         self._started_s, self._resumed_s = time.perf_counter(), 0.0
-        self.runs: dict[RunKey, Trial] = {}  # a trial for each binary with its launches and arguments
+        self.trials_by_run: dict[
+            RunKey, Trial
+        ] = {}  # a trial for each binary with its launches and arguments
         self._unreported: list[tuple[Trial, Trial | None]] = []  # each with its row, if it has none yet
         self.trials: dict[Config, Trial] = {}
         self.best: Trial | None = None
@@ -61,12 +63,12 @@ class Ledger:
         self._charged += charged
         self.beside_budget += not charged
 
-    def journaled(self, instance: KernelInstance) -> Trial | None:
+    def journaled_trial(self, instance: KernelInstance) -> Trial | None:
         """The journal's trial of a configuration, if it has all measurements for its score.
 
         A failure that the machine may have caused does not count.
         """
-        found = self._journal.trials.get(instance.key)
+        found = self.journal.trials.get(instance.key)
         if found is None or not self._is_answer(found):
             return None
         return replace(found, config=instance.config, objective=self.objective)
@@ -80,10 +82,10 @@ class Ledger:
     def recall(self, trials: Iterable[Trial]) -> None:
         """Take over trials of an earlier ledger with the same journal, without looking them up again."""
         for trial in trials:
-            self._add(trial, trial.cost_s)
+            self._put(trial, trial.cost_s)
             self._on_trial(trial)
 
-    def record(
+    def add(
         self,
         trial: Trial,
         instance: KernelInstance | None,
@@ -97,24 +99,24 @@ class Ledger:
         If it `is_known`, nothing had to run, and the journal may have it. `devices` counts those that
         measured at the same time.
         """
-        is_journaled = is_known and trial.key in self._journal.trials
+        is_journaled = is_known and trial.key in self.journal.trials
         row = None if is_journaled else trial  # the journal keeps its time, regardless of the score
         self.resumed += is_journaled
         if instance is not None and trial.status is Status.OK:
-            self.runs.setdefault((trial.binary_sha256, instance.runs), trial)
+            self.trials_by_run.setdefault((trial.binary_sha256, instance.runs_key), trial)
         trial = self._scoring.scored(trial)
         if trial.status is Status.OK and trial.score is None:
             trial = replace(trial, status=Status.MEASUREMENT_ERROR, detail=NO_ENERGY)
-        self._add(trial, trial.cost_s / devices if is_journaled else 0.0)
+        self._put(trial, trial.cost_s / devices if is_journaled else 0.0)
         if trial.score is not None and (self.best is None or trial.score < (self.best.score or 0.0)):
             assert instance is not None and trial.measurement is not None
             self.best = trial
-            self.incumbent = Incumbent(trial.measurement, binary, instance.problem)
+            self.incumbent = Incumbent(trial.measurement, binary, instance.workload)
         if trial.measurement is not None:
             self.batch = max(self.batch or 1, trial.measurement.batch)
         self._unreported.append((trial, row))
 
-    def _add(self, trial: Trial, resumed_s: float) -> None:
+    def _put(self, trial: Trial, resumed_s: float) -> None:
         """Add a trial, and the time that it took in an earlier search."""
         self.trials[trial.config] = trial
         self._resumed_s += resumed_s
@@ -123,6 +125,6 @@ class Ledger:
         """Journal the trials since the last report, and pass them on."""
         trials, self._unreported = self._unreported, []
         if rows := [row for _, row in trials if row is not None]:
-            self._journal.append(*rows)
+            self.journal.append(*rows)
         for trial, _ in trials:
             self._on_trial(trial)

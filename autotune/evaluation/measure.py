@@ -11,7 +11,7 @@ from statistics import median
 from autotune.core.trials import USUAL, CallMode, Failure, Measurement, Rule, Status, median_interval
 from autotune.devices.base import Program
 from autotune.errors import ImpossibleTime
-from autotune.evaluation.buffers import ProblemBuffers
+from autotune.evaluation.buffers import WorkloadBuffers
 from autotune.evaluation.guarded_buffer import GuardedBuffer
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
 
@@ -41,13 +41,13 @@ class Stopwatch:
     def __init__(
         self,
         program: Program,
-        buffers: ProblemBuffers,
+        buffers: WorkloadBuffers,
         call_mode: CallMode = USUAL,
         *,
         changed: Collection[str] | None,
     ) -> None:
         """`changed` names the inout arrays to restore because a run changes them; None for all."""
-        self._device, self._settings = buffers.device, buffers.problem.settings
+        self._device, self._settings = buffers.device, buffers.workload.settings
         self._program = program
         self._buffers = buffers
         arrays = buffers.arrays()
@@ -241,13 +241,12 @@ def measure(
     The last run is the configuration's own, so its result can be checked.
     """
     policy = item.policy
-    if incumbent is not None:
-        incumbent.ratio = None
     # the verification's run met other cache contents or clocks, or PoCL compiled between launches
-    may_compile = not stopwatch.on_gpu and len(item.problem.launches) > 1
-    if policy.call_mode.cache == "warm" or item.problem.settings or may_compile:
+    may_compile = not stopwatch.on_gpu and len(item.workload.launches) > 1
+    if policy.call_mode.cache == "warm" or item.workload.settings or may_compile:
         verified_ms = stopwatch.sample_ms() + stopwatch.first_run_ms
     if incumbent is not None:
+        incumbent.ratio = None
         hopeless = _hopeless(stopwatch, policy, verified_ms, incumbent)
         if hopeless is not None:
             return hopeless
@@ -255,27 +254,13 @@ def measure(
     if item.batch is None and min(warmups, default=math.inf) < MAYBE_SHORT * policy.batch_ms:
         warmups += stopwatch.warm_up(DECIDING_WARMUPS)
     stopwatch.choose_batch(min(warmups, default=0.0), policy.batch_ms, item.batch)
-    limit_ms = incumbent.measurement.median_ms if incumbent else None
-    is_paired = False  # True if the incumbent ran just before the latest sample
-    began = time.perf_counter()
-    samples: list[float] = []
-    while True:
-        samples.append(stopwatch.sample_ms())
-        rule = _stop(samples, policy, limit_ms, time.perf_counter() - began)
-        if incumbent and rule in (Rule.SCREENED, Rule.BEATEN) and not is_paired:
-            limit_ms = incumbent.slower_ms(incumbent.measurement.median_ms, incumbent.measurement.batch)
-            is_paired = True
-            stopwatch.start_over()
-            continue
-        if rule is not None:
-            ratio = incumbent.ratio if incumbent else None
-            measurement = Measurement(tuple(samples), rule, warmups, stopwatch.batch, control=ratio)
-            if policy.energy_s == 0:
-                return measurement
-            energy_j = stopwatch.energy_j(measurement.median_ms, policy.energy_s)
-            return replace(measurement, energy_j=energy_j)
-        if incumbent and is_paired:
-            limit_ms, is_paired = incumbent.measurement.median_ms, False
+    samples_ms, rule = _samples(stopwatch, policy, incumbent)
+    ratio = incumbent.ratio if incumbent else None
+    measurement = Measurement(samples_ms, rule, warmups, stopwatch.batch, control=ratio)
+    if policy.energy_s == 0:
+        return measurement
+    energy_j = stopwatch.energy_j(measurement.median_ms, policy.energy_s)
+    return replace(measurement, energy_j=energy_j)
 
 
 def _hopeless(
@@ -300,6 +285,32 @@ def _hopeless(
     if fastest_ms <= limit_ms:
         return None
     return Measurement(tuple(runs), Rule.HOPELESS, control=incumbent.ratio)
+
+
+def _samples(
+    stopwatch: Stopwatch, policy: MeasurementPolicy, incumbent: IncumbentTimer | None
+) -> tuple[tuple[float, ...], Rule]:
+    """Take samples until a rule ends them, and return the rule.
+
+    Samples slower than the incumbent's earlier time may be the machine's fault. The incumbent is then timed
+    again, and right after it the configuration, which is given up only if the slower of the incumbent's times
+    beats it as well.
+    """
+    earlier_ms = incumbent.measurement.median_ms if incumbent else None
+    began_s, samples = time.perf_counter(), list[float]()
+
+    def after_sample(incumbent_ms: float | None) -> Rule | None:
+        samples.append(stopwatch.sample_ms())
+        return _stop(samples, policy, incumbent_ms, time.perf_counter() - began_s)
+
+    rule = None
+    while rule is None:
+        rule = after_sample(earlier_ms)
+        if incumbent and rule in (Rule.SCREENED, Rule.BEATEN):
+            slower_ms = incumbent.slower_ms(incumbent.measurement.median_ms, incumbent.measurement.batch)
+            stopwatch.start_over()
+            rule = after_sample(slower_ms)
+    return tuple(samples), rule
 
 
 def _stop(

@@ -15,15 +15,15 @@ from autotune.core.text import size_text
 from autotune.errors import ExpressionError, NoMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import InstanceMaker
-from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.sampling import INDICES
+from autotune.problem.workload import Workload
 from autotune.processes.host_memory import HostMemory, host_memory
 
 _FITTING_SHARE = 0.75  # share of the memory that suggested sizes may take: other programs use some as well
 
 
 @contextmanager
-def enough_memory(maker: InstanceMaker, default: ProblemInstance) -> Iterator[None]:
+def enough_memory(maker: InstanceMaker, default: Workload) -> Iterator[None]:
     """Raise NoMemory, naming sizes that fit, when the default's arrays take more memory than there is.
 
     Also raises NoMemory if an allocation on the device fails inside the block.
@@ -45,7 +45,7 @@ def enough_memory(maker: InstanceMaker, default: ProblemInstance) -> Iterator[No
         raise _too_large(maker, default, reason) from None
 
 
-def memory_warning(maker: InstanceMaker, default: ProblemInstance) -> str:
+def memory_warning(maker: InstanceMaker, default: Workload) -> str:
     """A warning before a reference that may need more memory than is free; empty in most cases."""
     host = host_memory()
     needed_bytes = _host_bytes(maker, default)
@@ -59,24 +59,24 @@ def memory_warning(maker: InstanceMaker, default: ProblemInstance) -> str:
     )
 
 
-def _host_bytes(maker: InstanceMaker, problem: ProblemInstance) -> int:
-    """Lower bound of the host memory that a problem's arrays take.
+def _host_bytes(maker: InstanceMaker, workload: Workload) -> int:
+    """Lower bound of the host memory that a workload's arrays take.
 
     It holds inputs, unless they are read from files; whole results of the reference, unless it returns
     samples; and the arrays of a CPU.
     """
-    drawn = [array for array in problem.arrays if array.fill and array.fill[0] not in ("stored", "copy")]
-    returned = [array for array in problem.arrays if array.role in ("out", "inout")]
-    images_bytes = device_bytes(problem) if maker.space.device.kind == "cpu" else 0
+    drawn = [array for array in workload.arrays if array.fill and array.fill[0] not in ("stored", "copy")]
+    returned = [array for array in workload.arrays if array.role in ("out", "inout")]
+    images_bytes = device_bytes(workload) if maker.space.device.kind == "cpu" else 0
     if _is_sampled(maker.space.spec.reference):
         images_bytes -= sum(array.size_bytes for array in returned) if images_bytes else 0
         returned = []
     return sum(array.size_bytes for array in (*drawn, *returned)) + images_bytes
 
 
-def _float64_bytes(problem: ProblemInstance) -> int:
+def _float64_bytes(workload: Workload) -> int:
     """The memory of float64 copies of the arrays that a reference reads and returns."""
-    read = [array for array in problem.arrays if array.role != "scratch"]
+    read = [array for array in workload.arrays if array.role != "scratch"]
     return sum(8 * array.count for array in read if is_floating(array.dtype))
 
 
@@ -91,7 +91,7 @@ def _is_sampled(reference: Path) -> bool:
     return not own or any(argument.arg == INDICES for node in own for argument in node.args.args)
 
 
-def _too_large(maker: InstanceMaker, default: ProblemInstance, reason: str) -> NoMemory:
+def _too_large(maker: InstanceMaker, default: Workload, reason: str) -> NoMemory:
     needed = _gib(device_bytes(default))
     return NoMemory(
         f"{_arrays(maker, default)} take {needed} of device memory, and {maker.space.device.name} {reason}; "
@@ -99,8 +99,8 @@ def _too_large(maker: InstanceMaker, default: ProblemInstance, reason: str) -> N
     )
 
 
-def _arrays(maker: InstanceMaker, default: ProblemInstance) -> str:
-    return f"{maker.space.spec.path}: the arrays for {size_text(default.definition.sizes)}"
+def _arrays(maker: InstanceMaker, default: Workload) -> str:
+    return f"{maker.space.spec.path}: the arrays for {size_text(default.problem.sizes)}"
 
 
 def _advice(maker: InstanceMaker) -> str:
@@ -117,18 +117,18 @@ def _fitting_sizes(maker: InstanceMaker) -> Sizes | None:
         largest = max(sizes, key=lambda name: sizes[name])
         sizes[largest] //= 2
         try:
-            problem = maker.problem_instance(space.spec.default, replace(space.problem, sizes=sizes))
+            workload = maker.workload(space.spec.default, replace(space.problem, sizes=sizes))
         except ExpressionError:
             return None
-        if _fits(maker, problem, host) and space.holds(space.spec.default, sizes):
+        if _fits(maker, workload, host) and space.holds(space.spec.default, sizes):
             return sizes
     return None
 
 
-def _fits(maker: InstanceMaker, problem: ProblemInstance, host: HostMemory | None) -> bool:
-    """True if a problem's arrays fit, with a margin, in both memories."""
-    on_host_bytes = _host_bytes(maker, problem) + _float64_bytes(problem)
-    return device_bytes(problem) <= _FITTING_SHARE * maker.space.device.memory_bytes and (
+def _fits(maker: InstanceMaker, workload: Workload, host: HostMemory | None) -> bool:
+    """True if a workload's arrays fit, with a margin, in both memories."""
+    on_host_bytes = _host_bytes(maker, workload) + _float64_bytes(workload)
+    return device_bytes(workload) <= _FITTING_SHARE * maker.space.device.memory_bytes and (
         host is None or on_host_bytes <= _FITTING_SHARE * host.total_bytes
     )
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from autotune.devices.base import Bytes
 from autotune.devices.element_types import is_floating, numpy_dtype, plain_dtype
-from autotune.problem.problem_instance import Array
+from autotune.problem.workload import Array
 
 GUARD_BYTES = 16_384  # catches a block of 1024 threads that write 16 bytes each past the end
 # Bytes that fill an output before a run; the problem's seed chooses one. A kernel without an initial value

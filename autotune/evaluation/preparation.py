@@ -8,54 +8,54 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from autotune.problem.covering import size_product
-from autotune.problem.inputs import Drawn, ProblemData, prepare
-from autotune.problem.kept_results import KeptResults
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.inputs import Drawn, WorkloadData, prepare
+from autotune.problem.reference_cache import ReferenceCache
 from autotune.problem.rounding import allows_rounding
+from autotune.problem.workload import Workload
 
 
 class Preparation:
     """Problems that are being prepared, one at a time, because references are not made for threads."""
 
     def __init__(
-        self, reference: Path, problems: tuple[ProblemInstance, ...], kept: KeptResults | None
+        self, reference: Path, workloads: tuple[Workload, ...], cache: ReferenceCache | None
     ) -> None:
-        """Begin with all problems but the last, the one to be timed; their data are kept."""
-        self._reference, self._kept = reference, kept
+        """Begin with all workloads but the last, the one to be timed; their data are kept."""
+        self._reference, self._cache = reference, cache
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="preparation")
         self._drawn: Drawn = WeakValueDictionary()  # inputs in use; sizes of a sweep have some in common
-        self._problems = problems
-        self._prepared = {problem.data_key: self._begun(problem) for problem in problems[:-1]}
+        self._workloads = workloads
+        self._prepared = {workload.data_key: self._begun(workload) for workload in workloads[:-1]}
 
     def begin_last(self) -> None:
         """Begin with the last problem, which may take much memory."""
-        for problem in self._problems[-1:]:
-            if problem.data_key not in self._prepared:
-                self._prepared[problem.data_key] = self._begun(problem)
+        for workload in self._workloads[-1:]:
+            if workload.data_key not in self._prepared:
+                self._prepared[workload.data_key] = self._begun(workload)
 
-    def data_of(self, problem: ProblemInstance) -> ProblemData:
-        """Wait for the inputs and expected results of a problem; raises what preparing it raises."""
-        return (self._prepared.get(problem.data_key) or self._begun(problem)).result()
+    def data_of(self, workload: Workload) -> WorkloadData:
+        """Wait for the inputs and expected results of a workload; raises what preparing it raises."""
+        return (self._prepared.get(workload.data_key) or self._begun(workload)).result()
 
     @cached_property
     def compared(self) -> frozenset[str]:
         """The arrays that the reference returns, the same for every problem; it may be slow for the last."""
         self.begin_last()
-        first = [self._prepared[problem.data_key].result() for problem in self._problems[:1]]
-        stored = (name for problem in self._problems for name, _ in problem.expected or ())
+        first = [self._prepared[workload.data_key].result() for workload in self._workloads[:1]]
+        stored = (name for workload in self._workloads for name, _ in workload.expected or ())
         return frozenset((*(name for data in first for name in data.expected), *stored))
 
-    def allows_rounding(self, problem: ProblemInstance) -> bool:
-        """True if the tolerance of a problem allows sums in any order, and denormals taken for zeros."""
-        judged = (problem, self._reference, self.compared, self._kept)
+    def allows_rounding(self, workload: Workload) -> bool:
+        """True if the tolerance of a workload allows sums in any order, and denormals taken for zeros."""
+        judged = (workload, self._reference, self.compared, self._cache)
         return self._thread.submit(allows_rounding, *judged).result()
 
-    def reference_s(self, problem: ProblemInstance) -> float:
-        """The time that the reference may take at a problem, from that at the most work; 0 if not known."""
+    def reference_s(self, workload: Workload) -> float:
+        """The time that the reference may take for a workload, from that at the most work; 0 if not known."""
         found = [one.result() for one in self._prepared.values()]
         known = [(size_product(one.problem.sizes), one.reference_s) for one in found if one.reference_s]
         most, took_s = max(known, default=(1, 0.0))
-        return took_s * size_product(problem.definition.sizes) / max(1, most)
+        return took_s * size_product(workload.problem.sizes) / max(1, most)
 
-    def _begun(self, problem: ProblemInstance) -> Future[ProblemData]:
-        return self._thread.submit(prepare, problem, self._reference, self._kept, self._drawn)
+    def _begun(self, workload: Workload) -> Future[WorkloadData]:
+        return self._thread.submit(prepare, workload, self._reference, self._cache, self._drawn)

@@ -11,21 +11,21 @@ import numpy as np
 from autotune.core.trials import Binary
 from autotune.evaluation.device_process import DeviceState
 from autotune.problem.baselines import elapsed_ms
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 
 _COPIES = 7  # copies, of which the median counts
 
 
-def variable_after_run(state: DeviceState, binary: Binary, problem: ProblemInstance, name: str) -> bytes:
+def variable_after_run(state: DeviceState, binary: Binary, workload: Workload, name: str) -> bytes:
     """Run a configuration once on its pristine arrays, and return the content of a variable of its binary."""
     program = state.program(binary)
-    state.buffers(problem).run_anew(program)
+    state.buffers(workload).run_anew(program)
     return state.device.read_variable(program, name).tobytes()
 
 
-def waited_ms(state: DeviceState, binary: Binary, problem: ProblemInstance) -> float:
+def waited_ms(state: DeviceState, binary: Binary, workload: Workload) -> float:
     """Time from the host's launch to the end of its wait, in ms: the best of 100."""
-    buffers, program = state.buffers(problem), state.program(binary)
+    buffers, program = state.buffers(workload), state.program(binary)
     return min(elapsed_ms(lambda: buffers.run(program, graph=False)) for _ in range(100))
 
 

@@ -13,7 +13,7 @@ from autotune.core.trials import Binary, Failure
 from autotune.devices import Address
 from autotune.errors import ChildFailed, InputError, SetupError
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, run_and_restore, run_bare
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 from autotune.processes.files import require_unlinked
 
@@ -41,7 +41,7 @@ class Profiler:
     variables: Mapping[str, str]  # of the process that it profiles
     counting: Counting | None = None  # for a table in CSV; None for a profile
 
-    def run(self, binary: Binary, problem: ProblemInstance, report: Path) -> str:
+    def run(self, binary: Binary, workload: Workload, report: Path) -> str:
         """Run the launches of a configuration once; return the profiler's output.
 
         `report` is the file for the profiler's own viewer; it is replaced. Raises SetupError when the launch
@@ -52,7 +52,7 @@ class Profiler:
         child = Child(DeviceState, setting, variables=self.variables, wrapper=self._command(report))
         try:
             failure: Failure | None = child.call(
-                run_and_restore, run_bare, binary, problem, timeout_s=TIMEOUT_S
+                run_and_restore, run_bare, binary, workload, timeout_s=TIMEOUT_S
             )
             code, said = child.finish(TIMEOUT_S)
         except ChildFailed as error:

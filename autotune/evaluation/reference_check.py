@@ -12,8 +12,8 @@ from autotune.errors import BrokenReference, ChildFailed, ChildRaised, Expressio
 from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.hardware.architectures import NOT_HERE
 from autotune.problem.inputs import prepare
-from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.reference import inputs_line, may_use_device
+from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 from autotune.space import Finding, Space
 from autotune.space.arguments import INPUTS
@@ -35,15 +35,15 @@ def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
     if INPUTS not in fills and (line := inputs_line(path)) is not None:
         detail = f"no argument has `fill: {INPUTS}`, so {INPUTS}() is never called"
         return (Finding("reference", path.name, detail, f"{path}:{line}"),)
-    problem = _smallest(space, source)
-    if problem is None or fills & {"file", INPUTS}:
+    workload = _smallest(space, source)
+    if workload is None or fills & {"file", INPUTS}:
         return ()
     if space.device.driver == NOT_HERE and may_use_device(path):
         return ()
     child = Child(int)
     try:
         child.call(_start, timeout_s=_START_TIMEOUT_S)
-        child.call(_prepare, problem, path, timeout_s=_TIMEOUT_S)
+        child.call(_prepare, workload, path, timeout_s=_TIMEOUT_S)
     except ChildRaised as error:
         if error.kind == BrokenReference.__name__:
             match = _PLACE.match(error.message)
@@ -56,7 +56,7 @@ def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
     return ()
 
 
-def _smallest(space: Space, source: SourceText) -> ProblemInstance | None:
+def _smallest(space: Space, source: SourceText) -> Workload | None:
     """The default configuration's problem at the smallest sizes to verify; None if it has none.
 
     Sizes of 1 come last, because they hide wrong shapes.
@@ -67,7 +67,7 @@ def _smallest(space: Space, source: SourceText) -> ProblemInstance | None:
     problem = replace(space.problem, sizes={**space.problem.sizes, **found[0]})
     maker = InstanceMaker(space, source, space.spec.dialect, environment(space.device, ""))
     try:
-        return maker.problem_instance(space.spec.default, problem)
+        return maker.workload(space.spec.default, problem)
     except ExpressionError:
         return None
 
@@ -76,5 +76,5 @@ def _start(_state: object) -> None:
     """Do nothing: the imports of this module are done."""
 
 
-def _prepare(_state: object, problem: ProblemInstance, reference: Path) -> None:
-    prepare(problem, reference)
+def _prepare(_state: object, workload: Workload, reference: Path) -> None:
+    prepare(workload, reference)

@@ -18,9 +18,9 @@ from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.data_sets import has_special_values
 from autotune.problem.inputs import prepare
-from autotune.problem.kept_results import KeptResults
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.reference_cache import ReferenceCache
 from autotune.problem.rounding import allows_rounding
+from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 
 MAX_JUDGED_S = 1.0  # on one set of data: slower sizes get no further ones
@@ -38,25 +38,25 @@ class References:
 
     def begin(
         self,
-        problems: Sequence[ProblemInstance],
-        other_data: Sequence[ProblemInstance] = (),
+        workloads: Sequence[Workload],
+        other_data: Sequence[Workload] = (),
         compared: Set[str] = frozenset(),
     ) -> None:
-        """Begin to compute problems, once; none without a place to keep results.
+        """Begin to compute workloads, once; none without a place to keep results.
 
         Those on `other_data` are only needed if rounding cannot decide there, in one of the `compared`
         arrays.
         """
-        reference, kept = self._setting.reference, self._setting.kept
-        if kept is not None and (problems or other_data):
-            self._child = Child(_Keeper, reference, kept, compared, variables=self._variables)
-            for how, wanted in ((_Keeper.keep, problems), (_Keeper.judge, other_data)):
+        reference, cache = self._setting.reference, self._setting.reference_cache
+        if cache is not None and (workloads or other_data):
+            self._child = Child(_Keeper, reference, cache, compared, variables=self._variables)
+            for how, wanted in ((_Keeper.keep, workloads), (_Keeper.judge, other_data)):
                 self._begun |= {one.data_key: self._thread.submit(self._ask, how, one) for one in wanted}
 
-    def settle(self, problems: Sequence[ProblemInstance]) -> None:
-        """Wait for the problem that is being computed, if it is one of these; drop what has not begun."""
-        for problem in reversed(problems):
-            begun = self._begun.pop(problem.data_key, None)
+    def settle(self, workloads: Sequence[Workload]) -> None:
+        """Wait for the workload that is being computed, if it is one of these; drop what has not begun."""
+        for workload in reversed(workloads):
+            begun = self._begun.pop(workload.data_key, None)
             if begun is not None and not begun.cancel():
                 begun.result()
 
@@ -67,32 +67,32 @@ class References:
             self._child.kill()
         self._thread.shutdown()
 
-    def _ask(self, how: Callable[..., None], problem: ProblemInstance) -> None:
+    def _ask(self, how: Callable[..., None], workload: Workload) -> None:
         assert self._child is not None
         with suppress(ChildFailed):  # the device process computes it again, and reports why it fails
-            self._child.call(how, problem, timeout_s=SETUP_TIMEOUT_S)
+            self._child.call(how, workload, timeout_s=SETUP_TIMEOUT_S)
 
 
 class _Keeper:
     """The state of the process."""
 
-    def __init__(self, reference: Path, kept: KeptResults, compared: Set[str]) -> None:
-        self._reference, self._kept, self._compared = reference, kept, compared
+    def __init__(self, reference: Path, cache: ReferenceCache, compared: Set[str]) -> None:
+        self._reference, self._cache, self._compared = reference, cache, compared
         self._slow: set[str] = set()  # sizes that get no further data
 
-    def keep(self, problem: ProblemInstance) -> None:
-        """Compute and keep the results of a problem, unless they are on disk or the reference is fast."""
-        prepare(problem, self._reference, self._kept)
+    def keep(self, workload: Workload) -> None:
+        """Compute and keep the results of a workload, unless they are on disk or the reference is fast."""
+        prepare(workload, self._reference, self._cache)
 
-    def judge(self, problem: ProblemInstance) -> None:
+    def judge(self, workload: Workload) -> None:
         """Keep, for this run, the verdict on rounding, and the results if they will be needed."""
-        size, kept = size_text(problem.definition.sizes), self._kept.all_of_run()
+        size, cache = size_text(workload.problem.sizes), self._cache.all_of_run()
         if size in self._slow:
             return
         began_s = time.perf_counter()
-        if has_special_values(problem.arrays) or allows_rounding(
-            problem, self._reference, self._compared, kept
+        if has_special_values(workload.arrays) or allows_rounding(
+            workload, self._reference, self._compared, cache
         ):
-            prepare(problem, self._reference, kept)
+            prepare(workload, self._reference, cache)
         if time.perf_counter() - began_s > MAX_JUDGED_S:
             self._slow.add(size)

@@ -32,7 +32,7 @@ from autotune.evaluation.device_process import (
     run_bare,
 )
 from autotune.evaluation.host_sanitizer import program_version
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 from autotune.processes.child import Child, kill_all, was_killed
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -46,7 +46,7 @@ _FIRST_ERROR = re.compile(
     re.MULTILINE,
 )
 
-Run = tuple[Binary, tuple[ProblemInstance, ...]]  # a configuration, and the problems to run it on
+Run = tuple[Binary, tuple[Workload, ...]]  # a configuration, and the problems to run it on
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class Sanitizer:
         at_once = max(len(TOOLS), len(os.sched_getaffinity(0)))  # each has a context on the GPU
         with ThreadPoolExecutor(at_once) as threads:
             found = list(threads.map(check, parts))
-        records: list[dict[str, Outcome]] = [{} for _ in runs]
+        by_config: list[dict[str, Outcome]] = [{} for _ in runs]
         for (tool, start), outcomes in zip(parts, found, strict=True):
             for place, outcome in enumerate(outcomes, start):
-                records[place][tool] = outcome
-        return list(records)
+                by_config[place][tool] = outcome
+        return list(by_config)
 
     def _check(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> list[Outcome]:
         """Outcomes of one tool: in one process for all runs, then, if it finds something, in one for each.
@@ -133,11 +133,11 @@ class Sanitizer:
             with deadline.processes.holding(partial(child.kill, waits=False)):
                 with suppress(ChildDied, ChildRaised):
                     child.call(compared_outputs, timeout_s=deadline.left_s(TIMEOUT_S))  # opens the device
-                    for binary, problems in runs:
+                    for binary, workloads in runs:
                         begun += 1
-                        for problem in problems:
+                        for workload in workloads:
                             limit_s = deadline.left_s(TIMEOUT_S)
-                            child.call(run_and_restore, run_bare, binary, problem, timeout_s=limit_s)
+                            child.call(run_and_restore, run_bare, binary, workload, timeout_s=limit_s)
                         ended += 1
                 return *child.finish(deadline.left_s(TIMEOUT_S)), begun, ended
         finally:

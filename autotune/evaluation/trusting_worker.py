@@ -24,8 +24,8 @@ from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.device_process import run_for_results
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.worker import Worker
-from autotune.problem.kept_results import load_results
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.reference_cache import load_results
+from autotune.problem.workload import Workload
 
 MAX_TRIED = 20  # configurations that may confirm the default
 
@@ -51,29 +51,29 @@ class TrustingWorker(Worker):
         self._trust_timeout_s = timeout_s
         self._second: Config | None = None  # the one that confirmed the default
 
-    def load(self, *problems: ProblemInstance) -> Failure | None:
+    def load(self, *workloads: Workload) -> Failure | None:
         """As `Worker.load`; raises SetupError if no two configurations agree."""
-        for problem in problems:
-            if problem.trusted and not Path(problem.trusted).exists():
-                self._compute(problem)
-        return super().load(*problems)
+        for workload in workloads:
+            if workload.trusted and not Path(workload.trusted).exists():
+                self._compute(workload)
+        return super().load(*workloads)
 
-    def _compute(self, problem: ProblemInstance) -> None:
-        """Write the file of a problem's expected results."""
-        spec, target = self._maker.space.spec, Path(problem.trusted)
+    def _compute(self, workload: Workload) -> None:
+        """Write the file of a workload's expected results."""
+        spec, target = self._maker.space.spec, Path(workload.trusted)
         self._on_stage(Stage("computing the expected results with trusted configurations"))
         first, second = (target.with_suffix(f".{name}.results") for name in ("first", "second"))
-        binary = self._results(spec.default, problem, first)
+        binary = self._results(spec.default, workload, first)
         if isinstance(binary, Failure):
             raise SetupError(
                 f"{spec.source}: the default configuration fails, so its results cannot be trusted: {binary}"
             )
         reason = "none of them is right at verify_sizes with a binary of its own"
         for config in [self._second] if self._second is not None else self._others():
-            other = self._results(config, problem, second, unlike=binary)
+            other = self._results(config, workload, second, unlike=binary)
             if isinstance(other, Failure) or other == binary:
                 continue
-            if wrong := _disagreement(problem, first, second):
+            if wrong := _disagreement(workload, first, second):
                 reason = f"{config} is right at verify_sizes and differs at the full size: {wrong}"
                 continue
             self._second = config
@@ -91,29 +91,27 @@ class TrustingWorker(Worker):
             if space.config(index) != space.spec.default:
                 yield space.config(index)
 
-    def _results(
-        self, config: Config, problem: ProblemInstance, path: Path, unlike: str = ""
-    ) -> str | Failure:
+    def _results(self, config: Config, workload: Workload, path: Path, unlike: str = "") -> str | Failure:
         """Verify a configuration and write its results; return the hash of its binary.
 
         A binary with the hash `unlike` is not run.
         """
         try:
             instance = self._maker.make(config)
-            full = self._maker.problem_instance(config, problem.definition)
+            full = self._maker.workload(config, workload.problem)
         except ExpressionError as error:
             raise SetupError(f"{self._maker.space.spec.path}: {config}: {error}") from None
         binary = self._pool.compile(instance).result()
         if isinstance(binary, Failure) or binary.sha256 == unlike:
             return binary if isinstance(binary, Failure) else unlike
         bare = replace(full, trusted="", expected=())
-        failure = super().load(*instance.verify_problems)  # raises SetupError if the reference is broken
-        failure = failure or super().load(*instance.verify_problems, bare)
+        failure = super().load(*instance.verify_workloads)  # raises SetupError if the reference is broken
+        failure = failure or super().load(*instance.verify_workloads, bare)
         if failure is None:
             failure = self.run(
                 run_for_results,
                 binary,
-                instance.verify_problems,
+                instance.verify_workloads,
                 bare,
                 path,
                 timeout_s=self._trust_timeout_s,
@@ -121,14 +119,14 @@ class TrustingWorker(Worker):
         return binary.sha256 if failure is None else failure
 
 
-def _disagreement(problem: ProblemInstance, first: Path, second: Path) -> str:
+def _disagreement(workload: Workload, first: Path, second: Path) -> str:
     """A text of how two files of results differ; empty if they agree within the tolerance."""
     one, other = load_results(first), load_results(second)
     assert one is not None and other is not None
-    dtypes = {array.name: array.dtype for array in problem.arrays}
+    dtypes = {array.name: array.dtype for array in workload.arrays}
     for name in one.keys() & other.keys():
         first_values, second_values = (loaded(values[name], dtypes[name]) for values in (one, other))
-        wrong = np.flatnonzero(differing(second_values, first_values, problem.tolerance_of(name)))
+        wrong = np.flatnonzero(differing(second_values, first_values, workload.tolerance_of(name)))
         if wrong.size:
             at = int(wrong[0])
             return f"{name} at element {at} is {one[name][at]} and {other[name][at]}, {wrong.size:,} differ"

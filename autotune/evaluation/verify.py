@@ -11,14 +11,14 @@ import numpy as np
 from autotune.core import timeline
 from autotune.core.fills import RANDOM_FILLS
 from autotune.core.text import size_text
-from autotune.core.trials import Failure, Status
+from autotune.core.trials import ArrayFault, Failure, Status
 from autotune.devices.base import Program
 from autotune.errors import Blame
-from autotune.evaluation.buffers import ProblemBuffers
+from autotune.evaluation.buffers import WorkloadBuffers
 from autotune.evaluation.guarded_buffer import GuardedBuffer
 from autotune.evaluation.poison import StartStates
 from autotune.evaluation.wrong_result import describe, element_text
-from autotune.problem.problem_instance import Array, ProblemInstance
+from autotune.problem.workload import Array, Workload
 
 
 class CheckedRun(NamedTuple):
@@ -28,14 +28,14 @@ class CheckedRun(NamedTuple):
     run_ms: float
 
 
-def verify(program: Program, buffers: ProblemBuffers) -> Failure | None:
+def verify(program: Program, buffers: WorkloadBuffers) -> Failure | None:
     """Run the plan on poisoned outputs and check all arrays; then check again after a run on other inputs.
 
     The second check finds a kernel that works only once, or skips work that looks done. Its scratch and
     outputs start with the results for the other inputs, unless `StartStates` says otherwise. Raises what
     `Device.run` raises.
     """
-    states = StartStates.of_seed(buffers.problem.definition.seed)
+    states = StartStates.of_seed(buffers.workload.problem.seed)
     if states.dirty_blocks:
         buffers.device.dirty_block_memory()
     first = attempt(program, buffers)
@@ -44,19 +44,19 @@ def verify(program: Program, buffers: ProblemBuffers) -> Failure | None:
     return after_other_inputs(program, buffers, few=states.few_differ)
 
 
-def after_other_inputs(program: Program, buffers: ProblemBuffers, *, few: bool) -> Failure | None:
+def after_other_inputs(program: Program, buffers: WorkloadBuffers, *, few: bool) -> Failure | None:
     """Run the plan on other inputs, of which a `few` or half differ; then check a run on the right ones.
 
     Raises what `Device.run` raises.
     """
-    others = altered(buffers.problem.arrays)
+    others = altered(buffers.workload.arrays)
     for guarded in buffers.arrays():
         if guarded.array.name in others:
             guarded.alter(few=few)
         else:
             guarded.restore()
     buffers.run(program)
-    if StartStates.of_seed(buffers.problem.definition.seed).nearly_right:
+    if StartStates.of_seed(buffers.workload.problem.seed).nearly_right:
         for guarded in buffers.arrays():
             if guarded.array.role == "out" and guarded.count > 1:
                 guarded.write_nearly_expected()
@@ -83,7 +83,7 @@ def altered(arrays: Iterable[Array]) -> set[str]:
 
 
 def attempt(
-    program: Program, buffers: ProblemBuffers, *, kept: tuple[str, ...] = (), inputs: bool = True
+    program: Program, buffers: WorkloadBuffers, *, kept: tuple[str, ...] = (), inputs: bool = True
 ) -> CheckedRun:
     """Run the plan once and check the result; raises what `Device.run` raises.
 
@@ -99,7 +99,7 @@ def attempt(
         return CheckedRun(compare_memory(buffers, inputs=inputs), run_ms)
 
 
-def changed_inouts(buffers: ProblemBuffers) -> tuple[str, ...]:
+def changed_inouts(buffers: WorkloadBuffers) -> tuple[str, ...]:
     """The inout arguments that the latest run changed, which must be restored before the next run."""
     return tuple(
         guarded.array.name
@@ -108,7 +108,7 @@ def changed_inouts(buffers: ProblemBuffers) -> tuple[str, ...]:
     )
 
 
-def compare_memory(buffers: ProblemBuffers, *, inputs: bool = True) -> Failure | None:
+def compare_memory(buffers: WorkloadBuffers, *, inputs: bool = True) -> Failure | None:
     """Compare memory with its state after a correct run; return None if they agree.
 
     An earlier run may be to blame if something changed that no correct run of any configuration changes.
@@ -119,10 +119,10 @@ def compare_memory(buffers: ProblemBuffers, *, inputs: bool = True) -> Failure |
     for guarded in arrays:
         if not guarded.is_trustworthy():
             detail = f"wrote far from any array: over the data that {guarded.array.name} is compared with"
-            return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(buffers.problem)})", Blame.PROCESS)
-    reasons = (_outside(guarded, buffers.problem) or _inside(guarded, buffers) for guarded in arrays)
+            return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(buffers.workload)})", Blame.PROCESS)
+    reasons = (_outside(guarded, buffers.workload) or _inside(guarded, buffers) for guarded in arrays)
     late = _wrong(
-        "results came after the launch had ended: wrong at first, right at a second look", buffers.problem
+        "results came after the launch had ended: wrong at first, right at a second look", buffers.workload
     )
     failure = next(filter(None, reasons), late)
     inputs_now = [
@@ -131,12 +131,12 @@ def compare_memory(buffers: ProblemBuffers, *, inputs: bool = True) -> Failure |
     return replace(failure, blame=Blame.PROCESS) if any(inputs_now) else failure
 
 
-def wrong_arrays(buffers: ProblemBuffers) -> list[GuardedBuffer]:
+def wrong_arrays(buffers: WorkloadBuffers) -> list[GuardedBuffer]:
     """The arrays that differ from their state after a correct run."""
     return [guarded for guarded in buffers.arrays() if buffers.wrong(guarded) is not None]
 
 
-def _outside(guarded: GuardedBuffer, problem: ProblemInstance) -> Failure | None:
+def _outside(guarded: GuardedBuffer, workload: Workload) -> Failure | None:
     below, above = guarded.guards()
     name = guarded.array.name
     for zone, step, where in ((below, -1, "before the start"), (above, 1, "past the end")):
@@ -144,29 +144,32 @@ def _outside(guarded: GuardedBuffer, problem: ProblemInstance) -> Failure | None
         if damaged.size:
             nearest = int(damaged[0]) + 1
             detail = (
-                f"wrote outside {name}: bytes damaged: {damaged.size}, the nearest is byte {nearest} {where}"
+                f"wrote outside {name}: bytes damaged: {damaged.size}, the nearest is byte {nearest} {where} "
+                f"({_sizes(workload)})"
             )
-            return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(problem)})")
+            fault = ArrayFault(name, workload.problem.sizes)
+            return Failure(Status.OUT_OF_BOUNDS, detail, fault=fault)
     return None
 
 
-def _inside(guarded: GuardedBuffer, buffers: ProblemBuffers) -> Failure | None:
+def _inside(guarded: GuardedBuffer, buffers: WorkloadBuffers) -> Failure | None:
     """The failure of an array whose guard zones are whole; None if it is right."""
-    array, problem, difference = guarded.array, buffers.problem, buffers.wrong(guarded)
+    array, workload, difference = guarded.array, buffers.workload, buffers.wrong(guarded)
     if difference is None:
         return None
     first, count = difference
+    fault = ArrayFault(array.name, workload.problem.sizes)
     if array.role == "in":
-        return _wrong(f"changed its input {element_text(array, first)}", problem)
+        return _wrong(f"changed its input {element_text(array, first)}", workload, fault)
     if array.role == "out" and buffers.difference(guarded.against_initial()) is None:
-        return _wrong(f"{array.name} was never written", problem)
-    inputs = [one for one in buffers.arrays() if one.array.role == "in"]
-    return _wrong(describe(guarded, first, count, problem.tolerance_of(array.name), inputs), problem)
+        return _wrong(f"{array.name} was never written", workload, replace(fault, is_unwritten=True))
+    what, fault = describe(guarded, first, count, buffers)
+    return _wrong(what, workload, fault)
 
 
-def _wrong(what: str, problem: ProblemInstance) -> Failure:
-    return Failure(Status.WRONG_RESULT, f"{what} ({_sizes(problem)})")
+def _wrong(what: str, workload: Workload, fault: ArrayFault | None = None) -> Failure:
+    return Failure(Status.WRONG_RESULT, f"{what} ({_sizes(workload)})", fault=fault)
 
 
-def _sizes(problem: ProblemInstance) -> str:
-    return f"at {size_text(problem.definition.sizes)}"
+def _sizes(workload: Workload) -> str:
+    return f"at {size_text(workload.problem.sizes)}"

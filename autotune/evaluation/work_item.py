@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from autotune.core.trials import USUAL, Binary, CallMode, Failure, Measurement
-from autotune.problem.problem_instance import ProblemInstance, identity_of
+from autotune.problem.workload import Workload, identity_of
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,16 @@ class Incumbent:
 
     measurement: Measurement
     binary: Binary | None  # None: the measurement is from the journal, or another run is unwanted
-    problem: ProblemInstance
+    workload: Workload
 
 
 @dataclass(frozen=True)
 class WorkItem:
-    """One configuration: verify it on `verify_problems`, then verify and time it on `problem`."""
+    """One configuration: verify it on `verify_workloads`, then verify and time it on `workload`."""
 
     binary: Binary
-    verify_problems: tuple[ProblemInstance, ...]
-    problem: ProblemInstance
+    verify_workloads: tuple[Workload, ...]
+    workload: Workload
     policy: MeasurementPolicy
     incumbent: Incumbent | None
     batch: int | None  # runs per sample, the same in a whole search; None: nothing has been timed yet
@@ -85,7 +85,7 @@ class WorkItem:
     @cached_property
     def verify_key(self) -> tuple[str, str]:
         """Items with the same key verify the same binary on the same problems."""
-        return self.binary.sha256, identity_of(self.verify_problems)
+        return self.binary.sha256, identity_of(self.verify_workloads)
 
     def alone(self) -> WorkItem | None:
         """The same item without a run of the incumbent; None if it has none."""
@@ -95,7 +95,7 @@ class WorkItem:
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class ItemResult:
     """The outcome of a work item, the device that ran it, and the time it took."""
 
     outcome: Measurement | Failure

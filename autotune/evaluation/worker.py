@@ -33,7 +33,7 @@ from autotune.evaluation.device_process import (
     run_work_item,
 )
 from autotune.evaluation.work_item import WorkItem
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
 
@@ -48,8 +48,8 @@ class DeviceWorker(Protocol):
     def compared(self) -> frozenset[str]:
         """The arrays that the reference returns."""
 
-    def load(self, *problems: ProblemInstance) -> Failure | None:
-        """Load problems into device memory for the next run."""
+    def load(self, *workloads: Workload) -> Failure | None:
+        """Load workloads into device memory for the next run."""
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Run `function(state, *arguments, **options)` on the device; return its answer or a Failure."""
@@ -81,13 +81,13 @@ class Worker:
         self._is_ready = False
         self._runs = 0  # configurations that ran in this child
         self._has_searched = False  # True if this child ran configurations that had not passed before
-        self._problems: tuple[ProblemInstance, ...] = ()  # for the next run
+        self._workloads: tuple[Workload, ...] = ()  # for the next run
         self._loaded: frozenset[str] = frozenset()  # data keys of the problems in the child's device memory
         self._compared: frozenset[str] | None = None  # None: not asked yet
 
-    def turn_to(self, problems: tuple[ProblemInstance, ...]) -> None:
-        """Take other problems as the first ones; a running child prepares them when they are used."""
-        self._setting = replace(self._setting, problems=problems)
+    def turn_to(self, workloads: tuple[Workload, ...]) -> None:
+        """Take other workloads as the first ones; a running child prepares them when they are used."""
+        self._setting = replace(self._setting, workloads=workloads)
 
     def start(self) -> None:
         """Start the child unless there is one; it opens its device in the background."""
@@ -115,14 +115,14 @@ class Worker:
             self._ready_child()
         return self._compared or frozenset()
 
-    def load(self, *problems: ProblemInstance) -> Failure | None:
-        """Load problems into device memory for the next run; return a Failure if that goes wrong.
+    def load(self, *workloads: Workload) -> Failure | None:
+        """Load workloads into device memory for the next run; return a Failure if that goes wrong.
 
-        All other problems are freed first, unless these are already in memory. If the machine may have caused
-        a failure, it tries once more in a fresh child. Raises SetupError or NoMemory when the first problems
-        fail.
+        All other workloads are freed first, unless these are already in memory. If the machine may have
+        caused a failure, it tries once more in a fresh child. Raises SetupError or NoMemory when the first
+        workloads fail.
         """
-        self._problems = problems
+        self._workloads = workloads
         return self._load()
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
@@ -138,7 +138,7 @@ class Worker:
 
     def begin_item(self, item: WorkItem, timeout_s: float) -> Callable[[], Measurement | Failure]:
         """Prepare the problems of an item and begin its run; the returned function waits for the outcome."""
-        unprepared = self.load(*item.verify_problems, item.problem)
+        unprepared = self.load(*item.verify_workloads, item.workload)
         if unprepared is not None:
             return lambda: unprepared
         alone = item.alone()
@@ -223,23 +223,23 @@ class Worker:
         self.start()
         assert self._child is not None
         if not self._is_ready:
-            with self._setting_up(self._setting.problems):
+            with self._setting_up(self._setting.workloads):
                 self._compared = self._child.answer()
             self._is_ready, self._loaded = True, frozenset()
         return self._child
 
     def _load(self) -> Failure | None:
-        keys = _keys(self._problems)
-        are_first = keys <= _keys(self._setting.problems)
-        problems = self._setting.problems if are_first else self._problems
+        keys = _keys(self._workloads)
+        are_first = keys <= _keys(self._setting.workloads)
+        workloads = self._setting.workloads if are_first else self._workloads
 
         def attempt() -> None:
             child = self._ready_child()
             if not keys <= self._loaded:
                 self._loaded = frozenset()
-                with self._setting_up(problems):
-                    child.call(load, problems, timeout_s=SETUP_TIMEOUT_S)
-                self._loaded = _keys(problems)
+                with self._setting_up(workloads):
+                    child.call(load, workloads, timeout_s=SETUP_TIMEOUT_S)
+                self._loaded = _keys(workloads)
 
         try:
             retry_once(attempt)
@@ -250,9 +250,9 @@ class Worker:
         return None
 
     @contextmanager
-    def _setting_up(self, problems: tuple[ProblemInstance, ...]) -> Iterator[None]:
-        """Report that problems are being prepared, and the end of it; close the child if that fails."""
-        sizes = [size_text(problem.definition.sizes) for problem in problems]
+    def _setting_up(self, workloads: tuple[Workload, ...]) -> Iterator[None]:
+        """Report that workloads are being prepared, and the end of it; close the child if that fails."""
+        sizes = [size_text(workload.problem.sizes) for workload in workloads]
         where = "".join(sizes) if len(sizes) < 2 else f"{len(sizes)} sizes"
         self._on_stage(Stage(f"computing the reference ({self._setting.reference.name})", sizes=where))
         try:
@@ -279,8 +279,8 @@ class Worker:
         return SetupError(f"{where}: cannot prepare the problem: {error}")
 
 
-def _keys(problems: tuple[ProblemInstance, ...]) -> frozenset[str]:
-    return frozenset(problem.data_key for problem in problems)
+def _keys(workloads: tuple[Workload, ...]) -> frozenset[str]:
+    return frozenset(workload.data_key for workload in workloads)
 
 
 def _is_full(error: ChildFailed) -> bool:

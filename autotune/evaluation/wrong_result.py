@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.error_bounds import UNIT_ROUNDOFF
+from autotune.core.trials import ArrayFault
 from autotune.devices.array_compare import Tolerance, unlike
 from autotune.devices.element_types import plain_dtype
+from autotune.evaluation.buffers import WorkloadBuffers
 from autotune.evaluation.guarded_buffer import GuardedBuffer
-from autotune.problem.problem_instance import Array
+from autotune.problem.workload import Array
 from autotune.processes.files import writing
 
 MAX_EXAMINED = 2**24  # elements from the first wrong one on; more would take seconds
@@ -33,42 +35,53 @@ def element_text(array: Array, index: int) -> str:
 
 
 def describe(
-    guarded: GuardedBuffer, first: int, count: int, tolerance: Tolerance, inputs: Iterable[GuardedBuffer]
-) -> str:
+    guarded: GuardedBuffer, first: int, count: int, buffers: WorkloadBuffers
+) -> tuple[str, ArrayFault]:
     """Describe how an array, as a run left it, differs from what the reference expects.
 
     `count` elements differ, the first one at the index `first`. Inputs of the same shape are shown there.
     """
-    array = guarded.array
+    array, workload = guarded.array, buffers.workload
+    tolerance = workload.tolerance_of(array.name)
     places, found, expected = guarded.compared(first, min(MAX_EXAMINED, guarded.count - first))
     differs = np.flatnonzero(unlike(found, expected, tolerance, guarded.magnitude_at(places)))
     wrong = found[differs]
     is_unwritten = guarded.are_unwritten(wrong)
-    is_found = "was never written" if is_unwritten else f"is {found[0]}"
-    parts = [f"{element_text(array, first)} {is_found}, expected {expected[0]}"]
+    fault = ArrayFault(
+        array.name,
+        workload.problem.sizes,
+        element_text(array, first),
+        "" if is_unwritten else f"{found[0]}",
+        f"{expected[0]}",
+        is_unwritten=is_unwritten,
+        is_end=0 < first == guarded.count - len(differs),
+    )
+    is_found = "was never written" if is_unwritten else f"is {fault.found}"
+    parts = [f"{fault.element} {is_found}, expected {fault.expected}"]
     if first + len(found) == guarded.count:
         count = len(differs)  # both parts of a complex number count as one
     if guarded.count > 1:
-        reach = f", from {element_text(array, first)} to {element_text(array, int(places[differs[-1]]))}"
+        reach = f", from {fault.element} to {element_text(array, int(places[differs[-1]]))}"
         compared = guarded.count if guarded.sample is None else len(guarded.sample)
         of = f"{compared:,}" if compared == guarded.count else f"a sample of {compared:,}"
         parts[0] += f", {count:,} of {of} elements differ{reach if count > 1 else ''}"
     if is_unwritten:
-        return parts[0]
+        return parts[0], fault
     parts += [
         f"{element_text(one.array, first)} is {one.values(first, 1)[0][0]}"
-        for one in inputs
-        if one.array.shape == array.shape
+        for one in buffers.arrays()
+        if one.array.role == "in" and one.array.shape == array.shape
     ]
     texts, worst = _errors(array, places[differs], wrong, expected[differs])
     parts += texts
     typical = guarded.compared(0, min(_MAX_TYPICAL, guarded.count))[2]
-    advice = _advice(array, worst, typical, tolerance) if len(worst) == 2 else []
-    if not advice and _are_whole(typical) and not _are_whole(wrong[np.isfinite(wrong)]):
-        advice = ["every expected element is whole: does `reference` make them integers (`.astype(int)`)?"]
-    parts += advice
+    allowance = _allowance(array, worst, typical, tolerance) if len(worst) == 2 else ""
+    if allowance:
+        parts.append(f"this may be rounding; `{allowance}` in the space file allows it")
+    elif _are_whole(typical) and not _are_whole(wrong[np.isfinite(wrong)]):
+        parts.append("every expected element is whole: does `reference` make them integers (`.astype(int)`)?")
     parts.append(f"tolerance: {tolerance}")
-    return "; ".join(parts)
+    return "; ".join(parts), replace(fault, allowance=allowance)
 
 
 def _errors(
@@ -95,8 +108,8 @@ def _errors(
     return texts, worst
 
 
-def _advice(array: Array, worst: list[float], typical: NDArray[Any], tolerance: Tolerance) -> list[str]:
-    """The tolerance that allows errors which look like rounding, given typical expected elements."""
+def _allowance(array: Array, worst: list[float], typical: NDArray[Any], tolerance: Tolerance) -> str:
+    """The `verify` that allows errors which look like rounding; `typical` are some expected elements."""
     error, relative = worst
     unit = UNIT_ROUNDOFF.get(plain_dtype(array.dtype), 0.0)
     with np.errstate(all="ignore"):
@@ -108,9 +121,8 @@ def _advice(array: Array, worst: list[float], typical: NDArray[Any], tolerance: 
     elif error <= 2 * _CANCELLED * unit * mean:
         atol = f"1e{math.ceil(math.log10(2 * error))}"
     else:
-        return []
-    allowed = f"rtol: {rtol}" if atol == "0" else f"rtol: {rtol}, atol: {atol}"
-    return [f"this may be rounding; `verify: {{{allowed}}}` in the space file allows it"]
+        return ""
+    return f"verify: {{rtol: {rtol}}}" if atol == "0" else f"verify: {{rtol: {rtol}, atol: {atol}}}"
 
 
 def _are_whole(values: NDArray[Any]) -> bool:

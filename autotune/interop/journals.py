@@ -15,7 +15,7 @@ from autotune.core.runs_folder import RUNS, problem_in_name
 from autotune.core.trials import Trial
 from autotune.errors import InputError
 from autotune.evaluation.identity import header_sizes, sizes_text
-from autotune.evaluation.journal import VERSION, held_journal, parse_journal
+from autotune.evaluation.journal import VERSION, locked_journal, parse_journal
 from autotune.evaluation.journal_rows import encode_trial
 from autotune.hardware.names import slug
 from autotune.interop.files import encoded, read_text
@@ -79,7 +79,7 @@ def store(recording: Recording, path: Path | None, *, fresh: bool) -> Path:
             raise InputError(f"{path}: holds other results; replace them with --fresh, or use --journal FILE")
         require_unlinked(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with held_journal(path):
+        with locked_journal(path):
             replace_file(path, encoded(text, path))
     return path
 

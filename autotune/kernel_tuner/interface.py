@@ -95,7 +95,7 @@ def tune_kernel(given: _Given) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     request = read_request(KernelCall.of(given))
     if not goal.is_time:
         own = goal.objective(request.parameters, request.observers)
-        options = replace(options, objective=Objective.OWN, own=own)
+        options = replace(options, objective=Objective.OWN, own_objective=own)
     task = request.space.bind(request.device)
     if request.observers.readings and "NVIDIA" not in task.device.vendor:
         raise InputError(f"observers: NVMLObserver: {task.device.name} is no GPU of NVIDIA")

@@ -33,8 +33,8 @@ from autotune.core.text import first_error
 from autotune.devices.element_types import numpy_dtype
 from autotune.errors import BrokenReference, InputError
 from autotune.problem.inputs import draw_inputs
-from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.reference import BASELINE, call, functions_of, run_reference
+from autotune.problem.workload import Workload
 from autotune.sources.kernel_source import read_kernel_source
 
 Run = Callable[[], object]
@@ -84,10 +84,10 @@ class Baselines:
     C functions may use the given macros.
     """
 
-    def __init__(self, reference: Path, problem: ProblemInstance, macros: Mapping[str, Value]) -> None:
-        self._path, self._problem, self._macros = reference, problem, macros
-        self._sizes = dict(problem.definition.sizes)
-        self._inputs = draw_inputs(problem.definition, problem.arrays)
+    def __init__(self, reference: Path, workload: Workload, macros: Mapping[str, Value]) -> None:
+        self._path, self._workload, self._macros = reference, workload, macros
+        self._sizes = dict(workload.problem.sizes)
+        self._inputs = draw_inputs(workload.problem, workload.arrays)
 
     def times(self) -> tuple[BaselineTime, ...]:
         """The time of every baseline; if none is in C or uses numpy, the reference is timed instead."""
@@ -103,12 +103,12 @@ class Baselines:
 
     def in_c(self) -> Iterator[BaselineTime]:
         """The time of each build of the C function, if there is one, and its results are right."""
-        source, problem = self._path.with_suffix(".c"), self._problem
+        source, workload = self._path.with_suffix(".c"), self._workload
         if not source.is_file():
             return
         outputs = {
             one.name: np.zeros(one.shape, numpy_dtype(one.dtype))
-            for one in problem.arrays
+            for one in workload.arrays
             if one.role != "in"
         }
         right: Mapping[str, NDArray[Any]] = {}
@@ -119,7 +119,7 @@ class Baselines:
                     run = self._built(source, library, build, {**self._inputs, **outputs})
                     run()
                     right = right or run_reference(
-                        self._path, self._inputs, problem.definition, problem.arrays
+                        self._path, self._inputs, workload.problem, workload.arrays
                     )
                     for name in outputs.keys() & right.keys():
                         _compare(name, outputs[name], right[name])

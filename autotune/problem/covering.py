@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 from autotune.core.records import Config, Sizes
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 
 _FEW = (1, 7, 31)  # elements: fewer than a warp
 _TIMES = (1, 2, 3, 5, 17)  # tiles
@@ -27,20 +27,20 @@ _LITTLE_WORK = 2**18  # of any problem: its reference is fast
 _MANY = 3  # from so many blocks on, a grid has a first, a last and others between
 
 
-def covering(problems: Sequence[ProblemInstance], config: Config) -> tuple[ProblemInstance, ...]:
-    """The fewest and smallest problems that show every kind of block and trip that all show."""
-    factors = divisors(problems, config)
-    kinds = {place: _kinds(problem, factors) for place, problem in enumerate(problems)}
-    for place in sorted(kinds, key=lambda place: threads(problems[place]), reverse=True):
+def covering(workloads: Sequence[Workload], config: Config) -> tuple[Workload, ...]:
+    """The fewest and smallest workloads that show every kind of block and trip that all show."""
+    factors = divisors(workloads, config)
+    kinds = {place: _kinds(workload, factors) for place, workload in enumerate(workloads)}
+    for place in sorted(kinds, key=lambda place: threads(workloads[place]), reverse=True):
         others = set().union(*(found for other, found in kinds.items() if other != place))
         if kinds[place] <= others:
             del kinds[place]
-    return tuple(problems[place] for place in kinds)
+    return tuple(workloads[place] for place in kinds)
 
 
-def threads(problem: ProblemInstance) -> int:
-    """The threads of all launches of a problem."""
-    return sum(launch.threads for launch in problem.launches)
+def threads(workload: Workload) -> int:
+    """The threads of all launches of a workload."""
+    return sum(launch.threads for launch in workload.launches)
 
 
 def size_product(sizes: Sizes) -> int:
@@ -48,13 +48,13 @@ def size_product(sizes: Sizes) -> int:
     return math.prod(sizes.values())
 
 
-def _kinds(problem: ProblemInstance, divisors: Sequence[int]) -> set[tuple[object, ...]]:
-    """The behaviour of a configuration at a problem: its launches, and how sizes divide by each divisor."""
+def _kinds(workload: Workload, divisors: Sequence[int]) -> set[tuple[object, ...]]:
+    """The behaviour of a configuration in a workload: its launches, and how sizes divide by each divisor."""
     launches = tuple(
         (step.entry, tuple(min(extent, _MANY) for extent in step.grid), step.block)
-        for step in problem.launches
+        for step in workload.launches
     )
-    sizes = problem.definition.sizes.values()
+    sizes = workload.problem.sizes.values()
     return {("launches", launches)} | {
         (divisor, *((min(size // divisor, 2), size % divisor == 0) for size in sizes)) for divisor in divisors
     }
@@ -119,37 +119,37 @@ class Domain:
 
 
 def at_tiles(
-    problems: Sequence[ProblemInstance],
-    timed: ProblemInstance,
+    workloads: Sequence[Workload],
+    timed: Workload,
     config: Config,
-    make: Callable[[Sizes, int], ProblemInstance | None],
+    make: Callable[[Sizes, int], Workload | None],
     count: int,
-) -> list[ProblemInstance]:
-    """Further problems at which a configuration does what it does at no problem that it is verified on.
+) -> list[Workload]:
+    """Further workloads, in which a configuration does what it does in none that it is verified on.
 
-    At most `count`. `timed` is the problem of the size to tune for; `make` makes the problem of sizes and a
+    At most `count`. `timed` is the workload of the size to tune for; `make` makes the workload of sizes and a
     number, and gives None where the configuration is not valid.
     """
-    given = (*problems, timed)
+    given = (*workloads, timed)
     factors = divisors(given, config)
-    entries = {step.entry for problem in given for step in problem.launches}
+    entries = {step.entry for workload in given for step in workload.launches}
     draw = random.Random(repr(sorted(factors)))
-    domain = Domain([one.definition.sizes for one in given])
+    domain = Domain([one.problem.sizes for one in given])
     candidates = domain.candidates(factors, draw)
     known = set().union(*(_remainders(one, factors) for one in given))
-    largest = {name: max(one.definition.sizes[name] for one in given) for name in timed.definition.sizes}
+    largest = {name: max(one.problem.sizes[name] for one in given) for name in timed.problem.sizes}
 
-    def news(problem: ProblemInstance) -> set[tuple[object, ...]]:
-        sizes = problem.definition.sizes.items()
+    def news(workload: Workload) -> set[tuple[object, ...]]:
+        sizes = workload.problem.sizes.items()
         return (
-            _remainders(problem, factors) | {(name,) for name, size in sizes if size > largest[name]}
+            _remainders(workload, factors) | {(name,) for name, size in sizes if size > largest[name]}
         ) - known
 
-    left: dict[str, ProblemInstance] = {}
+    left: dict[str, Workload] = {}
     for number in range(_TRIED):
         sizes = next(candidates)
-        made = make(sizes, len(problems) + 1 + number) if domain.is_affordable(sizes) else None
-        is_new = all(sizes != one.definition.sizes for one in given)
+        made = make(sizes, len(workloads) + 1 + number) if domain.is_affordable(sizes) else None
+        is_new = all(sizes != one.problem.sizes for one in given)
         if (
             is_new
             and made is not None
@@ -157,7 +157,7 @@ def at_tiles(
             and entries >= {step.entry for step in made.launches}
         ):
             left.setdefault(repr(sizes), made)
-    chosen: list[ProblemInstance] = []
+    chosen: list[Workload] = []
     while left and len(chosen) < count:
         found = {key: news(one) for key, one in left.items()}
         best = max(found, key=lambda key: len(found[key]))
@@ -168,23 +168,23 @@ def at_tiles(
     return chosen
 
 
-def _is_small(problem: ProblemInstance) -> bool:
-    return threads(problem) <= _MAX_THREADS and problem.size_bytes <= _MAX_BYTES
+def _is_small(workload: Workload) -> bool:
+    return threads(workload) <= _MAX_THREADS and workload.size_bytes <= _MAX_BYTES
 
 
-def divisors(problems: Sequence[ProblemInstance], config: Config) -> list[int]:
+def divisors(workloads: Sequence[Workload], config: Config) -> list[int]:
     """A configuration's numbers, the extents of its blocks, and products of two of these."""
     numbers = {value for value in config.values() if type(value) is int and value > 1}
     extents = {
-        extent for problem in problems for step in problem.launches for extent in step.block if extent > 1
+        extent for workload in workloads for step in workload.launches for extent in step.block if extent > 1
     }
     factors = sorted(numbers | extents)
     return sorted({one * other for one, other in product(factors, [1, *factors])})
 
 
-def _remainders(problem: ProblemInstance, divisors: Sequence[int]) -> set[tuple[object, ...]]:
+def _remainders(workload: Workload, divisors: Sequence[int]) -> set[tuple[object, ...]]:
     """The remainders of each size by each divisor, and the order of the sizes."""
-    sizes = problem.definition.sizes
+    sizes = workload.problem.sizes
     ends = {0: 0, 1: 1, -1: 2}
     return {
         (name, divisor, min(size // divisor, _MANY), ends.get(rest if rest < 2 else rest - divisor, 3))

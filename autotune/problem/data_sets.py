@@ -8,52 +8,50 @@ from dataclasses import replace
 from autotune.core.error_bounds import SMALLEST, SMALLEST_NORMAL
 from autotune.core.fills import RANDOM_FILLS, SPECIAL_VALUES
 from autotune.core.records import Value
-from autotune.problem.problem_instance import Array, ProblemInstance
 from autotune.problem.shapes import SHAPES, fill_of_shape
+from autotune.problem.workload import Array, Workload
 
 DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest", "denormals", *SHAPES)
 MAX_BYTES = 2**22  # of the size to tune for: its reference runs for each data set
 _MARGIN = 1 / 8  # of the tolerance, for the default: other orders of additions may be off by more
 
 
-def other_data(problem: ProblemInstance, name: str) -> ProblemInstance | None:
-    """The problem with other legal values in its random inputs; None without such inputs.
+def other_data(workload: Workload, name: str) -> Workload | None:
+    """The workload with other legal values in its random inputs; None without such inputs.
 
     Args:
-        problem: A problem whose expected results the reference computes.
+        workload: A workload whose expected results the reference computes.
         name: One of DATA_SETS or SPECIAL_VALUES. "zeros" and "ones", for ranges that have these, "smallest"
             and "largest": all elements are the same. "alternating": the smallest, the largest and, between
             them, 0 in turn. "denormals": the largest and the smallest denormal of each sign in turn. A shape
             of SHAPES changes the drawn values. Special values take the places of a few random elements.
     """
-    if problem.expected is not None or problem.trusted:
+    if workload.expected is not None or workload.trusted:
         return None
-    arrays = tuple(replace(array, fill=_other_fill(array, name)) for array in problem.arrays)
-    return None if arrays == problem.arrays else replace(problem, arrays=arrays)
+    arrays = tuple(replace(array, fill=_other_fill(array, name)) for array in workload.arrays)
+    return None if arrays == workload.arrays else replace(workload, arrays=arrays)
 
 
-def at_sizes(
-    name: str, verify_problems: Sequence[ProblemInstance], timed: ProblemInstance
-) -> Sequence[ProblemInstance]:
-    """The problems to use a data set on: for one of SHAPES a large one and another, for others all to verify.
+def at_sizes(name: str, verify_workloads: Sequence[Workload], timed: Workload) -> Sequence[Workload]:
+    """The workloads to use a data set on: for SHAPES a large one and another, for others all to verify.
 
     The size to tune for, `timed`, may be the large one if it is small enough.
     """
     if name not in SHAPES:
-        return verify_problems
-    fitting = [*verify_problems, *([timed] if timed.size_bytes <= MAX_BYTES else [])]
+        return verify_workloads
+    fitting = [*verify_workloads, *([timed] if timed.size_bytes <= MAX_BYTES else [])]
     large = max(fitting, key=lambda one: one.size_bytes, default=None)
-    turn = SHAPES.index(name) % len(verify_problems) if verify_problems else 0
-    others = [one for one in verify_problems[turn : turn + 1] if one is not large]
+    turn = SHAPES.index(name) % len(verify_workloads) if verify_workloads else 0
+    others = [one for one in verify_workloads[turn : turn + 1] if one is not large]
     return [*others, *([large] if large else [])]
 
 
-def with_margin(problem: ProblemInstance, times: float = _MARGIN) -> ProblemInstance:
-    """The problem with another tolerance, if its data have one of SHAPES; others keep the usual one."""
-    if not any(array.fill and array.fill[0] in SHAPES for array in problem.arrays):
-        return problem
-    bounds = tuple((name, bound.times(times)) for name, bound in problem.bounds)
-    return replace(problem, tolerance=problem.tolerance.times(times), bounds=bounds)
+def with_margin(workload: Workload, times: float = _MARGIN) -> Workload:
+    """The workload with another tolerance, if its data have one of SHAPES; others keep the usual one."""
+    if not any(array.fill and array.fill[0] in SHAPES for array in workload.arrays):
+        return workload
+    bounds = tuple((name, bound.times(times)) for name, bound in workload.bounds)
+    return replace(workload, tolerance=workload.tolerance.times(times), bounds=bounds)
 
 
 def has_special_values(arrays: Iterable[Array]) -> bool:

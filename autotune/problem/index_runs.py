@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 from autotune.sources.dry_run import DryRun, Memory, OutOfSteps, Steps, blocks_of
 from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.kernel_source import KernelSource
@@ -35,19 +35,19 @@ class IndexRuns:
         self._bodies: dict[str, list[ast.stmt]] = {}
         self._known: dict[tuple[str, bool], list[IndexRun]] = {}
 
-    def runs_of(self, problem: ProblemInstance, *, is_wide: bool = False) -> list[IndexRun]:
+    def runs_of(self, workload: Workload, *, is_wide: bool = False) -> list[IndexRun]:
         """The blocks at the corners of each launch, run; `is_wide` counts with 64 bits in place of 32."""
-        key = problem.identity_text, is_wide
+        key = workload.identity_text, is_wide
         if key not in self._known:
-            self._known[key] = [*self._runs(problem, is_wide)]
+            self._known[key] = [*self._runs(workload, is_wide)]
         return self._known[key]
 
-    def _runs(self, problem: ProblemInstance, is_wide: bool) -> Iterator[IndexRun]:
+    def _runs(self, workload: Workload, is_wide: bool) -> Iterator[IndexRun]:
         given: dict[str, Memory | int | None] = {
-            one.name: Memory(one.name, None, 0, "argument") for one in problem.arrays
+            one.name: Memory(one.name, None, 0, "argument") for one in workload.arrays
         }
-        given |= {one.name: one.value for one in problem.scalars if isinstance(one.value, int)}
-        for launch in dict.fromkeys(problem.launches):
+        given |= {one.name: one.value for one in workload.scalars if isinstance(one.value, int)}
+        for launch in dict.fromkeys(workload.launches):
             corners = blocks_of([sorted({0, extent - 1}) for extent in launch.grid])
             run = DryRun(self._read, Steps(_STEPS), self._bodies, most_turns=AGAIN, is_wide=is_wide)
             kernel, is_run = self._kernels.get(own_name(launch.entry)), False

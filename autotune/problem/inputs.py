@@ -27,10 +27,10 @@ from autotune.devices.array_compare import EXACT, unlike
 from autotune.devices.element_types import is_floating, loaded, numpy_dtype, plain_dtype
 from autotune.errors import SetupError
 from autotune.problem.data_sets import has_special_values
-from autotune.problem.kept_results import KeptResults, load_results
-from autotune.problem.problem_instance import Array, ProblemInstance
 from autotune.problem.reference import run_magnitude, run_reference
+from autotune.problem.reference_cache import ReferenceCache, load_results
 from autotune.problem.shapes import SHAPES, shaped
+from autotune.problem.workload import Array, Workload
 
 _CHUNK = 2**20  # elements per generator; a change changes what every seed draws
 _PIECE = 2**18  # elements drawn at once: they fit in a core's cache, and threads seldom wait for Python
@@ -43,7 +43,7 @@ _Draw: TypeAlias = Callable[[Generator, NDArray[Any]], None]  # draws the elemen
 
 
 @dataclass(frozen=True)
-class ProblemData:
+class WorkloadData:
     """One problem on the host: inputs, expected outputs, and magnitudes of their terms, by array.
 
     Expected outputs may be NaN if inputs have special values. The reference's time is None if unknown.
@@ -58,43 +58,43 @@ class ProblemData:
 
 
 def prepare(
-    problem: ProblemInstance, reference: Path, kept: KeptResults | None = None, drawn: Drawn | None = None
-) -> ProblemData:
+    workload: Workload, reference: Path, cache: ReferenceCache | None = None, drawn: Drawn | None = None
+) -> WorkloadData:
     """Draw the inputs and run the reference, unless its results are stored already; raises SetupError."""
-    definition = problem.definition
-    with timeline.span(f"draw the inputs at {size_text(definition.sizes)}"):
-        inputs = draw_inputs(definition, problem.arrays, drawn)
-    if problem.expected is not None:
-        stored = {name: _from_file(array.path, array.dtype) for name, array in problem.expected}
-        _require_kept(problem, inputs, stored)
-        return ProblemData(definition, inputs, stored)
-    if problem.trusted:
-        results = load_results(Path(problem.trusted))
+    problem = workload.problem
+    with timeline.span(f"draw the inputs at {size_text(problem.sizes)}"):
+        inputs = draw_inputs(problem, workload.arrays, drawn)
+    if workload.expected is not None:
+        stored = {name: _from_file(array.path, array.dtype) for name, array in workload.expected}
+        _require_kept(workload, inputs, stored)
+        return WorkloadData(problem, inputs, stored)
+    if workload.trusted:
+        results = load_results(Path(workload.trusted))
         if results is None:
-            raise SetupError(f"{problem.trusted}: the trusted results are gone; start the search again")
+            raise SetupError(f"{workload.trusted}: the trusted results are gone; start the search again")
     else:
 
         def run() -> dict[str, NDArray[Any]]:
             began_s = perf_counter()
-            results = run_reference(reference, inputs, definition, problem.arrays)
+            results = run_reference(reference, inputs, problem, workload.arrays)
             return {**results, _TOOK_S: np.array([perf_counter() - began_s])}
 
-        with timeline.span(f"reference at {size_text(definition.sizes)}"):
-            results = run() if kept is None else kept.result(reference, problem.data_key, run)
+        with timeline.span(f"reference at {size_text(problem.sizes)}"):
+            results = run() if cache is None else cache.result(reference, workload.data_key, run)
     took_s = results.pop(_TOOK_S, None)
-    dtypes = {array.name: array.dtype for array in problem.arrays}
+    dtypes = {array.name: array.dtype for array in workload.arrays}
     found = {name: loaded(values, dtypes[name]) for name, values in results.items()}
-    _require_kept(problem, inputs, found)
-    magnitudes = _magnitudes(problem, reference, inputs, kept)
+    _require_kept(workload, inputs, found)
+    magnitudes = _magnitudes(workload, reference, inputs, cache)
     reference_s = None if took_s is None else float(took_s[0])
-    return ProblemData(definition, inputs, found, magnitudes, has_special_values(problem.arrays), reference_s)
+    return WorkloadData(problem, inputs, found, magnitudes, has_special_values(workload.arrays), reference_s)
 
 
 def _require_kept(
-    problem: ProblemInstance, inputs: Mapping[str, NDArray[Any]], expected: Mapping[str, NDArray[Any]]
+    workload: Workload, inputs: Mapping[str, NDArray[Any]], expected: Mapping[str, NDArray[Any]]
 ) -> None:
     """Raise SetupError for an array that a run changes although callers fill it only once."""
-    for array in problem.arrays:
+    for array in workload.arrays:
         if array.is_kept and array.name in expected:
             before, after = inputs[array.name].reshape(-1), expected[array.name].reshape(-1)
             if before.size == after.size and unlike(after, before, EXACT).any():
@@ -105,18 +105,18 @@ def _require_kept(
 
 
 def _magnitudes(
-    problem: ProblemInstance,
+    workload: Workload,
     reference: Path,
     inputs: Mapping[str, NDArray[Any]],
-    kept: KeptResults | None,
+    cache: ReferenceCache | None,
 ) -> dict[str, NDArray[Any]]:
     """The sums of magnitudes of outputs whose tolerance follows from the data."""
-    if not problem.outputs_with_magnitude:
+    if not workload.outputs_with_magnitude:
         return {}
-    run = partial(run_magnitude, reference, inputs, problem.definition, problem.arrays)
-    with timeline.span(f"magnitudes at {size_text(problem.definition.sizes)}"):
-        found = run() if kept is None else kept.result(reference, f"magnitude {problem.data_key}", run)
-    return {name: found[name] for name in problem.outputs_with_magnitude if name in found}
+    run = partial(run_magnitude, reference, inputs, workload.problem, workload.arrays)
+    with timeline.span(f"magnitudes at {size_text(workload.problem.sizes)}"):
+        found = run() if cache is None else cache.result(reference, f"magnitude {workload.data_key}", run)
+    return {name: found[name] for name in workload.outputs_with_magnitude if name in found}
 
 
 def draw_inputs(

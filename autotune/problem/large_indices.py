@@ -19,7 +19,7 @@ from autotune.core.text import table_sizes
 from autotune.problem.covering import Domain
 from autotune.problem.index_runs import IndexRuns
 from autotune.problem.loops import Make
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 from autotune.sources.triton import kernels
 from autotune.sources.triton_module import Module
 from autotune.sources.triton_ranges import BITS, UNKNOWN, NotFollowed, Pointer, RangeRun, number
@@ -28,17 +28,17 @@ from autotune.space.signatures import own_name
 _LARGE, _SMALL = (32, 31), 24  # powers of two, in elements; numbers of 32 bits may hold the second only
 _SPARE = 1.1
 
-Overflow = Callable[[ProblemInstance], str | None]  # the array; empty without, None if it is not known
+Overflow = Callable[[Workload], str | None]  # the array; empty without, None if it is not known
 
 
-def overflowing(overflow: Overflow, timed: ProblemInstance, domain: Domain, make: Make) -> str | None:
+def overflowing(overflow: Overflow, timed: Workload, domain: Domain, make: Make) -> str | None:
     """An array of which an index overflows where arrays have more than 2^32 elements, or 2^31, as text.
 
     It says from how many elements on, and sizes. It is empty if there is no such array or size, and None if
     it is not known. `timed` is the problem of the size to tune for.
     """
 
-    def at(power: int) -> ProblemInstance | None:
+    def at(power: int) -> Workload | None:
         made = (make(domain.declared(sizes)) for sizes in _grown(timed, 2**power))
         return next((one for one in made if one is not None and _elements(one) > 2**power), None)
 
@@ -51,15 +51,15 @@ def overflowing(overflow: Overflow, timed: ProblemInstance, domain: Domain, make
         return array
     while power > _SMALL and (smaller := at(power - 1)) is not None and overflow(smaller) == array:
         power, large = power - 1, smaller
-    sizes = table_sizes(large.definition.sizes)
+    sizes = table_sizes(large.problem.sizes)
     return f"an index of {array} overflows beyond 2^{power} elements, for example at {sizes}"
 
 
 def overflow_in_c(runs: IndexRuns) -> Overflow:
     """By running kernels in C on indices alone, with 32 and with 64 bits."""
 
-    def differing(problem: ProblemInstance) -> str | None:
-        for one, wide in zip(runs.runs_of(problem), runs.runs_of(problem, is_wide=True), strict=True):
+    def differing(workload: Workload) -> str | None:
+        for one, wide in zip(runs.runs_of(workload), runs.runs_of(workload, is_wide=True), strict=True):
             for (name, found, _), (other, wanted, _) in zip(one.reached, wide.reached, strict=False):
                 if name == other and found != wanted:
                     return name
@@ -77,13 +77,13 @@ def overflow_in_triton(text: str, path: Path) -> Overflow:
     """By following the programs at the corners of each grid in Triton; raises InputError for other texts."""
     module, parameters = Module(text, path), kernels(text, path)
 
-    def found(problem: ProblemInstance) -> str | None:
-        given: dict[str, Any] = {one.name: Pointer(one.name) for one in problem.arrays}
+    def found(workload: Workload) -> str | None:
+        given: dict[str, Any] = {one.name: Pointer(one.name) for one in workload.arrays}
         given |= {
-            one.name: number(one.value, BITS[one.dtype]) for one in problem.scalars if one.dtype in BITS
+            one.name: number(one.value, BITS[one.dtype]) for one in workload.scalars if one.dtype in BITS
         }
         is_known = True
-        for launch in dict.fromkeys(problem.launches):
+        for launch in dict.fromkeys(workload.launches):
             name, values = own_name(launch.entry), iter(launch.arguments)
             taken = [one.name for one in parameters[name] if not one.is_constant]
             named = {one: given.get(next(values), UNKNOWN) for one in taken} | _constants(launch.entry)
@@ -94,7 +94,7 @@ def overflow_in_triton(text: str, path: Path) -> Overflow:
                 except (NotFollowed, RecursionError):
                     return None
                 if run.overflowing:
-                    return next(one.name for one in problem.arrays if one.name in run.overflowing)
+                    return next(one.name for one in workload.arrays if one.name in run.overflowing)
                 is_known &= run.is_known
         return "" if is_known else None
 
@@ -107,13 +107,13 @@ def _constants(entry: str) -> dict[str, Any]:
     return {one.arg or "": number(ast.literal_eval(one.value)) for one in call.keywords}
 
 
-def _elements(problem: ProblemInstance) -> int:
-    return max((array.count for array in problem.arrays), default=0)
+def _elements(workload: Workload) -> int:
+    return max((array.count for array in workload.arrays), default=0)
 
 
-def _grown(timed: ProblemInstance, elements: int) -> Iterator[Sizes]:
+def _grown(timed: Workload, elements: int) -> Iterator[Sizes]:
     """Sizes of arrays with more elements: all grow, or one."""
-    sizes, times = timed.definition.sizes, _SPARE * elements / max(1, _elements(timed))
+    sizes, times = timed.problem.sizes, _SPARE * elements / max(1, _elements(timed))
     yield {name: round(size * times ** (1 / len(sizes))) + 1 for name, size in sizes.items()}
     for name, size in sizes.items():
         yield {**sizes, name: round(size * times)}

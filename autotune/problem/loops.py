@@ -14,10 +14,10 @@ from functools import partial
 from autotune.core.records import Sizes
 from autotune.problem.covering import Domain, size_product, threads
 from autotune.problem.index_runs import AGAIN, IndexRuns
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 
 _Loop = tuple[str, int]  # the kernel, and the loop's place in the source
-Make = Callable[[Sizes], ProblemInstance | None]  # None where the configuration is not valid
+Make = Callable[[Sizes], Workload | None]  # None where the configuration is not valid
 _CLOSE = 1 / 64  # shares of the way to the size to tune for
 _EXACT = 3  # leading bits of a size on the way
 
@@ -28,23 +28,23 @@ class Loops:
     def __init__(self, runs: IndexRuns) -> None:
         self._runs = runs
 
-    def turning_again(self, problems: Iterable[ProblemInstance]) -> set[_Loop]:
+    def turning_again(self, workloads: Iterable[Workload]) -> set[_Loop]:
         """The loops that a thread of the blocks at the corners of some launch surely turns twice."""
         return {
             (run.entry, place)
-            for problem in problems
-            for run in self._runs.runs_of(problem)
+            for workload in workloads
+            for run in self._runs.runs_of(workload)
             for place, turns in run.turns.items()
             if turns >= AGAIN
         }
 
     def further(
         self,
-        given: Sequence[ProblemInstance],
-        checked: Sequence[ProblemInstance],
-        timed: ProblemInstance,
+        given: Sequence[Workload],
+        checked: Sequence[Workload],
+        timed: Workload,
         make: Make,
-    ) -> tuple[list[ProblemInstance], bool]:
+    ) -> tuple[list[Workload], bool]:
         """Problems for loops that turn again at the size to tune for, and at no checked size.
 
         They have as few threads as possible; False comes with them if there is none for some loop.
@@ -56,8 +56,8 @@ class Loops:
             make: Makes the problem of sizes.
         """
         lacking = self.turning_again([timed]) - self.turning_again(checked)
-        base = min((one.definition.sizes for one in given), key=size_product)
-        found, is_whole = list[ProblemInstance](), True
+        base = min((one.problem.sizes for one in given), key=size_product)
+        found, is_whole = list[Workload](), True
         while lacking:
             loop = min(lacking)
             ways = [self._smallest(loop, way) for way in _ways(base, timed, [*given, timed], make)]
@@ -69,7 +69,7 @@ class Loops:
             lacking -= {loop, *(self.turning_again([best]) if best else ())}
         return found, is_whole
 
-    def _smallest(self, loop: _Loop, at: Callable[[float], ProblemInstance | None]) -> ProblemInstance | None:
+    def _smallest(self, loop: _Loop, at: Callable[[float], Workload | None]) -> Workload | None:
         """The problem closest to the base on a way of growing sizes on which a loop turns again."""
         low, high = 0.0, 1.0
         best = at(high)
@@ -77,23 +77,23 @@ class Loops:
             return None
         while high - low > _CLOSE:
             middle = (low + high) / 2
-            problem = at(middle)
-            if problem is not None and loop in self.turning_again([problem]):
-                best, high = problem, middle
+            workload = at(middle)
+            if workload is not None and loop in self.turning_again([workload]):
+                best, high = workload, middle
             else:
                 low = middle
         return best
 
 
 def _ways(
-    base: Sizes, timed: ProblemInstance, given: Sequence[ProblemInstance], make: Make
-) -> Iterator[Callable[[float], ProblemInstance | None]]:
+    base: Sizes, timed: Workload, given: Sequence[Workload], make: Make
+) -> Iterator[Callable[[float], Workload | None]]:
     """Ways to grow one size, or all, to the size to tune for: each takes a share of the way."""
-    domain = Domain([one.definition.sizes for one in given])
-    goal = timed.definition.sizes
+    domain = Domain([one.problem.sizes for one in given])
+    goal = timed.problem.sizes
     growing = [name for name in goal if goal[name] > base[name]]
 
-    def at(names: Sequence[str], share: float) -> ProblemInstance | None:
+    def at(names: Sequence[str], share: float) -> Workload | None:
         sizes = {
             name: _between(size, goal[name], share if name in names else 0) for name, size in base.items()
         }

@@ -23,9 +23,9 @@ from autotune.core.text import hint, nearest, size_text
 from autotune.core.trials import Problem
 from autotune.devices.base import Indices
 from autotune.errors import BrokenReference
-from autotune.problem.problem_instance import Array
 from autotune.problem.reference_results import converted_results
 from autotune.problem.sampling import sample_indices, takes_indices
+from autotune.problem.workload import Array
 
 _FUNCTIONS = ("reference", "inputs", "magnitude")  # optional functions of a file
 BASELINE = "baseline_"  # prefix of functions that a kernel is compared with
@@ -34,23 +34,31 @@ _MAX_LETTERS = 300  # letters of an exception's message
 
 
 def run_reference(
-    path: Path, inputs: Mapping[str, NDArray[Any]], problem: Problem, arrays: tuple[Array, ...]
+    path: Path,
+    inputs: Mapping[str, NDArray[Any]],
+    problem: Problem,
+    arrays: tuple[Array, ...],
+    indices: Mapping[str, Indices] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Run `reference(inputs, sizes)` of a file; raises BrokenReference for any error in it.
 
-    With a third parameter, `indices`, it computes only these elements of each output. The results are flat
-    and of the arguments' types.
+    With a third parameter, `indices`, it computes only these elements of each output: those given, or else a
+    sample. The results are flat and of the arguments' types.
     """
     function = load_function(path, "reference", "reference(inputs, sizes)")
     run = partial(call, path, function)
     try:
-        return call_reference(function, run, inputs, problem, arrays)
+        return call_reference(function, run, inputs, problem, arrays, indices)
     except BrokenReference as error:
         raise BrokenReference(f"{error} (at {size_text(problem.sizes)})") from None
 
 
 def run_magnitude(
-    path: Path, inputs: Mapping[str, NDArray[Any]], problem: Problem, arrays: tuple[Array, ...]
+    path: Path,
+    inputs: Mapping[str, NDArray[Any]],
+    problem: Problem,
+    arrays: tuple[Array, ...],
+    indices: Mapping[str, Indices] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """The sums of magnitudes behind the outputs: `magnitude(inputs, sizes)`, else the reference of |inputs|.
 
@@ -65,7 +73,7 @@ def run_magnitude(
         positive = {
             name: np.abs(values) if values.dtype.kind in "ifcV" else values for name, values in inputs.items()
         }
-        return run_reference(path, positive, problem, wide)
+        return run_reference(path, positive, problem, wide, indices)
     except BrokenReference as error:
         raise BrokenReference(f"{error}; it was run on absolute values, to bound rounding errors") from None
 
@@ -76,6 +84,7 @@ def call_reference(
     inputs: Mapping[str, NDArray[Any]],
     problem: Problem,
     arrays: tuple[Array, ...],
+    indices: Mapping[str, Indices] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Run a reference, and check and convert what it returns; raises BrokenReference.
 
@@ -85,7 +94,7 @@ def call_reference(
     if not takes_indices(function):
         return expected_results(function, run("reference(inputs, sizes)", *given), arrays)
     outputs = [array for array in arrays if array.role in ("out", "inout")]
-    indices = {array.name: sample_indices(array, problem.seed) for array in outputs}
+    indices = indices or {array.name: sample_indices(array, problem.seed) for array in outputs}
     results = run("reference(inputs, sizes, indices)", *given, dict(indices))
     return expected_results(function, results, arrays, indices)
 

@@ -13,7 +13,7 @@ from autotune.devices.base import Indices
 from autotune.devices.element_types import host_array, is_floating, numpy_dtype
 from autotune.errors import BrokenReference
 from autotune.problem.data_sets import has_special_values
-from autotune.problem.problem_instance import Array
+from autotune.problem.workload import Array
 
 
 def converted_results(

@@ -14,17 +14,17 @@ from autotune.devices.array_compare import EXACT, unlike
 from autotune.devices.element_types import is_floating
 from autotune.errors import BrokenReference
 from autotune.problem.inputs import draw_inputs
-from autotune.problem.kept_results import KeptResults
-from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.reference import run_magnitude, run_reference
+from autotune.problem.reference_cache import ReferenceCache
 from autotune.problem.shapes import SHAPES
+from autotune.problem.workload import Workload
 
 _MAX_PARTS = 9
 _SHARE = 0.25  # of the tolerance, for inputs that differ in their last bits
 
 
 def allows_rounding(
-    problem: ProblemInstance, reference: Path, compared: Set[str], kept: KeptResults | None = None
+    workload: Workload, reference: Path, compared: Set[str], cache: ReferenceCache | None = None
 ) -> bool:
     """True if the tolerance allows additions in any order, denormals taken for zeros, and rounded inputs.
 
@@ -33,17 +33,17 @@ def allows_rounding(
 
     def judge() -> dict[str, NDArray[Any]]:
         allows = (
-            is_order_free(problem, reference, compared)
-            and allows_flushing(problem, reference)
-            and is_well_conditioned(problem, reference)
+            is_order_free(workload, reference, compared)
+            and allows_flushing(workload, reference)
+            and is_well_conditioned(workload, reference)
         )
         return {"allows": np.array([allows], np.uint8)}
 
-    found = judge() if kept is None else kept.result(reference, f"rounding {problem.identity_text}", judge)
+    found = judge() if cache is None else cache.result(reference, f"rounding {workload.identity_text}", judge)
     return bool(found["allows"].all())
 
 
-def is_order_free(problem: ProblemInstance, reference: Path, compared: Set[str]) -> bool:
+def is_order_free(workload: Workload, reference: Path, compared: Set[str]) -> bool:
     """True if sums that are compared exactly are the same in any order.
 
     That holds if the element type holds the sums of magnitudes exactly: as whole numbers, or as multiples of
@@ -51,16 +51,16 @@ def is_order_free(problem: ProblemInstance, reference: Path, compared: Set[str])
     """
     largest = {
         array.name: 1 / UNIT_ROUNDOFF[array.dtype]
-        for array in problem.arrays
+        for array in workload.arrays
         if array.name in compared
         and array.dtype in UNIT_ROUNDOFF
-        and problem.tolerance_of(array.name) == EXACT
+        and workload.tolerance_of(array.name) == EXACT
     }
     if not largest:
         return True
     try:
-        inputs = draw_inputs(problem.definition, problem.arrays)
-        magnitudes = run_magnitude(reference, inputs, problem.definition, problem.arrays)
+        inputs = draw_inputs(workload.problem, workload.arrays)
+        magnitudes = run_magnitude(reference, inputs, workload.problem, workload.arrays)
     except BrokenReference:
         return True  # it does not take absolute values
     return all(
@@ -76,13 +76,13 @@ def _parts(magnitudes: NDArray[Any]) -> int:
     return next((one for one in powers if np.array_equal(magnitudes * one, np.rint(magnitudes * one))), 1)
 
 
-def allows_flushing(problem: ProblemInstance, reference: Path) -> bool:
+def allows_flushing(workload: Workload, reference: Path) -> bool:
     """True if zeros instead of denormal inputs change no result by more than the tolerance.
 
     Devices and compiler options decide whether denormals are flushed, often per operation.
     """
-    inputs = draw_inputs(problem.definition, problem.arrays)
-    smallest = {array.name: SMALLEST_NORMAL.get(array.dtype, 0.0) for array in problem.arrays}
+    inputs = draw_inputs(workload.problem, workload.arrays)
+    smallest = {array.name: SMALLEST_NORMAL.get(array.dtype, 0.0) for array in workload.arrays}
     flushed = {
         name: np.where(np.abs(values) < smallest[name], values.dtype.type(0), values)
         if smallest[name]
@@ -91,33 +91,33 @@ def allows_flushing(problem: ProblemInstance, reference: Path) -> bool:
     }
     if all(np.array_equal(flushed[name], inputs[name]) for name in inputs):
         return True
-    results = _results(problem, reference, inputs, flushed)
+    results = _results(workload, reference, inputs, flushed)
     if results is None:
         return False
     first, second = results
-    return not any(unlike(second[name], first[name], problem.tolerance_of(name)).any() for name in first)
+    return not any(unlike(second[name], first[name], workload.tolerance_of(name)).any() for name in first)
 
 
-def is_well_conditioned(problem: ProblemInstance, reference: Path) -> bool:
+def is_well_conditioned(workload: Workload, reference: Path) -> bool:
     """True if inputs of other shapes, changed in their last bits, change results by less than the tolerance.
 
     Equal elements stay equal, and 0 stays 0. Results that are compared exactly count only if they are whole
     numbers, such as places: others, such as copies, may follow each bit. All results have to be finite.
     """
-    shaped_ones = {array.name for array in problem.arrays if array.fill and array.fill[0] in SHAPES}
+    shaped_ones = {array.name for array in workload.arrays if array.fill and array.fill[0] in SHAPES}
     if not shaped_ones:
         return True
-    inputs = draw_inputs(problem.definition, problem.arrays)
+    inputs = draw_inputs(workload.problem, workload.arrays)
     changed = {
         name: _changed(values) if name in shaped_ones and is_floating(values.dtype) else values
         for name, values in inputs.items()
     }
-    results = _results(problem, reference, inputs, changed)
+    results = _results(workload, reference, inputs, changed)
     if results is None:
         return False
     first, second = results
     for name, values in first.items():
-        tolerance = problem.tolerance_of(name)
+        tolerance = workload.tolerance_of(name)
         if is_floating(values.dtype) and not np.isfinite(values).all():
             return False
         is_judged = not tolerance.factor and (tolerance != EXACT or not is_floating(values.dtype))
@@ -136,10 +136,10 @@ def _changed(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _results(
-    problem: ProblemInstance, reference: Path, *given: Mapping[str, NDArray[Any]]
+    workload: Workload, reference: Path, *given: Mapping[str, NDArray[Any]]
 ) -> list[dict[str, NDArray[Any]]] | None:
     """The reference's results for each of several inputs; None if it is not defined for one of them."""
     try:
-        return [run_reference(reference, one, problem.definition, problem.arrays) for one in given]
+        return [run_reference(reference, one, workload.problem, workload.arrays) for one in given]
     except BrokenReference:
         return None

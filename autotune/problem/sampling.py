@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from autotune.devices.base import Indices
-from autotune.problem.problem_instance import Array
+from autotune.problem.workload import Array
 
 INDICES = "indices"  # the parameter of a reference that computes samples
-# A change of these changes samples: raise the version in `kept_results` as well.
+# A change of these changes samples: raise the version in `reference_cache` as well.
 MAX_WHOLE = 2**14  # elements; smaller outputs are compared in full
 _SAMPLE = 1024  # elements of larger ones
 _ENDS = 32  # of these, elements at either end

@@ -26,8 +26,8 @@ from autotune.core.trials import Problem
 from autotune.devices.element_types import is_floating, loaded, numpy_dtype
 from autotune.errors import BrokenReference, ChildFailed, ChildRaised, InputError, SetupError
 from autotune.problem.inputs import draw_inputs
-from autotune.problem.problem_instance import Array, StoredArray
 from autotune.problem.reference import call, call_reference, load_function
+from autotune.problem.workload import Array, StoredArray
 from autotune.processes.child import Child
 from autotune.space import SpaceSpec
 from autotune.space.arguments import DATA, INPUTS, FilledArgument

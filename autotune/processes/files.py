@@ -53,7 +53,7 @@ def replacement(path: Path, content: str | bytes) -> FileIO:
     temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     file = open_to_append(temporary, os.O_EXCL)
     try:
-        hold(file.fileno())  # before others can find it
+        lock(file.fileno())  # before others can find it
         view = memoryview(data)
         while view:
             view = view[file.write(view) :]
@@ -126,7 +126,7 @@ def locked(folder: Path) -> Iterator[None]:
     while True:
         descriptor = os.open(path, _OPENED | os.O_RDWR, 0o666)
         try:
-            hold(descriptor)
+            lock(descriptor)
             if not is_at(path, descriptor):
                 continue
             try:
@@ -141,7 +141,7 @@ def locked(folder: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
-def hold(descriptor: int, *, wait: bool = True) -> bool:
+def lock(descriptor: int, *, wait: bool = True) -> bool:
     """Lock an open file or folder until it is closed; without `wait`, return False if it is locked."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

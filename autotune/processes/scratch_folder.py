@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from autotune.processes.files import hold
+from autotune.processes.files import lock
 
 _PREFIX = "autotune-scratch-"
 _NAME = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")  # as mkdtemp makes it: no user's folder matches
@@ -50,7 +50,7 @@ def _locked(folder: str, *, wait: bool) -> int | None:
     """Lock a folder and return the descriptor that holds the lock; None if that is not possible."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        if hold(descriptor, wait=wait):
+        if lock(descriptor, wait=wait):
             return descriptor
         os.close(descriptor)
     return None

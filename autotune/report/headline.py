@@ -172,8 +172,8 @@ def _verified(search: Search) -> dict[str, str]:
 def _checks(search: Search) -> Mapping[str, str]:
     """The checks of the best, each with the reason why it has not passed."""
     best, served = search.best_trial, search.served
-    record = search.checks.get(best.key, {}) if best else {}
-    return served.provenance.checked if served and not record else reasons(record)
+    outcomes = search.checks.get(best.key, {}) if best else {}
+    return served.provenance.checked if served and not outcomes else reasons(outcomes)
 
 
 def _item(title: str, value: str, note: str) -> dict[str, str]:

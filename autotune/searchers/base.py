@@ -19,7 +19,7 @@ from autotune.errors import NoMoreTrials
 from autotune.hardware.names import Traits
 from autotune.space import Space
 
-BATCH = 1024  # rows submitted at once
+ROWS_AT_ONCE = 1024  # rows submitted at once
 FASTER = 0.01  # an improvement is at least this share of the time
 _UNKNOWN = Traits()
 
@@ -124,11 +124,11 @@ def collect_next(stream: TrialStream, count: int) -> list[Trial]:
 def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], stream: TrialStream) -> None:
     """Evaluate rows of the space in this order; NoMoreTrials passes through."""
     under_way = 0
-    for start in range(0, len(rows), BATCH):
-        batch = [space.config(int(row)) for row in rows[start : start + BATCH]]
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        batch = [space.config(int(row)) for row in rows[start : start + ROWS_AT_ONCE]]
         stream.submit(batch)
         under_way += len(batch)
-        while under_way > BATCH // 2:  # compilers and devices stay busy
+        while under_way > ROWS_AT_ONCE // 2:  # compilers and devices stay busy
             under_way -= len(stream.collect())
     while under_way:
         under_way -= len(stream.collect())

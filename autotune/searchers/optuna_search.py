@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from autotune.core.records import Config
 from autotune.core.trials import Trial
-from autotune.searchers.base import BATCH, TrialStream, collect_next
+from autotune.searchers.base import ROWS_AT_ONCE, TrialStream, collect_next
 from autotune.searchers.random_search import RandomSearch
 from autotune.space import Space
 
@@ -57,10 +57,10 @@ _SAMPLERS = {
     ),
     "qmc": _SamplerSettings(
         lambda seed: optuna.samplers.QMCSampler(seed=seed, scramble=True, warn_independent_sampling=False),
-        batch=BATCH,
+        batch=ROWS_AT_ONCE,
         ordered=True,
     ),
-    "random": _SamplerSettings(lambda seed: optuna.samplers.RandomSampler(seed=seed), batch=BATCH),
+    "random": _SamplerSettings(lambda seed: optuna.samplers.RandomSampler(seed=seed), batch=ROWS_AT_ONCE),
 }
 
 

@@ -21,7 +21,7 @@ from autotune.evaluation.host_sanitizer import find_host_sanitizer
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import divisors, threads
 from autotune.problem.data_sets import DATA_SETS, other_data
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 from autotune.tuning.context import TuningContext
 from autotune.tuning.data_checks import default_command
 from autotune.tuning.stress_checks import SCHEDULES
@@ -52,7 +52,7 @@ class LongRun:
         """Run nothing yet; the context is that of the kernel without a mistake."""
         self._context, self._timeout_s = context, timeout_s
         self._right: dict[tuple[str, str], bool] = {}  # by source and problem
-        self._sizes: dict[Config, list[tuple[str, ProblemInstance]]] = {}
+        self._sizes: dict[Config, list[tuple[str, Workload]]] = {}
 
     def witness(self, maker: InstanceMaker, configs: Sequence[Config], deadline: Deadline) -> Witness | None:
         """A failure of the sources of a maker that the right ones do not have; None if there is none."""
@@ -76,28 +76,28 @@ class LongRun:
         return str(binary) if isinstance(binary, Failure) else binary.sha256
 
     def _at_sizes(self, right: KernelInstance, wrong: KernelInstance, _: Deadline) -> Iterator[Witness]:
-        for name, problem in self._more_sizes(right):
-            if failure := self._differs(right, wrong, problem):
-                yield Witness(failure, self._size_mend(right, name, problem.definition.sizes))
+        for name, workload in self._more_sizes(right):
+            if failure := self._differs(right, wrong, workload):
+                yield Witness(failure, self._size_mend(right, name, workload.problem.sizes))
 
     def _on_data(self, right: KernelInstance, wrong: KernelInstance, _: Deadline) -> Iterator[Witness]:
-        for problem in right.verify_problems:
+        for workload in right.verify_workloads:
             for name in DATA_SETS:
-                other = other_data(problem, name)
+                other = other_data(workload, name)
                 if other and (failure := self._differs(right, wrong, other)):
-                    yield Witness(failure, self._data_mend(problem.definition.sizes, name))
+                    yield Witness(failure, self._data_mend(workload.problem.sizes, name))
             for seed in _SEEDS:
-                drawn = replace(problem, definition=replace(problem.definition, seed=seed))
+                drawn = replace(workload, problem=replace(workload.problem, seed=seed))
                 if failure := self._differs(right, wrong, drawn):
                     yield Witness(failure, "other random inputs show it: give `fill` a wider range")
 
     def _closely(self, right: KernelInstance, wrong: KernelInstance, _: Deadline) -> Iterator[Witness]:
-        for problem in (*right.verify_problems, right.problem):
+        for workload in (*right.verify_workloads, right.workload):
             for scale in _SCALES:
-                if self._passes(right, _scaled(problem, scale)):
-                    near = _scaled(problem, scale * _MARGIN)
+                if self._passes(right, _scaled(workload, scale)):
+                    near = _scaled(workload, scale * _MARGIN)
                     if failure := self._differs(right, wrong, near):
-                        where = size_text(problem.definition.sizes)
+                        where = size_text(workload.problem.sizes)
                         mend = f"the tolerance hides it: with {near.tolerance}, {where} shows it"
                         yield Witness(failure, mend)
                     break
@@ -108,75 +108,73 @@ class LongRun:
         sizes = self._more_sizes(right)[:_ON_HOST]
         for seed in SCHEDULES:
             others = [replace(one, source=perturbed(one.source, seed)) for one in (right, wrong)]
-            for name, problem in sizes:
-                if failure := self._differs(others[0], others[1], problem):
-                    yield Witness(failure, self._size_mend(right, name, problem.definition.sizes))
+            for name, workload in sizes:
+                if failure := self._differs(others[0], others[1], workload):
+                    yield Witness(failure, self._size_mend(right, name, workload.problem.sizes))
 
     def _on_host(self, right: KernelInstance, wrong: KernelInstance, deadline: Deadline) -> Iterator[Witness]:
         host = find_host_sanitizer() if self._context.task.spec.dialect != TRITON else None
-        problems = [problem for _, problem in self._more_sizes(right)][:_ON_HOST]
-        if host is None or self._context.skips_sanitizer or not problems:
+        workloads = [workload for _, workload in self._more_sizes(right)][:_ON_HOST]
+        if host is None or self._context.processes.skips_sanitizers or not workloads:
             return
-        found = host.check(wrong.source, problems, deadline)
+        found = host.check(wrong.source, workloads, deadline)
         if isinstance(found, Failure) and not isinstance(
-            host.check(right.source, problems, deadline), Failure
+            host.check(right.source, workloads, deadline), Failure
         ):
-            sizes = "; ".join(size_text(problem.definition.sizes) for problem in problems)
+            sizes = "; ".join(size_text(workload.problem.sizes) for workload in workloads)
             yield Witness(found, f"sanitizers see it at one of these sizes: {sizes}")
 
-    def _differs(
-        self, right: KernelInstance, wrong: KernelInstance, problem: ProblemInstance
-    ) -> Failure | None:
-        """The failure of the wrong one at a problem that the right one passes."""
-        if self._right.get((right.source, problem.identity_text)) is False:
+    def _differs(self, right: KernelInstance, wrong: KernelInstance, workload: Workload) -> Failure | None:
+        """The failure of the wrong one on a workload that the right one passes."""
+        if self._right.get((right.source, workload.identity_text)) is False:
             return None
-        failure = self._failure(wrong, problem)
-        return failure if failure is not None and self._passes(right, problem) else None
+        failure = self._failure(wrong, workload)
+        return failure if failure is not None and self._passes(right, workload) else None
 
-    def _passes(self, right: KernelInstance, problem: ProblemInstance) -> bool:
-        key = right.source, problem.identity_text
+    def _passes(self, right: KernelInstance, workload: Workload) -> bool:
+        key = right.source, workload.identity_text
         if key not in self._right:
-            self._right[key] = self._failure(right, problem) is None
+            self._right[key] = self._failure(right, workload) is None
         return self._right[key]
 
-    def _failure(self, instance: KernelInstance, problem: ProblemInstance) -> Failure | None:
+    def _failure(self, instance: KernelInstance, workload: Workload) -> Failure | None:
         binary = self._context.pool.compile(instance).result()
         if isinstance(binary, Failure):
             return None  # which says nothing about its results
-        found = self._context.verify(binary, problem, self._timeout_s)
+        found = self._context.verify(binary, workload, self._timeout_s)
         return found if isinstance(found, Failure) and not found.by_machine else None
 
-    def _more_sizes(self, right: KernelInstance) -> list[tuple[str, ProblemInstance]]:
+    def _more_sizes(self, right: KernelInstance) -> list[tuple[str, Workload]]:
         """Problems that differ from a verified one in one size, whose name comes first."""
         if right.config not in self._sizes:
             self._sizes[right.config] = [*islice(self._made_sizes(right), _MAX_SIZES)]
         return self._sizes[right.config]
 
-    def _made_sizes(self, right: KernelInstance) -> Iterator[tuple[str, ProblemInstance]]:
-        known = right.verify_problems or (right.problem,)
+    def _made_sizes(self, right: KernelInstance) -> Iterator[tuple[str, Workload]]:
+        known = right.verify_workloads or (right.workload,)
         by_size = sorted(known, key=threads)
-        verified = [problem.definition.sizes for problem in known]
+        verified = [workload.problem.sizes for workload in known]
         least = {name: min(one[name] for one in verified) for name in verified[0]}
         for turn, value in enumerate(_telling_sizes(_tiles(right))):
-            near = by_size[turn % len(known)].definition.sizes
+            near = by_size[turn % len(known)].problem.sizes
             for name in least:
                 is_new = value > max(one[name] for one in verified)
                 # a large size may only fit beside small ones, but beside 1 it may do nothing
-                bases = [one.definition.sizes for one in reversed(by_size)] if is_new else [near]
+                bases = [one.problem.sizes for one in reversed(by_size)] if is_new else [near]
                 rows = ({**base, name: value} for base in (*bases, least))
                 made = (self._problem(right.config, sizes) for sizes in rows if sizes not in verified)
-                if problem := next(filter(None, made), None):
-                    verified.append(problem.definition.sizes)
-                    yield name, problem
+                if workload := next(filter(None, made), None):
+                    verified.append(workload.problem.sizes)
+                    yield name, workload
 
-    def _problem(self, config: Config, sizes: Sizes) -> ProblemInstance | None:
+    def _problem(self, config: Config, sizes: Sizes) -> Workload | None:
         """A problem that the space allows and that is small enough."""
         maker = self._context.maker
-        definition = replace(maker.space.problem, sizes=sizes)
+        problem = replace(maker.space.problem, sizes=sizes)
         try:
-            if maker.space.valid_values(config, definition.sizes) is None:
+            if maker.space.valid_values(config, problem.sizes) is None:
                 return None
-            found = maker.problem_instance(config, definition)
+            found = maker.workload(config, problem)
         except ExpressionError:
             return None
         return found if found.size_bytes <= _MAX_BYTES and threads(found) <= _MAX_THREADS else None
@@ -185,12 +183,12 @@ class LongRun:
         """The reason why the checks before storing do not show what a data set shows."""
         task, where = self._context.task, f"{data_check(name)} at {size_text(sizes)}"
         default = self._context.maker.make(task.spec.default)
-        own = (other_data(one, name) for one in default.verify_problems if one.definition.sizes == sizes)
-        problem = next(filter(None, own), None)
-        failure = problem and self._failure(default, problem)
-        if problem is None or failure is None:
+        own = (other_data(one, name) for one in default.verify_workloads if one.problem.sizes == sizes)
+        workload = next(filter(None, own), None)
+        failure = workload and self._failure(default, workload)
+        if workload is None or failure is None:
             return f"{where} shows it, which is left out: rounding may decide there, or no time was left"
-        fills = {one.name: one.fill for one in problem.arrays if one.fill and one.fill[0] == "constant"}
+        fills = {one.name: one.fill for one in workload.arrays if one.fill and one.fill[0] == "constant"}
         given = ", ".join(f"{array} `fill: {{constant: {fill[-1]}}}`" for array, fill in fills.items())
         command = default_command(task, "run" if fills else "check", sizes if fills else None)
         repeat = f"give {given} and run {command}" if fills else command
@@ -199,19 +197,19 @@ class LongRun:
         )
 
     def _size_mend(self, right: KernelInstance, name: str, sizes: Sizes) -> str:
-        verified = [problem.definition.sizes[name] for problem in right.verify_problems]
+        verified = [workload.problem.sizes[name] for workload in right.verify_workloads]
         row = ", ".join(f"{one}: {size}" for one, size in sizes.items())
         return f"no verify size {lacking(verified, sizes[name], _tiles(right))} in `{name}`: add {{{row}}}"
 
 
-def _scaled(problem: ProblemInstance, scale: float) -> ProblemInstance:
-    """The problem with its tolerances multiplied."""
-    bounds = tuple((name, bound.times(scale)) for name, bound in problem.bounds)
-    return replace(problem, tolerance=problem.tolerance.times(scale), bounds=bounds)
+def _scaled(workload: Workload, scale: float) -> Workload:
+    """The workload with its tolerances multiplied."""
+    bounds = tuple((name, bound.times(scale)) for name, bound in workload.bounds)
+    return replace(workload, tolerance=workload.tolerance.times(scale), bounds=bounds)
 
 
 def _tiles(instance: KernelInstance) -> list[int]:
-    return [one for one in divisors([instance.problem], instance.config) if one <= _MAX_TILE]
+    return [one for one in divisors([instance.workload], instance.config) if one <= _MAX_TILE]
 
 
 def _telling_sizes(found: Sequence[int]) -> list[int]:

@@ -24,7 +24,7 @@ MIN_SEARCH_S = 10.0  # a shorter search finds little
 
 
 @dataclass(frozen=True)
-class Aged:
+class AgedResult:
     """A result whose origin is of another time, and what a check of now has found.
 
     `searched_ms` is the time of a new search's best; None without one, for the reason in `note`, if any.
@@ -38,7 +38,7 @@ class Aged:
     @property
     def loses(self) -> bool:
         """True if it fails, is slower than it was, or others are faster, by more than the noise."""
-        entry, fresh = self.checked.entry, self.checked.fresh
+        entry, fresh = self.checked.entry, self.checked.refreshed
         is_beaten = fresh is None or entry.config not in (fresh.config, *fresh.ties)
         return is_beaten or self.checked.state is CheckState.SLOWER
 
@@ -54,9 +54,9 @@ def present_provenance(kernel: str, address: Address, device: DeviceInfo) -> dic
     return provenance_of(device, compiler, source, spec)
 
 
-def update(
+def update_result(
     task: TuningTask, options: Options, observer: Observer, entry: Entry, root: str, deadline_s: float
-) -> Aged | None:
+) -> AgedResult | None:
     """Check a result again, and search anew if it loses; None if nothing has changed since it was found.
 
     A result that holds is stored with its times of now; a search stores what it finds. No search goes on
@@ -65,7 +65,7 @@ def update(
     reasons = changes(entry.provenance, task.provenance)
     if not reasons:
         return None
-    found = Aged(recheck(task, options, observer, entry), reasons)
+    found = AgedResult(recheck(task, options, observer, entry), reasons)
     if not found.loses:
         refresh(task, root, found.checked)
         return found

@@ -11,7 +11,7 @@ from autotune.core.trials import WRONG, Failure, Status
 
 FINDINGS = (*WRONG, Status.CRASHED)
 
-Records = Mapping[Config, Checks]
+ConfigChecks = Mapping[Config, Checks]
 
 
 def outcome_of(found: bool | Failure | None) -> Outcome:

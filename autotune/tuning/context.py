@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -37,9 +37,9 @@ from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DeviceWorker, Worker
 from autotune.evaluation.wrong_result import WrongArrays
-from autotune.problem.kept_results import KeptResults
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.reference_cache import ReferenceCache
 from autotune.problem.stored_inputs import StoredInputs
+from autotune.problem.workload import Workload
 from autotune.processes.files import user_folder
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import SpaceSpec
@@ -61,35 +61,54 @@ FULL_POLICY = MeasurementPolicy(hopeless_factor=math.inf, screen_factor=math.inf
 ENERGY_POLICY = replace(FULL_POLICY, energy_s=1.0)
 
 
-class Built(NamedTuple):
+class BuiltConfig(NamedTuple):
     """A configuration and its binary."""
 
     instance: KernelInstance
     binary: Binary
 
 
+Builds = Mapping[Config, BuiltConfig]
+
+
 @dataclass(frozen=True)
 class TuningContext:
     """All that is open during a run."""
 
-    task: TuningTask
+    journaled: JournaledTask
+    processes: Processes
     maker: InstanceMaker
-    pool: CompilerPool
     worker: DeviceWorker
-    journal: Journal
     ledger: Ledger
     evaluator: Evaluator
     timeout_s: float
     policy: MeasurementPolicy
-    scoring: Scoring
-    sanitizer: Sanitizer | None
-    skips_sanitizer: bool  # although there may be one
     observer: Observer
     references: References
     fleet: Fleet | None = None
 
+    @property
+    def task(self) -> TuningTask:
+        """The task of the run."""
+        return self.journaled.task
+
+    @property
+    def scoring(self) -> Scoring:
+        """The computation of the objective."""
+        return self.journaled.scoring
+
+    @property
+    def journal(self) -> Journal:
+        """The open journal."""
+        return self.ledger.journal
+
+    @property
+    def pool(self) -> CompilerPool:
+        """The compilers."""
+        return self.processes.pool
+
     @cached_property
-    def extra_sizes(self) -> FurtherSizes:
+    def further_sizes(self) -> FurtherSizes:
         """The problems at sizes that the space does not list; only the checks of winners need them."""
         return FurtherSizes(self.maker)
 
@@ -100,14 +119,14 @@ class TuningContext:
 
     def build(
         self, configs: Iterable[Config], stage: str = ""
-    ) -> tuple[dict[Config, Built], dict[Config, Failure]]:
+    ) -> tuple[dict[Config, BuiltConfig], dict[Config, Failure]]:
         """Compile configurations, all at the same time; return the binaries, and the failures of the others.
 
         `stage` names the progress; empty for work within another stage.
         """
         instances = [self.maker.make(config) for config in configs]
         compilations = [self.pool.compile(instance) for instance in instances]
-        built: dict[Config, Built] = {}
+        built: dict[Config, BuiltConfig] = {}
         failures: dict[Config, Failure] = {}
         for done, (instance, compilation) in enumerate(zip(instances, compilations, strict=True), 1):
             if stage:
@@ -117,22 +136,22 @@ class TuningContext:
             if isinstance(binary, Failure):
                 failures[instance.config] = binary
             else:
-                built[instance.config] = Built(instance, binary)
+                built[instance.config] = BuiltConfig(instance, binary)
         return built, failures
 
     def run(
         self,
         function: Callable[..., Any],
         binary: Binary,
-        problem: ProblemInstance,
+        workload: Workload,
         *arguments: Any,
         timeout_s: float | None = None,
         **options: Any,
     ) -> Any:
-        """Load a problem and run `function(state, binary, problem, ...)`; return its answer or a Failure."""
+        """Load a workload, run `function(state, binary, workload, ...)`; return its answer or a Failure."""
         limit_s = self.timeout_s if timeout_s is None else timeout_s
-        return self.worker.load(problem) or self.worker.run(
-            function, binary, problem, *arguments, timeout_s=limit_s, **options
+        return self.worker.load(workload) or self.worker.run(
+            function, binary, workload, *arguments, timeout_s=limit_s, **options
         )
 
     def run_default(self, function: Callable[..., Any], what: str, timeout_s: float) -> Any:
@@ -140,7 +159,7 @@ class TuningContext:
         instance = self.maker.make(self.task.spec.default)
         found = self.pool.compile(instance).result()
         if not isinstance(found, Failure):
-            found = self.worker.run(function, found, instance.problem, timeout_s=timeout_s)
+            found = self.worker.run(function, found, instance.workload, timeout_s=timeout_s)
         if isinstance(found, Failure):
             raise SetupError(f"{what}: {found}")
         return found
@@ -152,11 +171,9 @@ class TuningContext:
             self.worker.close()
         return found
 
-    def verify(
-        self, binary: Binary, problem: ProblemInstance, timeout_s: float | None = None
-    ) -> bool | Failure:
-        """Verify a configuration on one problem; True if it can be repeated without restoring its arrays."""
-        repeatable: bool | Failure = self.run_or_close(verify_once, binary, problem, timeout_s=timeout_s)
+    def verify(self, binary: Binary, workload: Workload, timeout_s: float | None = None) -> bool | Failure:
+        """Verify a configuration on one workload; True if it can be repeated without restoring its arrays."""
+        repeatable: bool | Failure = self.run_or_close(verify_once, binary, workload, timeout_s=timeout_s)
         return repeatable
 
 
@@ -170,11 +187,12 @@ class Processes:
         """Start nothing yet; what is started later is closed with `opened`."""
         self._task, self._options, self._opened = task, options, opened
         self._on_stage = observer.stage
+        self.skips_sanitizers = not options.sanitizer  # although there may be some
         self.scratch = opened.enter_context(scratch_folder())
         self._ended = opened.enter_context(ExitStack())  # last, once all others are being killed
         self.variables = cold_variables(self.scratch)
-        self._wrong = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
-        self._kept = KeptResults(
+        self._wrong_arrays = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
+        self._reference_cache = ReferenceCache(
             user_folder("references"),
             self.scratch if options.fresh else "",
             of_run=Path(self.scratch) / "references",
@@ -202,7 +220,7 @@ class Processes:
     def sanitizer(self) -> Sanitizer | None:
         """The device's sanitizer, if the options want one and it is installed."""
         task = self._task
-        program = find_sanitizer(task.address) if self._options.sanitizer else None
+        program = None if self.skips_sanitizers else find_sanitizer(task.address)
         return Sanitizer(program, task.address, task.spec.reference, self.variables) if program else None
 
     def maker(self, journaled: JournaledTask) -> InstanceMaker:
@@ -220,15 +238,17 @@ class Processes:
         """Return the device process, shared with earlier problems, except for trusted kernels."""
         task = self._task
         trusts = task.spec.full == TRUSTED
-        problems = default.verify_problems if trusts else (*default.verify_problems, default.problem)
+        workloads = default.verify_workloads if trusts else (*default.verify_workloads, default.workload)
         if self._worker is not None and not trusts:
-            self._worker.turn_to(problems)
+            self._worker.turn_to(workloads)
             return self._worker
         if self._worker is not None:
             self._worker.end()  # else each problem's process would hold device memory to the end
         limit_s = self._options.timeout_s
         make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=limit_s)
-        setting = DeviceSetting(task.address, task.spec.reference, problems, self._wrong, self._kept)
+        setting = DeviceSetting(
+            task.address, task.spec.reference, workloads, self._wrong_arrays, self._reference_cache
+        )
         worker = self._worker = (make if trusts else Worker)(setting, self.variables, self._on_stage)
         self._ended.callback(worker.end)
         self._opened.callback(worker.end, waits=False)
@@ -238,7 +258,10 @@ class Processes:
     def references(self) -> References:
         """Return the process for later references, which is not begun yet."""
         task = self._task
-        return References(DeviceSetting(task.address, task.spec.reference, kept=self._kept), self.variables)
+        return References(
+            DeviceSetting(task.address, task.spec.reference, reference_cache=self._reference_cache),
+            self.variables,
+        )
 
     def fleet(
         self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]
@@ -253,13 +276,15 @@ class Processes:
 
         spec = self._task.spec
         _require_parallel(spec)
-        problems, reference = (*default.verify_problems, default.problem), spec.reference.absolute()
+        workloads, reference = (*default.verify_workloads, default.workload), spec.reference.absolute()
         setting = HostSetting(
             search=uuid.uuid4().hex[:12],
             run=cluster.run,
             list_addresses=cluster.list_addresses,
-            process=DeviceSetting(cluster.address, reference, problems, self._wrong, self._kept),
-            files={path: Path(path).read_bytes() for path in (str(reference), *paths_of(problems))},
+            process=DeviceSetting(
+                cluster.address, reference, workloads, self._wrong_arrays, self._reference_cache
+            ),
+            files={path: Path(path).read_bytes() for path in (str(reference), *paths_of(workloads))},
         )
         return open_fleet(cluster.client, setting, on_lost)
 
@@ -317,8 +342,8 @@ def open_context(
         processes = processes or opened.enter_context(open_processes(task, options, observer))
         maker = processes.maker(journaled)
         default = maker.make(task.spec.default)
-        opened.enter_context(enough_memory(maker, default.problem))
-        if warning := memory_warning(maker, default.problem):
+        opened.enter_context(enough_memory(maker, default.workload))
+        if warning := memory_warning(maker, default.workload):
             observer.warn(warning)
         journal = Journal(
             journaled.journal,
@@ -353,18 +378,14 @@ def open_context(
             maker, pool, devices, worker, ledger, policy=policy, timeout_s=limit_s, on_stage=observer.stage
         )
         yield TuningContext(
-            task=task,
+            journaled=journaled,
+            processes=processes,
             maker=maker,
-            pool=pool,
             worker=worker,
-            journal=journal,
             ledger=ledger,
             evaluator=evaluator,
             timeout_s=limit_s,
             policy=policy,
-            scoring=journaled.scoring,
-            sanitizer=processes.sanitizer,
-            skips_sanitizer=not options.sanitizer,
             observer=observer,
             references=references,
             fleet=fleet,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -19,16 +19,16 @@ from autotune.evaluation.device_process import DeviceState, verify_once
 from autotune.evaluation.references import MAX_JUDGED_S
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
 from autotune.problem.data_sets import DATA_SETS, MAX_BYTES, at_sizes, other_data, with_margin
-from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.shapes import SHAPES, WITHIN_FILLS
-from autotune.tuning.check_outcomes import Records, is_finding, outcome_of
-from autotune.tuning.context import Built, TuningContext
+from autotune.problem.workload import Workload
+from autotune.tuning.check_outcomes import ConfigChecks, is_finding, outcome_of
+from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.task import TuningTask
 
 DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
 
 
-def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
+def check_other_data(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of each configuration on each other data set.
 
     At each size, the default judges the data set first: it does not apply if rounding alone could exceed the
@@ -36,39 +36,39 @@ def on_other_data(context: TuningContext, built: Mapping[Config, Built], deadlin
     disagree. Special values are always used, because the space asks for them.
     """
     default, special = context.task.spec.default, context.task.spec.special
-    records: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
+    by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
     # the names of the sets that the inputs can have
     sets = list(dict.fromkeys(name for name, _ in _default_problems(context))) if built else []
     with_default = {**context.build([default])[0], **built} if sets else {}
     slow: set[str] = set()  # sizes whose reference would take the time of the other checks
     for number, name in enumerate(sets, 1):
-        for problems in _by_size(built if name in special else with_default, name):
+        for workloads in _by_size(built if name in special else with_default, name):
             context.observer.stage(Stage("last round: other data", number, len(sets)))
-            context.references.settle(tuple(problems.values()))
+            context.references.settle(tuple(workloads.values()))
             applies: Outcome | None = PASSED
-            if name not in special and (judged := problems.pop(default, None)) is not None:
+            if name not in special and (judged := workloads.pop(default, None)) is not None:
                 applies = _applies(context, with_default[default].binary, judged, name, slow, deadline)
-                if applies is not None and default in records:
-                    _note(records[default], name, applies)
+                if applies is not None and default in by_config:
+                    _note(by_config[default], name, applies)
             elif name in SHAPES:
                 applies = None  # the reference may not take such data, which only the default tells
             if applies is None:
                 continue
-            for config, problem in problems.items():
-                if first_failure(records[config]) is None:
+            for config, workload in workloads.items():
+                if first_failure(by_config[config]) is None:
                     outcome = NO_TIME if deadline.is_over else applies
                     if outcome is PASSED:
-                        outcome = _verified(context, built[config].binary, problem, name)
-                    _note(records[config], name, outcome)
-    return records
+                        outcome = _verified(context, built[config].binary, workload, name)
+                    _note(by_config[config], name, outcome)
+    return by_config
 
 
-def _note(record: dict[str, Outcome], name: str, outcome: Outcome) -> None:
-    record[data_check(name)] = worst((record.get(data_check(name), PASSED), outcome))
+def _note(outcomes: dict[str, Outcome], name: str, outcome: Outcome) -> None:
+    outcomes[data_check(name)] = worst((outcomes.get(data_check(name), PASSED), outcome))
 
 
-def _verified(context: TuningContext, binary: Binary, problem: ProblemInstance, name: str) -> Outcome:
-    outcome = outcome_of(context.verify(binary, problem))
+def _verified(context: TuningContext, binary: Binary, workload: Workload, name: str) -> Outcome:
+    outcome = outcome_of(context.verify(binary, workload))
     if isinstance(outcome, Failure):
         return replace(outcome, detail=f"with {data_check(name)}: {outcome.detail}")
     return outcome
@@ -77,38 +77,36 @@ def _verified(context: TuningContext, binary: Binary, problem: ProblemInstance, 
 def _applies(
     context: TuningContext,
     default: Binary,
-    problem: ProblemInstance,
+    workload: Workload,
     name: str,
     slow: set[str],
     deadline: Deadline,
 ) -> Outcome | None:
     """PASSED if the default is right on a data set, so that it counts; else why it is unknown, or None."""
-    size = size_text(problem.definition.sizes)
+    size = size_text(workload.problem.sizes)
     if deadline.is_over:
         return NO_TIME
     if name in SHAPES and size in slow:
         return None
     began_s = time.perf_counter()
-    found = _on_default(context, default, problem, name)
+    found = _on_default(context, default, workload, name)
     if time.perf_counter() - began_s > MAX_JUDGED_S:
         slow.add(size)
     return found
 
 
-def _on_default(
-    context: TuningContext, default: Binary, problem: ProblemInstance, name: str
-) -> Outcome | None:
+def _on_default(context: TuningContext, default: Binary, workload: Workload, name: str) -> Outcome | None:
     """PASSED if the default is right on other data; if it clearly is not where that counts, warn of it.
 
     The reference may be wrong as well, for example where it orders equal values in another way. So no
     configuration fails, but none is checked on data that a call may have.
     """
-    if not is_fit(context.worker, problem):
+    if not is_robust_to_rounding(context.worker, workload):
         return None
-    found = context.run(verify_once, default, with_margin(problem))
+    found = context.run(verify_once, default, with_margin(workload))
     if not isinstance(found, Failure):
         return PASSED
-    found = context.run(verify_once, default, with_margin(problem, DOUBTED))
+    found = context.run(verify_once, default, with_margin(workload, DOUBTED))
     if name not in SHAPES or not is_finding(found) or found.status is Status.CRASHED:
         return None
     context.observer.warn(
@@ -125,55 +123,55 @@ def default_command(task: TuningTask, verb: str, sizes: Sizes | None = None) -> 
     return shlex.join(("autotune", verb, str(task.spec.path), *given))
 
 
-def small_data(context: TuningContext) -> list[ProblemInstance]:
+def small_data_workloads(context: TuningContext) -> list[Workload]:
     """The problems on other data whose results are small enough to be kept ahead, in the order of checks."""
     return [
-        problem
-        for _, problem in _default_problems(context)
-        if sum(one.size_bytes for one in problem.arrays if one.role in ("out", "inout")) <= MAX_BYTES
+        workload
+        for _, workload in _default_problems(context)
+        if sum(one.size_bytes for one in workload.arrays if one.role in ("out", "inout")) <= MAX_BYTES
     ]
 
 
-def _default_problems(context: TuningContext) -> Iterator[tuple[str, ProblemInstance]]:
+def _default_problems(context: TuningContext) -> Iterator[tuple[str, Workload]]:
     """The problems of the default on other data, each with the name of the set."""
     default = context.maker.make(context.task.spec.default)
     for name in (*DATA_SETS, *context.task.spec.special):
-        for usual in at_sizes(name, default.verify_problems, default.problem):
-            if problem := other_data(usual, name):
-                yield name, problem
+        for usual in at_sizes(name, default.verify_workloads, default.workload):
+            if workload := other_data(usual, name):
+                yield name, workload
 
 
-def _by_size(built: Mapping[Config, Built], name: str) -> Iterable[dict[Config, ProblemInstance]]:
+def _by_size(built: Builds, name: str) -> Iterable[dict[Config, Workload]]:
     """The problems with other data, size by size: memory holds one size at a time."""
-    found: dict[str, dict[Config, ProblemInstance]] = {}
+    found: dict[str, dict[Config, Workload]] = {}
     for config, one in built.items():
-        for usual in at_sizes(name, one.instance.verify_problems, one.instance.problem):
-            if problem := other_data(usual, name):
-                found.setdefault(size_text(problem.definition.sizes), {})[config] = problem
+        for usual in at_sizes(name, one.instance.verify_workloads, one.instance.workload):
+            if workload := other_data(usual, name):
+                found.setdefault(size_text(workload.problem.sizes), {})[config] = workload
     return found.values()
 
 
-def is_fit(worker: DeviceWorker, problem: ProblemInstance) -> bool:
-    """True if rounding cannot decide the verdict on a prepared problem with other data."""
-    return worker.run(DeviceState.allows_rounding, problem, timeout_s=SETUP_TIMEOUT_S) is True
+def is_robust_to_rounding(worker: DeviceWorker, workload: Workload) -> bool:
+    """True if rounding cannot decide the verdict on a prepared workload with other data."""
+    return worker.run(DeviceState.allows_rounding, workload, timeout_s=SETUP_TIMEOUT_S) is True
 
 
-def on_variants(context: TuningContext, built: Mapping[Config, Built], deadline: Deadline) -> Records:
+def check_variants(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of each configuration on each variant of the inputs, which the space asks for."""
-    records: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
+    by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
     for name in context.task.spec.variants:
         context.observer.stage(Stage(f"last round: {data_check(name)}"))
         for config, (instance, binary) in built.items():
-            found = map(partial(_on_variant, context, config, binary, name), instance.verify_problems)
-            records[config][data_check(name)] = NO_TIME if deadline.is_over else worst(found)
-    return records
+            found = map(partial(_on_variant, context, config, binary, name), instance.verify_workloads)
+            by_config[config][data_check(name)] = NO_TIME if deadline.is_over else worst(found)
+    return by_config
 
 
 def _on_variant(
-    context: TuningContext, config: Config, binary: Binary, name: str, problem: ProblemInstance
+    context: TuningContext, config: Config, binary: Binary, name: str, workload: Workload
 ) -> Outcome:
     try:
-        other = context.extra_sizes.variant(config, problem, name)
+        other = context.further_sizes.variant(config, workload, name)
     except SetupError as error:
         return Unchecked(str(error))
     return PASSED if other is None else _verified(context, binary, other, name)

@@ -12,8 +12,9 @@ from autotune.compilers.base import undefined_names
 from autotune.compilers.portable_words import portable_for, portable_names
 from autotune.core.argument_values import arguments
 from autotune.core.expressions import integer, names_behind, parse
-from autotune.core.text import nearest, size_text
-from autotune.core.trials import Status, Trial
+from autotune.core.records import Sizes
+from autotune.core.text import nearest
+from autotune.core.trials import ArrayFault, Status, Trial
 from autotune.errors import ExpressionError
 from autotune.sources.bare_code import bare_code
 from autotune.sources.facts import BARRIERS
@@ -24,11 +25,6 @@ from autotune.tuning.task import TuningTask
 # findings about the source that explain a failure
 _CAUSES = ("signature", "unknown_macro", "redefined_parameter", "flat_block")
 _SIMILAR = 0.65  # WORK_PER_THREAD is no misspelt ORDER_INTERLEAVED
-_ROUNDING = re.compile(r"this may be rounding; (`.*?`)")
-_UNWRITTEN = re.compile(r"\b(\w+)(?:\[[\d, ]+\])? was never written")
-_SIDES = re.compile(
-    r"(\w+\[[\d, ]+\]) is (.+?), expected (.+?)(?:, [\d,]+ of (?:a sample of )?[\d,]+ |; | \(at |$)"
-)
 _NOT_FINITE = (
     "nan and inf come from memory that is read before it is written, a division by 0 or an overflow: "
     "look at barriers and first values"
@@ -39,8 +35,7 @@ _ENDLESS = (  # nothing changes between iterations, or nothing is tested
     re.compile(r"^while\W*(?:true|True|1)\W"),
 )
 _MAX_LOOPS = 3  # named in a message
-_REACH = re.compile(r"(\d+) of (\d+) elements differ from \w+\[(\d+)\] to \w+\[(\d+)\]")
-_FAR_OFF = ("SIGSEGV", "illegal memory access")
+_FAR_OFF = ("SIGSEGV", "illegal memory access")  # words of systems and drivers
 _CHECK = ": correct it, or keep threads beyond the end from using it, such as by `if (i < n)`"
 _LOGS = {  # what compilers say of words of the portable dialect, and what to write
     "must reside in '__global'": "write GLOBAL before the type of every pointer parameter of the kernel",
@@ -76,6 +71,7 @@ def failed_default(
     `is_dumped`, the wrong arrays are written to a folder.
     """
     source, text = task.spec.source, task.source.text
+    fault = trial.fault or ArrayFault("", task.space.problem.sizes)  # none is known of older journals
     if foreign := _foreign_words(task, trial):
         return foreign
     own = task.space.macros(task.spec.default)  # undefined unless a source defines them
@@ -90,11 +86,11 @@ def failed_default(
     if log := [mend for what, mend in _LOGS.items() if what in trial.detail]:
         return FailedDefault(str(source), helps=(log[0],))
     if trial.status is Status.WRONG_RESULT:
-        return _wrong_result(task, trial, others, findings, is_dumped=is_dumped)
+        return _wrong_result(task, trial, fault, others, findings, is_dumped=is_dumped)
     if trial.status is Status.TIMEOUT:
         return FailedDefault(str(source), helps=_endless(task))
     if trial.status is Status.OUT_OF_BOUNDS or any(word in trial.detail for word in _FAR_OFF):
-        beyond = _beyond(trial, findings) or f"an index in {source.name} is too large{_CHECK}"
+        beyond = _beyond(fault, findings) or f"an index in {source.name} is too large{_CHECK}"
         return FailedDefault(str(source), helps=(beyond,))
     return FailedDefault(str(source))
 
@@ -102,6 +98,7 @@ def failed_default(
 def _wrong_result(
     task: TuningTask,
     trial: Trial,
+    fault: ArrayFault,
     others: Sequence[Trial],
     findings: Sequence[Finding],
     *,
@@ -109,23 +106,21 @@ def _wrong_result(
 ) -> FailedDefault:
     place = source_place(task.space, task.source.text, task.spec.launch[0].entry.partition("<")[0])
     kernel = f"the kernel at {Path(place).name}"
-    helps = list(_other_numbers(task, trial))
-    if unwritten := _UNWRITTEN.search(trial.detail):
-        helps = [one for one in helps if "sizes[" in one] or [
-            *_left_alone(task, unwritten[1], kernel, is_end=_is_end(trial.detail))
-        ]
-    elif rounding := _ROUNDING.search(trial.detail):
+    numbers = list(_other_numbers(task, trial, fault.sizes))
+    helps = [text for text, _ in numbers]
+    if fault.is_unwritten:
+        helps = [text for text, is_size in numbers if is_size] or [*_left_alone(task, fault, kernel)]
+    elif fault.allowance:
         verify = located(task.spec.path, "verify")
         where = verify if verify != located(task.spec.path, "") else f"in {task.spec.path.name}"
-        helps.append(f"if it is rounding, write {rounding[1]} ({where})")
-    elif sides := _SIDES.search(trial.detail):
-        where, found, expected = sides.groups()
-        is_lost = found.lstrip("-") in ("nan", "inf") and expected != found
+        helps.append(f"if it is rounding, write `{fault.allowance}` ({where})")
+    elif fault.expected:
+        is_lost = fault.found.lstrip("-") in ("nan", "inf") and fault.expected != fault.found
         helps = [
-            f"for {where}, {kernel} gave {found} and {_expecting(task)} {expected}: "
+            f"for {fault.element}, {kernel} gave {fault.found} and {_expecting(task)} {fault.expected}: "
             "correct the one that is wrong",
             *helps,
-            *filter(None, (_beyond(trial, findings), _NOT_FINITE if is_lost else _suspect(task, others))),
+            *filter(None, (_beyond(fault, findings), _NOT_FINITE if is_lost else _suspect(task, others))),
         ]
     if not is_dumped and task.spec.path.is_file():  # of the command line
         helps.append("--dump-wrong DIR writes both arrays")
@@ -204,21 +199,19 @@ def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:
     )
 
 
-def _beyond(trial: Trial, findings: Sequence[Finding]) -> str:
-    """An access beyond an array that shows on indices alone, best of the one that the failure names."""
+def _beyond(fault: ArrayFault, findings: Sequence[Finding]) -> str:
+    """An access beyond an array that shows on indices alone, best of the one with the fault."""
     found = [one for one in findings if one.kind == "out_of_bounds"]
-    found.sort(key=lambda one: re.search(rf"\b{one.subject}\b", trial.detail) is None)
+    found.sort(key=lambda one: one.subject != fault.array)
     return f"{Path(found[0].place).name}: {found[0].detail}" if found else ""
 
 
-def _left_alone(task: TuningTask, name: str, kernel: str, *, is_end: bool) -> Iterator[str]:
-    """The fix for a space whose kernel leaves an output, or some of its elements, unwritten.
-
-    With `is_end`, the unwritten elements are the last ones, not all.
-    """
+def _left_alone(task: TuningTask, fault: ArrayFault, kernel: str) -> Iterator[str]:
+    """The fix for a space whose kernel leaves an output, or some of its elements, unwritten."""
+    name = fault.array
     number = next(at for at, item in enumerate(task.spec.arguments) if item.name == name)
     grid, role = "launch[0].grid", f"arguments[{number}].role"
-    if is_end:
+    if fault.is_end:
         yield (
             f"its last elements are left alone: {located(task.spec.path, grid)}: {grid} has too few blocks, "
             f"or a loop of {kernel} ends too early"
@@ -231,15 +224,6 @@ def _left_alone(task: TuningTask, name: str, kernel: str, *, is_end: bool) -> It
         f"or, if elements are added to or left alone on purpose, write inout for {role} "
         f"({located(task.spec.path, role)}), and `fill: {{constant: 0}}`"
     )
-
-
-def _is_end(detail: str) -> bool:
-    """True if the wrong elements are the last ones along one axis, but not all."""
-    found = _REACH.search(detail.replace(",", ""))
-    if found is None:
-        return False
-    count, total, first, last = map(int, found.groups())
-    return first > 0 and last == total - 1 and count == total - first
 
 
 def _undeclared(task: TuningTask, name: str) -> FailedDefault:
@@ -293,14 +277,12 @@ def _other_block(task: TuningTask, trial: Trial) -> FailedDefault | None:
     return None
 
 
-def _other_numbers(task: TuningTask, trial: Trial) -> Iterator[str]:
+def _other_numbers(task: TuningTask, trial: Trial, sizes: Sizes) -> Iterator[tuple[str, bool]]:
     """Numbers passed to the kernel that are no sizes: the reference has to use the same ones.
 
-    A number that differs between configurations, such as the number of blocks, does not concern the
-    reference.
+    Each comes with whether it has the name of a size. A number that differs between configurations, such as
+    the number of blocks, does not concern the reference.
     """
-    tried = (task.space.problem.sizes, *task.spec.verify_sizes)
-    sizes = next((one for one in tried if f"(at {size_text(one)})" in trial.detail), tried[0])
     given = arguments(
         task.spec.arguments,
         task.space.launch_values(task.space.values(trial.config, sizes)),
@@ -317,7 +299,8 @@ def _other_numbers(task: TuningTask, trial: Trial) -> Iterator[str]:
         if item.name in sizes:
             yield (
                 f"{got} from `{item.value}`, and {reference} sizes[{item.name!r}]={sizes[item.name]}: "
-                f"write `value: {item.name}`, or compute with {item.value} in {reference} too"
+                f"write `value: {item.name}`, or compute with {item.value} in {reference} too",
+                True,
             )
         else:
-            yield f"{got}: {reference} has to compute with the same number"
+            yield f"{got}: {reference} has to compute with the same number", False

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from statistics import median
 
+from autotune.core.records import Config
 from autotune.core.trials import Objective, Trial
 from autotune.tuning.context import TuningContext
 from autotune.tuning.turns import COMPILING, Series, Turns
 
 MAX_FINALISTS = 8
 MAX_SLOWER = 1.5  # a multiple of the fastest trial's time
-MAX_BEHIND = 1.25  # the same for candidates that only a sweep needs
+MAX_BEHIND = 1.25  # the same for configurations that are named
 # on an unsteady machine, a few turns among more trials choose the finalists
 MAX_CANDIDATES = 24
 MAX_FEW = 12  # up to so many candidates all take part: choosing among them would take longer
@@ -56,7 +58,7 @@ def _in_both_orders(measured: Sequence[Trial]) -> Iterator[Trial]:
 
 
 def nearly_as_fast(fastest: Trial, trials: Iterable[Trial]) -> list[Trial]:
-    """The trials that a sweep times again with the fastest; times of a slow machine are scaled back."""
+    """The trials not far behind the fastest; times of a slow machine are scaled back."""
     far = MAX_BEHIND * _steady_score(fastest)
     return [trial for trial in by_score(trials) if _steady_score(trial) <= far]
 
@@ -78,19 +80,37 @@ def is_unsteady(trials: Iterable[Trial]) -> bool:
     return sum(unsteady) > UNSTEADY_SHARE * len(unsteady)
 
 
-def choose_finalists(context: TuningContext, trials: Iterable[Trial], deadline_s: float) -> list[Trial]:
-    """Choose the fastest trials; on an unsteady machine, time more of them in a few turns first.
+@dataclass(frozen=True)
+class FinalistChoice:
+    """The choice of finalists among the trials of a search.
 
-    The choice should be made by the deadline, which is on the clock of `time.perf_counter`.
+    Attributes:
+        named: Configurations that were chosen before, such as for the sizes of a sweep. They take part if
+            they are nearly as fast as the fastest, which alone joins them, and their times are stored.
     """
-    trials = list(trials)
-    if context.objective is Objective.TIME and is_unsteady(trials):
+
+    named: tuple[Config, ...] = ()
+
+    def fastest(self, trials: Iterable[Trial]) -> list[Trial]:
+        """The fastest trials, as many as take part."""
+        return fastest_trials(trials, 1 if self.named else MAX_FINALISTS)
+
+    def choose(self, context: TuningContext, trials: Iterable[Trial], deadline_s: float) -> list[Trial]:
+        """Choose the fastest trials; on an unsteady machine, time more of them in a few turns first.
+
+        The choice should be made by the deadline, which is on the clock of `time.perf_counter`.
+        """
+        trials = list(trials)
+        if self.named or context.objective is not Objective.TIME or not is_unsteady(trials):
+            return self.fastest(trials)
         candidates = fastest_trials(trials, MAX_CANDIDATES)
         if len(candidates) <= MAX_FEW:
             return candidates
         left_s = deadline_s - time.perf_counter()
-        return _preselect(context, affordable(candidates, candidates[:1], left_s), deadline_s)
-    return fastest_trials(trials)
+        return _preselect(context, finalists_in_time(candidates, candidates[:1], left_s), deadline_s)
+
+
+FASTEST = FinalistChoice()  # names none
 
 
 def _preselect(context: TuningContext, trials: Sequence[Trial], deadline_s: float) -> list[Trial]:
@@ -112,7 +132,7 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], deadline_s: floa
     return failed + ranked[:MAX_FINALISTS]
 
 
-def affordable(chosen: Sequence[Trial], needed: Sequence[Trial], left_s: float) -> list[Trial]:
+def finalists_in_time(chosen: Sequence[Trial], needed: Sequence[Trial], left_s: float) -> list[Trial]:
     """The finalists that the time allows, in the order of `fastest_trials`, and all needed ones.
 
     A finalist takes about as long as its trial did: it is verified and timed again.

@@ -20,15 +20,15 @@ from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import walk
 from autotune.tuning.cache_entry import choose_measured, kernel_record
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import MAX_FINALISTS, by_score, fastest_trials, measured_binary
+from autotune.tuning.finalists import MAX_FINALISTS, FinalistChoice, by_score, measured_binary
 from autotune.tuning.groups import compare_groups
-from autotune.tuning.last_round import Decision, Searched, run_last_round
+from autotune.tuning.last_round import Decision, Exploration, run_last_round
 from autotune.tuning.result import SearchResult
 from autotune.tuning.winner_checks import WinnerChecks
 
 
 def finish_search(
-    context: TuningContext, searched: Searched, checks: WinnerChecks | None = None
+    context: TuningContext, exploration: Exploration, checks: WinnerChecks | None = None
 ) -> SearchResult:
     """Measure the best few again in a last round, and store the winner in the cache.
 
@@ -39,18 +39,18 @@ def finish_search(
         CacheError: The cache cannot be written.
     """
     checks = WinnerChecks() if checks is None else checks
-    left = searched.limits.from_now()
+    left = exploration.limits.from_now()
     while True:
-        cached = _evaluate_cached(context, searched.root)
+        cached = _evaluate_cached(context, exploration.root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
         known = {trial.config: trial for trial in earlier} | context.ledger.trials
-        trials, decision = run_last_round(context, searched, known, checks, left)
-        result = _result(context, searched, trials, decision, cached)
-        others = _other_times(context, searched, trials, decision)
-        record = kernel_record(result, others, searched.seed, context.policy)
+        trials, decision = run_last_round(context, exploration, known, checks, left)
+        result = _result(context, exploration, trials, decision, cached)
+        others = _other_times(context, exploration, trials, decision)
+        record = kernel_record(result, others, exploration.seed, context.policy)
         seen = () if cached is None else (cached,)
         try:
-            store(searched.root, context.task.device, record, seen=seen)
+            store(exploration.root, context.task.device, record, seen=seen)
         except Overtaken:  # another search has stored a result: it takes part in a new last round
             continue
         return result
@@ -77,7 +77,7 @@ def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
 
 def _result(
     context: TuningContext,
-    searched: Searched,
+    exploration: Exploration,
     trials: Mapping[Config, Trial],
     decision: Decision,
     cached: Entry | None,
@@ -90,7 +90,7 @@ def _result(
     was_served = cached is not None and cached.config == winner.config
     return SearchResult(
         task=task,
-        engine=searched.label,
+        engine=exploration.label,
         winner=winner,
         final=decision.measurements[winner.key],
         default=decision.measurements[trials[task.spec.default].key],
@@ -102,40 +102,39 @@ def _result(
         beside_budget=ledger.beside_budget,
         time_was_over=ledger.time_was_over,
         timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
-        lacked_time=not searched.is_of_sweep
-        and searched.limits.is_limited
-        and any(measured_binary(one) not in again for one in fastest_trials(trials.values())),
+        lacked_time=exploration.limits.is_limited
+        and any(measured_binary(one) not in again for one in exploration.choice.fastest(trials.values())),
         journal=context.journal.path,
-        cache_file=Path(record_path(str(searched.root), task.device.slug, task.spec.kernel)),
+        cache_file=Path(record_path(str(exploration.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,
         objective=objective,
         objective_name=context.scoring.name,
         metrics=tuple(context.scoring.metrics(trials[config]) for config in ledger.trials),
-        priors=searched.priors,
-        stopping_estimate=_stopping_estimate(context, winner, trials, searched.is_of_sweep),
+        priors=exploration.priors,
+        stopping_estimate=_stopping_estimate(context, winner, trials, exploration.choice),
         uncompared=instance.uncompared(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
-        search_seconds=searched.seconds,
+        search_seconds=exploration.seconds,
         seconds=ledger.spent_s,
-        cores_of_others=searched.began.cores_of_others(cpu_times()),
-        data_sha256=instance.problem.data_sha256,
+        cores_of_others=exploration.cpu_at_start.cores_of_others(cpu_times()),
+        data_sha256=instance.workload.data_sha256,
         checks=combined(decision.checks),
     )
 
 
 def _stopping_estimate(
-    context: TuningContext, winner: Trial, trials: Mapping[Config, Trial], is_of_sweep: bool
+    context: TuningContext, winner: Trial, trials: Mapping[Config, Trial], choice: FinalistChoice
 ) -> StoppingEstimate:
     """Estimate the gain of untried configurations; no estimated time beats the memory bandwidth.
 
-    Searches of a sweep skip this: it takes seconds, and a sweep has no use for it.
+    It takes seconds, and is left out if finalists were named: trials at other sizes tell more.
     """
     floor_ms = context.maker.make(winner.config).floor_ms if context.objective is Objective.TIME else 0.0
     tried = context.ledger.trials | {winner.config: winner}  # the winner may come from an earlier search
     valid = len(context.task.space)
     if len(tried) == valid:
         return StoppingEstimate(valid, valid, 0.0, 0.0)
-    if is_of_sweep:
+    if choice.named:
         return StoppingEstimate(len(tried), valid, None, None)
     context.observer.stage(Stage("estimating the chance of a faster one"))
     with timeline.span("import the model"):
@@ -145,14 +144,14 @@ def _stopping_estimate(
 
 
 def _other_times(
-    context: TuningContext, searched: Searched, trials: Mapping[Config, Trial], decision: Decision
+    context: TuningContext, exploration: Exploration, trials: Mapping[Config, Trial], decision: Decision
 ) -> tuple[tuple[Config, float], ...]:
     """Times of other configurations to store with the winner; empty unless the search minimises time."""
     if context.objective is not Objective.TIME:
         return ()
     task = context.task
-    records = walk(CacheReader(), [str(searched.root)], task.spec.kernel, skip_damaged=True)
+    records = walk(CacheReader(), [str(exploration.root)], task.spec.kernel, skip_damaged=True)
     others = (one.record for one in records if one.folder != task.device.slug)
     bests = {entry.config for record in others for entry in record.entries}
-    kept = bests | {task.spec.default, *searched.needed, *task.served_elsewhere}
+    kept = bests | {task.spec.default, *exploration.choice.named, *task.served_elsewhere}
     return choose_measured(trials.values(), decision.measurements, decision.stored[0], kept)

@@ -10,20 +10,27 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Sizes
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, SetupError
-from autotune.evaluation.host_sanitizer import affordable
+from autotune.evaluation.host_sanitizer import workloads_for_cpu
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import Domain, at_tiles, covering
 from autotune.problem.index_runs import IndexRuns
 from autotune.problem.large_indices import Overflow, overflow_in_c, overflow_in_triton, overflowing
 from autotune.problem.loops import Loops, Make
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.repeated import Repeated, repeated
+from autotune.problem.workload import Workload
 from autotune.sources.kernel_source import read_kernel_source
 
 MAX_SIZES = 6  # that the tiles of a configuration make interesting
+LARGE = (32, 31)  # powers of two, in elements, that numbers of 32 bits do not hold
 _SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: problems at sizes of tiles have the smaller ones
 
 
-class Small(NamedTuple):
+def unknown_text(power: int) -> str:
+    """The reason if nothing is known of arrays of more elements than a power of two."""
+    return f"it is not known if indices overflow in arrays of more than 2^{power} elements"
+
+
+class SmallWorkloads(NamedTuple):
     """Problems for slow checks.
 
     Attributes:
@@ -33,8 +40,8 @@ class Small(NamedTuple):
         is_whole: True if each of these loops turns again in one of them.
     """
 
-    verified: Sequence[ProblemInstance]
-    looping: Sequence[ProblemInstance] = ()
+    verified: Sequence[Workload]
+    looping: Sequence[Workload] = ()
     is_whole: bool = True
 
 
@@ -45,68 +52,89 @@ class FurtherSizes:
         """Prepare to make problems; the maker makes inputs and expected results as well."""
         self._maker, self._planner = maker, maker.without_data()
         self._space = maker.space
-        self._small: dict[str, Small] = {}  # by the key of an instance
+        self._small: dict[str, SmallWorkloads] = {}  # by the key of an instance
         self._kernels: dict[str, IndexRuns | None] = {}
 
-    def is_declared(self, instance: KernelInstance, problem: ProblemInstance) -> bool:
-        """True if the sizes of a problem divide as all of the space do: whatever is wrong there counts."""
-        return self._domain(instance).is_declared(problem.definition.sizes)
+    def is_declared(self, instance: KernelInstance, workload: Workload) -> bool:
+        """True if the sizes of a workload divide as all of the space do: whatever is wrong there counts."""
+        return self._domain(instance).is_declared(workload.problem.sizes)
 
-    def advice(self, instance: KernelInstance, problem: ProblemInstance) -> str:
-        """The constraint to write if a kernel is not made for the sizes of a problem; empty without one."""
-        sizes = problem.definition.sizes
+    def advice(self, instance: KernelInstance, workload: Workload) -> str:
+        """The constraint to write if a kernel is not made for the sizes of a workload; empty without one."""
+        sizes = workload.problem.sizes
         found = " or ".join(f"`{one}`" for one in self._domain(instance).excluding(sizes))
         where = f"`constraints` of {self._space.spec.path.name}"
         return f"; if {size_text(sizes)} makes no sense, write {found} into {where}" if found else ""
 
-    def problem_of(self, config: Config, problem: ProblemInstance) -> ProblemInstance | None:
-        """The same problem for a configuration; None if it is not valid there, or the reference fails."""
-        return _problem_at(self._maker, config, problem.definition.sizes, self._seed_offset(problem))
+    def workload_of(self, config: Config, workload: Workload) -> Workload | None:
+        """The same workload for a configuration; None if it is not valid there, or the reference fails."""
+        return _problem_at(self._maker, config, workload.problem.sizes, self._seed_offset(workload))
 
-    def variant(self, config: Config, problem: ProblemInstance, name: str) -> ProblemInstance | None:
-        """The same problem with a variant of its inputs; raises SetupError if `inputs` does not make it."""
-        return self._maker.problem_to_verify(
-            config, problem.definition.sizes, self._seed_offset(problem), name
+    def variant(self, config: Config, workload: Workload, name: str) -> Workload | None:
+        """The same workload with a variant of its inputs; raises SetupError if `inputs` does not make it."""
+        return self._maker.workload_to_verify(
+            config, workload.problem.sizes, self._seed_offset(workload), name
         )
 
-    def _seed_offset(self, problem: ProblemInstance) -> int:
-        return problem.definition.seed - self._space.problem.seed
+    def _seed_offset(self, workload: Workload) -> int:
+        return workload.problem.seed - self._space.problem.seed
 
-    def of_tiles(self, instance: KernelInstance) -> Iterator[ProblemInstance]:
+    def of_tiles(self, instance: KernelInstance) -> Iterator[Workload]:
         """The problems at sizes that the configuration's own tiles make interesting."""
-        config, timed = instance.config, instance.problem
+        config, timed = instance.config, instance.workload
 
-        def make(sizes: Sizes, seed_offset: int) -> ProblemInstance | None:
+        def make(sizes: Sizes, seed_offset: int) -> Workload | None:
             return _problem_at(self._planner, config, sizes, seed_offset)
 
         count = 0 if timed.trusted else MAX_SIZES
-        for planned in at_tiles(instance.verify_problems, timed, config, make, count):
-            if problem := self.problem_of(config, planned):
-                yield problem
+        for planned in at_tiles(instance.verify_workloads, timed, config, make, count):
+            if workload := self.workload_of(config, planned):
+                yield workload
 
-    def small(self, instance: KernelInstance) -> Small:
+    def small(self, instance: KernelInstance) -> SmallWorkloads:
         """The problems for slow checks of a configuration."""
         if instance.key not in self._small:
             self._small[instance.key] = self._found_small(instance)
         return self._small[instance.key]
 
-    def _found_small(self, instance: KernelInstance) -> Small:
-        timed, runs = instance.problem, self._runs(instance)
-        verified = covering(instance.verify_problems or (timed,), instance.config)
-        if not instance.verify_problems or timed.trusted or runs is None:
-            return Small(verified)
-        planned, is_whole = Loops(runs).further(verified, affordable(verified), timed, self._make(instance))
-        found = [self.problem_of(instance.config, one) for one in planned]
-        return Small(verified, [*filter(None, found)], is_whole)
+    def _found_small(self, instance: KernelInstance) -> SmallWorkloads:
+        timed, runs = instance.workload, self._runs(instance)
+        verified = covering(instance.verify_workloads or (timed,), instance.config)
+        if not instance.verify_workloads or timed.trusted or runs is None:
+            return SmallWorkloads(verified)
+        planned, is_whole = Loops(runs).further(
+            verified, workloads_for_cpu(verified), timed, self._make(instance)
+        )
+        found = [self.workload_of(instance.config, one) for one in planned]
+        return SmallWorkloads(verified, [*filter(None, found)], is_whole)
+
+    def large(
+        self, instance: KernelInstance, free_bytes: float, powers: Sequence[int] = LARGE
+    ) -> Iterator[tuple[int, Repeated]]:
+        """Workloads whose arrays fit into memory and have more elements than a power of two, with the power.
+
+        For each size that can grow alone, at the largest of the powers.
+        """
+        timed, domain, make = instance.workload, self._domain(instance), self._make(instance)
+        compiled = _entries(*instance.verify_workloads, timed)
+        is_plain = not timed.views and not any(array.symbol for array in timed.arrays)
+        for name in timed.problem.sizes if is_plain else ():
+            found = [(power, repeated(timed, name, 2**power, domain, make)) for power in powers]
+            fitting = ((power, one) for power, one in found if one and one.many.size_bytes <= free_bytes)
+            power, workloads = next(fitting, (0, None))
+            if workloads is None or not _entries(*workloads.few, workloads.many) <= compiled:
+                continue
+            first = workloads.few[0].problem.sizes
+            drawn = _problem_at(self._maker, instance.config, first, _SEED_OFFSET_OF_LOOPS)
+            if drawn is not None and drawn.expected is None:
+                yield power, workloads._replace(few=(drawn, *workloads.few[1:]))
 
     def unknown_beyond(self, instance: KernelInstance) -> str:
         """The reason why larger sizes may go wrong; empty if the configuration's indices hold them."""
         found = None
         if (overflow := self._overflow(instance)) is not None:
-            found = overflowing(overflow, instance.problem, self._domain(instance), self._make(instance))
-        if found is None:
-            return "it is not known if indices overflow in arrays of more than 2^31 elements"
-        return found
+            found = overflowing(overflow, instance.workload, self._domain(instance), self._make(instance))
+        return unknown_text(min(LARGE)) if found is None else found
 
     def _overflow(self, instance: KernelInstance) -> Overflow | None:
         """Finds arrays of which an index overflows; None where the kernels cannot be read."""
@@ -129,13 +157,15 @@ class FurtherSizes:
         return lambda sizes: _problem_at(self._planner, instance.config, sizes, _SEED_OFFSET_OF_LOOPS)
 
     def _domain(self, instance: KernelInstance) -> Domain:
-        return Domain([one.definition.sizes for one in (*instance.verify_problems, instance.problem)])
+        return Domain([one.problem.sizes for one in (*instance.verify_workloads, instance.workload)])
 
 
-def _problem_at(
-    maker: InstanceMaker, config: Config, sizes: Sizes, seed_offset: int
-) -> ProblemInstance | None:
+def _problem_at(maker: InstanceMaker, config: Config, sizes: Sizes, seed_offset: int) -> Workload | None:
     try:
-        return maker.problem_to_verify(config, sizes, seed_offset)
+        return maker.workload_to_verify(config, sizes, seed_offset)
     except (ExpressionError, SetupError):
         return None
+
+
+def _entries(*workloads: Workload) -> set[str]:
+    return {step.entry for workload in workloads for step in workload.launches}

@@ -37,7 +37,7 @@ def with_journal(task: TuningTask, options: Options, suffix: str = "jsonl") -> J
     header = {**task.environment, "verification": str(VERIFICATION)}
     header |= journal_header(spec, task.space.problem, source.sha256, source.hidden)
     notes = journal_notes(spec)
-    own = options.own if options.objective else spec.objective or None
+    own = options.own_objective if options.objective else spec.objective or None
     objective = options.objective or (Objective.OWN if own else Objective.TIME)
     return JournaledTask(task, Scoring(task.space, objective, own), journal, header, notes)
 

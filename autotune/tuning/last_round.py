@@ -5,71 +5,59 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotune.core.checks import FRESH_INPUTS, NO_TIME, Checks, reasons, unchecked_text
 from autotune.core.records import NOISY, Config
 from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
-from autotune.evaluation.journal import LastRound
+from autotune.evaluation.journal import Journal, LastRound
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import PriorResults
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import (
-    MAX_FINALISTS,
-    affordable,
-    by_score,
-    choose_finalists,
-    fastest_trials,
-    nearly_as_fast,
-)
+from autotune.tuning.finalists import FASTEST, FinalistChoice, by_score, finalists_in_time, nearly_as_fast
 from autotune.tuning.groups import group_leaders
 from autotune.tuning.limits import LastRoundLimits, TimeLeft
-from autotune.tuning.remeasure import SEEDS, Remeasurement, remeasure
+from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.winner_checks import WinnerChecks
 
-MAX_BEST = 1  # finalists in addition to the needed ones of a sweep
 MAX_TIES = 5  # that are checked and stored
 
-Remeasure = Callable[[TuningContext, Sequence[Trial], float, Sequence[int]], Remeasurement]
+Remeasure = Callable[[TuningContext, Sequence[Trial], float], Remeasurement]
 
 
 @dataclass(frozen=True)
-class Searched:
+class Exploration:
     """A finished search: its cost, its provenance, the limits of the last round and how that measures."""
 
     root: Path  # the cache folder
     label: str  # the engine and its strategy
     seed: int
     seconds: float
-    began: CpuTimes
+    cpu_at_start: CpuTimes
     limits: LastRoundLimits
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
-    needed: tuple[Config, ...] = ()  # by a sweep: their times are stored in any case
+    choice: FinalistChoice = FASTEST
     measure_again: Remeasure = remeasure
-
-    @property
-    def is_of_sweep(self) -> bool:
-        """True if a sweep has named finalists: of the others, only the best takes part."""
-        return bool(self.needed)
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A last round in which nothing failed."""
+    """The end of a last round: the failures, or, if there are none, the winner."""
 
-    measurements: Mapping[str, Measurement]  # of all finalists, by content key
-    stored: tuple[Trial, ...]  # the winner, then its ties
-    checks: tuple[Checks, ...]  # the record of each
-    ties_left: tuple[Trial, ...]  # further ties, which are neither checked nor stored
+    measurements: Mapping[str, Measurement] = field(default_factory=dict)  # of finalists, by content key
+    stored: tuple[Trial, ...] = ()  # the winner, then its ties
+    checks: tuple[Checks, ...] = ()  # the record of each
+    ties_left: tuple[Trial, ...] = ()  # further ties, which are neither checked nor stored
+    failures: Mapping[Config, Failure] = field(default_factory=dict)
 
 
 def run_last_round(
     context: TuningContext,
-    searched: Searched,
+    exploration: Exploration,
     trials: Mapping[Config, Trial],
     checks: WinnerChecks,
     left: TimeLeft,
@@ -82,31 +70,29 @@ def run_last_round(
     trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
     while True:
-        best = fastest_trials(trials.values(), MAX_BEST if searched.is_of_sweep else MAX_FINALISTS)
-        asked = [trials[one] for one in (*searched.needed, *context.task.served_elsewhere) if one in trials]
-        swept = nearly_as_fast(best[0], asked)
-        needed = [*group_leaders(context.task.space, trials.values()), trials[default], *swept]
-        remeasured = _reusable_round(context, searched, trials.values(), best, needed)
+        best = exploration.choice.fastest(trials.values())
+        named = (*exploration.choice.named, *context.task.served_elsewhere)
+        asked = nearly_as_fast(best[0], [trials[one] for one in named if one in trials])
+        needed = [*group_leaders(context.task.space, trials.values()), trials[default], *asked]
+        remeasured = _reusable_round(context, exploration, trials.values(), best, needed)
         if remeasured is not None:
             chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]
-            outcome = check_winners(context, chosen, remeasured, checks, left)
+            decision = check_winners(context, chosen, remeasured, checks, left)
         else:
-            chosen = _chosen(context, searched, trials.values(), best, needed, left.round_end_s)
-            outcome = remeasure_and_check(
-                context, chosen, checks, left, searched.limits.seeds, searched.measure_again
-            )
-        if isinstance(outcome, Decision):
-            _journal(context, outcome)
-            return trials, outcome
-        if default in outcome:
-            raise SetupError(f"the default fails in the last round: {outcome[default].detail}")
-        for config, failure in outcome.items():
-            trials[config] = mark_failed(context, trials[config], failure)
+            chosen = _chosen(context, exploration, trials.values(), needed, left.round_end_s)
+            decision = remeasure_and_check(context, chosen, checks, left, exploration.measure_again)
+        if not decision.failures:
+            _journal(context, decision)
+            return trials, decision
+        if default in decision.failures:
+            raise SetupError(f"the default fails in the last round: {decision.failures[default].detail}")
+        for config, failure in decision.failures.items():
+            trials[config] = mark_failed(context.journal, trials[config], failure)
 
 
 def _reusable_round(
     context: TuningContext,
-    searched: Searched,
+    exploration: Exploration,
     trials: Iterable[Trial],
     best: Sequence[Trial],
     needed: Sequence[Trial],
@@ -119,16 +105,20 @@ def _reusable_round(
     """
     known = {trial.key: trial for trial in by_score(trials)}
     needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
-    fewest = {best[0].key} if searched.limits.is_limited else best_keys
+    fewest = {best[0].key} if exploration.limits.is_limited else best_keys
     for number, found in enumerate(reversed(context.journal.last_rounds.values())):
         measured = found.measurements.keys()
         is_latest = context.journal.is_concluded and number == 0
-        if is_latest and (searched.is_of_sweep or len(measured) >= len(best)):
+        if is_latest and len(measured) >= len(best):
             is_reusable = needed_keys <= measured <= known.keys()
         else:
             is_reusable = needed_keys | fewest <= measured <= needed_keys | best_keys
-        if is_reusable and NO_TIME not in found.fresh.values() and (valued := _valued(context, known, found)):
-            return Remeasurement(valued, {}, found.fresh)
+        if (
+            is_reusable
+            and NO_TIME not in found.on_fresh_inputs.values()
+            and (valued := _valued(context, known, found))
+        ):
+            return Remeasurement(valued, {}, found.on_fresh_inputs)
     return None
 
 
@@ -144,18 +134,17 @@ def _valued(context: TuningContext, known: Mapping[str, Trial], found: LastRound
 
 def _chosen(
     context: TuningContext,
-    searched: Searched,
+    exploration: Exploration,
     trials: Iterable[Trial],
-    best: Sequence[Trial],
     needed: Sequence[Trial],
     deadline_s: float,
 ) -> list[Trial]:
     """The finalists of a new round: the needed ones, and as many of the best as there is time for."""
     now_s = time.perf_counter()
-    if not searched.is_of_sweep:
-        best = choose_finalists(context, trials, (now_s + deadline_s) / 2)
-    distinct = list({trial.config: trial for trial in (best[0], *needed)}.values())
-    return affordable(best, distinct, deadline_s - now_s if searched.limits.is_limited else math.inf)
+    chosen = exploration.choice.choose(context, trials, (now_s + deadline_s) / 2)
+    distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
+    left_s = deadline_s - now_s if exploration.limits.is_limited else math.inf
+    return finalists_in_time(chosen, distinct, left_s)
 
 
 def remeasure_and_check(
@@ -163,19 +152,15 @@ def remeasure_and_check(
     chosen: Sequence[Trial],
     checks: WinnerChecks,
     left: TimeLeft,
-    seeds: Sequence[int] = SEEDS,
     measure_again: Remeasure = remeasure,
-) -> Decision | Mapping[Config, Failure]:
-    """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
-
-    Returns the decision, or the failures; `seeds` are those of `measure_again`.
-    """
+) -> Decision:
+    """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties."""
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
     with checks.sanitizing(context, [trial.config for trial in likely], left.checks_end_s):
-        remeasured = measure_again(context, chosen, left.round_end_s, seeds)
+        remeasured = measure_again(context, chosen, left.round_end_s)
         if remeasured.rejected:
-            return remeasured.rejected
+            return Decision(failures=remeasured.rejected)
         return check_winners(context, chosen, remeasured, checks, left)
 
 
@@ -185,24 +170,24 @@ def check_winners(
     remeasured: Remeasurement,
     checks: WinnerChecks,
     left: TimeLeft,
-) -> Decision | Mapping[Config, Failure]:
+) -> Decision:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
     stored = tied[: 1 + MAX_TIES]
     with left.checking() as deadline_s:
         failures = checks.check(context, [trial.config for trial in stored], deadline_s)
-    if missed := unchecked_text(reasons(remeasured.fresh)):
+    if missed := unchecked_text(reasons(remeasured.on_fresh_inputs)):
         context.observer.warn(missed)
     if failures:
-        return failures
-    records = tuple({**checks.records[trial.config], **remeasured.fresh} for trial in stored)
-    return Decision(remeasured.measurements, stored, records, tied[1 + MAX_TIES :])
+        return Decision(failures=failures)
+    stored_checks = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)
+    return Decision(remeasured.measurements, stored, stored_checks, tied[1 + MAX_TIES :])
 
 
 def _journal(context: TuningContext, found: Decision) -> None:
     """Write a last round to the journal, unless it has the same."""
     fresh = {name: one for name, one in found.checks[0].items() if name == FRESH_INPUTS}
-    checked = {trial.key: record for trial, record in zip(found.stored, found.checks, strict=True)}
+    checked = {trial.key: outcomes for trial, outcomes in zip(found.stored, found.checks, strict=True)}
     row = LastRound(
         found.measurements, dict.fromkeys(found.measurements, fresh) | checked, sanitizers(context)
     )
@@ -213,9 +198,11 @@ def _journal(context: TuningContext, found: Decision) -> None:
         context.journal.append_last_round(row)
 
 
-def mark_failed(context: TuningContext, trial: Trial, failure: Failure) -> Trial:
+def mark_failed(journal: Journal, trial: Trial, failure: Failure) -> Trial:
     """Mark a trial as failed; only wrong results are journaled: the machine may have caused others."""
-    failed = replace(trial, status=failure.status, detail=failure.detail, failed_last_round=True)
+    failed = replace(
+        trial, status=failure.status, detail=failure.detail, fault=failure.fault, failed_last_round=True
+    )
     if failure.status in WRONG:
-        context.journal.append(failed)
+        journal.append(failed)
     return failed

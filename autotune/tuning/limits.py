@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from autotune.tuning.options import Options
-from autotune.tuning.remeasure import SEEDS
 
 LAST_ROUND_SHARE = 0.2  # share of a time limit
 MIN_LAST_ROUND_S = 3.0  # at least, where it gets a share of the search's time
@@ -20,12 +19,11 @@ MIN_CHECKS_S = 8.0  # a winner and its ties take 3 to 6 s on a GPU
 
 @dataclass(frozen=True)
 class LastRoundLimits:
-    """The limits of the last round: time in seconds, and the seeds of its inputs."""
+    """The time for the last round and the checks after it."""
 
     round_s: float
     is_limited: bool = False  # fewer configurations take part, to end in time
     checks_s: float = math.inf  # for the checks before storing, in addition to what the round leaves
-    seeds: tuple[int, ...] = SEEDS  # as in `remeasure`
 
     def from_now(self) -> TimeLeft:
         """The time for an end that begins now."""
@@ -66,18 +64,18 @@ def last_round_limits(options: Options, spent_s: float) -> LastRoundLimits:
     """The limits of the last round after a search that took `spent_s`."""
     limit_s, share = options.budget.seconds, options.last_round_share
     if limit_s is not None:
-        return limited(limit_s - spent_s, limit_s)
+        return limited_last_round(limit_s - spent_s, limit_s)
     if share is not None:
-        return limited(max(MIN_LAST_ROUND_S, share * spent_s), spent_s)
-    return unlimited(spent_s)
+        return limited_last_round(max(MIN_LAST_ROUND_S, share * spent_s), spent_s)
+    return unlimited_last_round(spent_s)
 
 
-def limited(round_s: float, limit_s: float) -> LastRoundLimits:
+def limited_last_round(round_s: float, limit_s: float) -> LastRoundLimits:
     """The limits of a last round with a given time, and of checks with their share of a time limit."""
     return LastRoundLimits(round_s, is_limited=True, checks_s=checks_time_s(limit_s))
 
 
-def unlimited(spent_s: float) -> LastRoundLimits:
+def unlimited_last_round(spent_s: float) -> LastRoundLimits:
     """The limits of a last round without a time limit, after a search that took `spent_s`."""
     return LastRoundLimits(max(MIN_UNLIMITED_S, spent_s))
 

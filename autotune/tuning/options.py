@@ -34,7 +34,7 @@ class Options:
     transfer: bool = True  # start from results of other devices and problems
     stop_when_unlikely: bool = False
     objective: Objective | None = None  # None: the space's, else the time
-    own: OwnObjective | None = None  # where `objective` is OWN
+    own_objective: OwnObjective | None = None  # where `objective` is OWN
     energy: bool = False  # measure the energy of every configuration, whatever the objective
     last_round_share: float | None = None  # share of the search's time, at least 3 s; None: as in `limits.py`
     cache: Path | None = None

@@ -53,14 +53,14 @@ class CheckedEntry:
     state: CheckState
     detail: str
     time_ms: float | None = None  # of the cached configuration, now
-    fresh: Entry | None = None  # the entry that a refresh stores; None if nothing was found
+    refreshed: Entry | None = None  # the entry that a refresh stores; None if nothing was found
 
 
 def check(
     task: TuningTask, options: Options, observer: Observer, configs: Sequence[Config]
 ) -> dict[Config, Failure | None]:
     """Verify configurations, and run the checks before storing; None for a configuration that passes."""
-    with opened(task, options, observer, len(configs)) as context:
+    with open_check(task, options, observer, len(configs)) as context:
         trials = evaluate(context.evaluator, configs)
         found: dict[Config, Failure | None] = {trial.config: trial.failure for trial in trials}
         return found | WinnerChecks().check(context, [one for one in configs if found[one] is None])
@@ -73,7 +73,7 @@ def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry
     runners_up = [config for config, _ in entry.measured if config not in entry.ties][:MAX_RUNNERS_UP]
     named = dict.fromkeys((entry.config, *entry.ties, *runners_up, task.spec.default))
     configs = [config for config in named if config in task.space]
-    with opened(task, options, observer, len(configs)) as context:
+    with open_check(task, options, observer, len(configs)) as context:
         trials = {trial.config: trial for trial in evaluate(context.evaluator, configs)}
         failures = {one: failure for one, trial in trials.items() if (failure := trial.failure)}
         return _compared(context, entry, _decided(context, trials, failures), failures)
@@ -81,13 +81,13 @@ def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry
 
 def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
     """Replace the cached result by what a check found; raises Overtaken if the cached one has changed."""
-    if checked.fresh is not None:
-        record = record_of(task.spec, source_path(task, Path(root)), checked.fresh)
+    if checked.refreshed is not None:
+        record = record_of(task.spec, source_path(task, Path(root)), checked.refreshed)
         store(root, task.device, record, seen=(checked.entry,))
 
 
 @contextmanager
-def opened(task: TuningTask, options: Options, observer: Observer, count: int) -> Iterator[TuningContext]:
+def open_check(task: TuningTask, options: Options, observer: Observer, count: int) -> Iterator[TuningContext]:
     """Open a run of so many known configurations, with a journal of its own that starts empty.
 
     Raises:
@@ -106,10 +106,10 @@ def _decided(
     """Time in turns the configurations that have not failed, until none fails; add failures to `failures`."""
     checks = WinnerChecks()
     while left := [trial for config, trial in trials.items() if config not in failures]:
-        outcome = remeasure_and_check(context, left, checks, TimeLeft())
-        if isinstance(outcome, Decision):
-            return outcome
-        failures |= outcome
+        decision = remeasure_and_check(context, left, checks, TimeLeft())
+        if not decision.failures:
+            return decision
+        failures |= decision.failures
     return None
 
 
@@ -203,11 +203,11 @@ def compare_bits(
     task: TuningTask, options: Options, observer: Observer, configs: Sequence[Config]
 ) -> dict[Config, Bits]:
     """Verify configurations, then run each on the same inputs again and again."""
-    with opened(task, options, observer, len(configs)) as context:
+    with open_check(task, options, observer, len(configs)) as context:
         trials = evaluate(context.evaluator, configs)
         found = {trial.config: Bits(failure=trial.failure) for trial in trials}
         built, rejected = context.build([one.config for one in trials if one.failure is None], COMPILING)
         for config, (instance, binary) in built.items():
-            answer = context.run(output_hashes, binary, instance.problem, BITS_RUNS)
+            answer = context.run(output_hashes, binary, instance.workload, BITS_RUNS)
             found[config] = Bits(failure=answer) if isinstance(answer, Failure) else Bits(answer)
         return found | {config: Bits(failure=failure) for config, failure in rejected.items()}

@@ -21,12 +21,12 @@ from autotune.errors import ExpressionError
 from autotune.evaluation.device_samples import conditions, energy
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.measure import bounded_batch
-from autotune.problem.problem_instance import ProblemInstance
 from autotune.problem.reference import may_use_device
+from autotune.problem.workload import Workload
 from autotune.space import SpaceSpec
 from autotune.space.arguments import INPUTS
-from autotune.tuning.context import Built, TuningContext
-from autotune.tuning.data_checks import small_data
+from autotune.tuning.context import BuiltConfig, TuningContext
+from autotune.tuning.data_checks import small_data_workloads
 from autotune.tuning.turns import COMPILING, Series, Turns, is_precise, remove_shifts
 
 ROUNDS = 12
@@ -43,7 +43,7 @@ class Remeasurement:
 
     measurements: Mapping[str, Measurement]
     rejected: Mapping[Config, Failure]
-    fresh: Checks  # the outcome on fresh inputs; empty if none could be drawn
+    on_fresh_inputs: Checks  # the outcome on fresh inputs; empty if none could be drawn
 
 
 def remeasure(
@@ -59,17 +59,17 @@ def remeasure(
     further one begins. The finalists are timed on the inputs of the last seed.
     """
     seeds = distinct_seeds(context.maker, seeds)
-    fresh = fresh_problems(context.maker, trials[0].config, seeds)
+    fresh = fresh_workloads(context.maker, trials[0].config, seeds)
     context.observer.stage(Stage("last round: waiting for references"))
     with timeline.span("wait: references"):
         context.references.settle(fresh)
     context.worker.renew()
     finalists = _Finalists(context, trials)
     # seeds outermost: memory holds the arrays of one problem at a time
-    record: dict[str, Outcome] = {FRESH_INPUTS: PASSED} if seeds != (OWN_SEED,) else {}
+    outcomes: dict[str, Outcome] = {FRESH_INPUTS: PASSED} if seeds != (OWN_SEED,) else {}
     for number in range(len(seeds)):
         if number < len(seeds) - 1 and time.perf_counter() > deadline_s:
-            record[FRESH_INPUTS] = NO_TIME
+            outcomes[FRESH_INPUTS] = NO_TIME
         else:
             finalists.verify(seeds, number)
     measurements = finalists.time(deadline_s)
@@ -79,7 +79,7 @@ def remeasure(
     measurements = finalists.with_values(measurements)
     keys = {trial.config: trial.key for trial in trials}
     found = {keys[config]: measurement for config, measurement in measurements.items()}
-    return Remeasurement(found, finalists.rejected, record)
+    return Remeasurement(found, finalists.rejected, outcomes)
 
 
 class _Finalists:
@@ -98,12 +98,12 @@ class _Finalists:
             if config in self.rejected:
                 continue
             context.observer.stage(Stage("last round: verifying", done, len(seeds) * count))
-            problem = with_seed(context.maker, config, seeds[number])
-            repeatable = context.verify(binary, problem)
+            workload = workload_with_seed(context.maker, config, seeds[number])
+            repeatable = context.verify(binary, workload)
             if isinstance(repeatable, Failure):
                 self.rejected[config] = repeatable
             else:
-                self._built[config] = Built(replace(instance, problem=problem), binary)
+                self._built[config] = BuiltConfig(replace(instance, workload=workload), binary)
                 self._repeatable[config] = repeatable
 
     def time(self, deadline_s: float) -> dict[Config, Measurement]:
@@ -169,7 +169,7 @@ class _Finalists:
             answer: float | Failure | None = context.run(
                 energy,
                 binary,
-                instance.problem,
+                instance.workload,
                 context.policy.call_mode,
                 timeout_s=context.timeout_s + context.policy.energy_limit_s,
                 run_ms=measurement.median_ms,
@@ -206,16 +206,16 @@ def distinct_seeds(maker: InstanceMaker, seeds: Sequence[int]) -> tuple[int, ...
     return found or (OWN_SEED,)
 
 
-def with_seed(maker: InstanceMaker, config: Config, seed: int) -> ProblemInstance:
+def workload_with_seed(maker: InstanceMaker, config: Config, seed: int) -> Workload:
     """The problem of a configuration with the inputs of a seed, which is added to the search's."""
     problem = maker.space.problem
-    return maker.problem_instance(config, replace(problem, seed=problem.seed + seed))
+    return maker.workload(config, replace(problem, seed=problem.seed + seed))
 
 
-def fresh_problems(maker: InstanceMaker, config: Config, seeds: Sequence[int]) -> tuple[ProblemInstance, ...]:
+def fresh_workloads(maker: InstanceMaker, config: Config, seeds: Sequence[int]) -> tuple[Workload, ...]:
     """The problems with fresh inputs, if the reference gives their results."""
-    fresh = (with_seed(maker, config, seed) for seed in seeds if seed != OWN_SEED)
-    return tuple(problem for problem in fresh if not problem.trusted)
+    fresh = (workload_with_seed(maker, config, seed) for seed in seeds if seed != OWN_SEED)
+    return tuple(workload for workload in fresh if not workload.trusted)
 
 
 def begin_references(context: TuningContext) -> None:
@@ -223,8 +223,8 @@ def begin_references(context: TuningContext) -> None:
     task = context.task
     if context.fleet is None and _can_run_aside(task.spec, task.device.kind):
         seeds = distinct_seeds(context.maker, SEEDS)
-        fresh = fresh_problems(context.maker, task.spec.default, seeds)
-        context.references.begin(fresh, small_data(context), context.worker.compared)
+        fresh = fresh_workloads(context.maker, task.spec.default, seeds)
+        context.references.begin(fresh, small_data_workloads(context), context.worker.compared)
 
 
 def _can_run_aside(spec: SpaceSpec, kind: str) -> bool:

@@ -35,7 +35,7 @@ class Requests(NamedTuple):
         return len(self.targets) + len(self.failures)
 
 
-def missed(cache: Path | None, device: str | None, space: Path | None) -> Requests:
+def requests_of_misses(cache: Path | None, device: str | None, space: Path | None) -> Requests:
     """The cache misses recorded for a device of this machine, by default that of a search.
 
     With a space, only misses of its kernel count. Without one, all do, each with the space
@@ -66,7 +66,7 @@ def _space_file(miss: CacheMiss) -> Path:
     return own if own.is_file() else packaged("spaces") / own.name
 
 
-def recorded(tunings: Iterable[Tuning], spaces: Sequence[Path], device: str | None) -> Requests:
+def requests_of_tunings(tunings: Iterable[Tuning], spaces: Sequence[Path], device: str | None) -> Requests:
     """The problems of recorded kernels, the longest to tune first; raises InputError if a space is wrong."""
     specs = [load_space(locate(space)) for space in spaces]
     targets: list[Target] = []

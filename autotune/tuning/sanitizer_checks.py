@@ -10,25 +10,25 @@ from types import MappingProxyType
 from autotune.core.checks import PASSED, Outcome, Unchecked
 from autotune.core.records import Config
 from autotune.evaluation.deadline import Deadline
-from autotune.evaluation.host_sanitizer import HOST_TOOLS, HostSanitizer, find_host_sanitizer, is_affordable
+from autotune.evaluation.host_sanitizer import HOST_TOOLS, HostSanitizer, can_run_on_cpu, find_host_sanitizer
 from autotune.evaluation.instance import KernelInstance
-from autotune.tuning.check_outcomes import Records
-from autotune.tuning.context import Built, TuningContext
+from autotune.tuning.check_outcomes import ConfigChecks
+from autotune.tuning.context import Builds, TuningContext
 
 LOOPS = "loops that turn again"  # under the sanitizers of the CPU
 
 
 def sanitizers(context: TuningContext) -> str | None:
     """The sanitizers of a search with their versions, for its journal; None if it leaves them out."""
-    if context.skips_sanitizer:
+    if context.processes.skips_sanitizers:
         return None
-    tools = (host_sanitizer(context), context.sanitizer)
+    tools = (host_sanitizer(context), context.processes.sanitizer)
     return ", ".join(tool.version for tool in tools if tool is not None)
 
 
 def host_sanitizer(context: TuningContext) -> HostSanitizer | None:
     """The sanitizers of the CPU; None without g++, for other sources than C, or if left out."""
-    return find_host_sanitizer() if context.task.is_c and not context.skips_sanitizer else None
+    return find_host_sanitizer() if context.task.is_c and not context.processes.skips_sanitizers else None
 
 
 def under_host_sanitizer(
@@ -36,7 +36,7 @@ def under_host_sanitizer(
     instances: Mapping[Config, KernelInstance],
     deadline: Deadline,
     begun: Mapping[Config, Future[Outcome]] = MappingProxyType({}),
-) -> Records:
+) -> ConfigChecks:
     """The outcomes of the host compiler's sanitizers on the CPU; some were begun before."""
     host = host_sanitizer(context)
     if host is None or not instances or deadline.is_over:
@@ -56,27 +56,25 @@ def check_on_host(
     context: TuningContext, host: HostSanitizer, instance: KernelInstance, deadline: Deadline
 ) -> Outcome:
     """The outcome of one configuration under the CPU's sanitizers, at sizes that it can run."""
-    small = context.extra_sizes.small(instance)
+    small = context.further_sizes.small(instance)
     return host.check(instance.source, small.verified, deadline, small.looping)
 
 
 def _loops(context: TuningContext, instance: KernelInstance) -> Outcome:
     """Passed if every loop that turns again at the size to tune for did so under the CPU's sanitizers."""
-    small = context.extra_sizes.small(instance)
-    if not (small.is_whole and all(map(is_affordable, small.looping))):
+    small = context.further_sizes.small(instance)
+    if not (small.is_whole and all(map(can_run_on_cpu, small.looping))):
         return Unchecked("at no size that the CPU can run does every loop turn again")
     return PASSED
 
 
-def under_device_sanitizer(
-    context: TuningContext, built: Mapping[Config, Built], deadline: Deadline
-) -> Records:
+def under_device_sanitizer(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcomes under the device's sanitizer; none without one, or at sizes too large for it."""
-    checked = {config: one for config, one in built.items() if one.instance.verify_problems}
-    if context.sanitizer is None or not checked:
+    checked = {config: one for config, one in built.items() if one.instance.verify_workloads}
+    if context.processes.sanitizer is None or not checked:
         return {}
-    small = {config: context.extra_sizes.small(one.instance) for config, one in checked.items()}
+    small = {config: context.further_sizes.small(one.instance) for config, one in checked.items()}
     runs = [
         (one.binary, (*small[config].verified, *small[config].looping)) for config, one in checked.items()
     ]
-    return dict(zip(checked, context.sanitizer.check(runs, deadline), strict=True))
+    return dict(zip(checked, context.processes.sanitizer.check(runs, deadline), strict=True))

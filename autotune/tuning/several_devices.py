@@ -21,9 +21,9 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import DeviceScale, Failure, Trial, median_interval
 from autotune.errors import SetupError
-from autotune.tuning.context import Built, TuningContext
+from autotune.tuning.context import BuiltConfig, TuningContext
 from autotune.tuning.finish_search import finish_search
-from autotune.tuning.last_round import Searched
+from autotune.tuning.last_round import Exploration
 from autotune.tuning.observer import Observer
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.result import SearchResult
@@ -105,19 +105,19 @@ def _why(scale: DeviceScale) -> str:
     return times if abs(scale.scale - 1) > MAX_OFF else f"its times are noisy: {times}"
 
 
-def _built(context: TuningContext) -> list[Built]:
+def _built(context: TuningContext) -> list[BuiltConfig]:
     space = context.task.space
     rows = np.random.default_rng(0).permutation(len(space))[: CONFIGURATIONS - 1]
     configs = dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])
     return [*context.build(configs)[0].values()]
 
 
-def _times(context: TuningContext, built: Sequence[Built]) -> _Times:
+def _times(context: TuningContext, built: Sequence[BuiltConfig]) -> _Times:
     """Time the configurations in turns on the context's device, after verifying them there."""
     failures: dict[Config, Failure] = {}
     series = []
     for one in built:
-        found = context.verify(one.binary, one.instance.problem)
+        found = context.verify(one.binary, one.instance.workload)
         if isinstance(found, Failure):
             failures[one.instance.config] = found
         series.append(Series(one, context.journal.batch or 1, repeatable=found is True))
@@ -125,7 +125,7 @@ def _times(context: TuningContext, built: Sequence[Built]) -> _Times:
     return [[] if timed.config in failures else timed.values_ms for timed in series]
 
 
-def finish_on_two_devices(context: TuningContext, fleet: Fleet, searched: Searched) -> SearchResult:
+def finish_on_two_devices(context: TuningContext, fleet: Fleet, exploration: Exploration) -> SearchResult:
     """Run the last round on one device, or on the next if that fails, and its measurements on another too.
 
     Raises:
@@ -139,7 +139,7 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, searched: Search
         with _SecondDevice(context, fleet, used) as second:
             try:
                 own = replace(context, worker=fleet.worker(used))
-                result = finish_search(own, replace(searched, measure_again=second.measure_again))
+                result = finish_search(own, replace(exploration, measure_again=second.measure_again))
             except DeviceGone as error:
                 fleet.leave_out(error.device, error.reason)
                 continue
@@ -167,13 +167,13 @@ class _SecondDevice:
         self._threads.shutdown(cancel_futures=True)
 
     def measure_again(
-        self, context: TuningContext, trials: Sequence[Trial], deadline_s: float, seeds: Sequence[int]
+        self, context: TuningContext, trials: Sequence[Trial], deadline_s: float
     ) -> Remeasurement:
         """Measure the finalists on the device of the context, as the function does, and on the second one."""
         if self._name:
             self._trials = trials
-            self._measured = self._threads.submit(remeasure, self._there, trials, deadline_s, seeds)
-        return remeasure(context, trials, deadline_s, seeds)
+            self._measured = self._threads.submit(remeasure, self._there, trials, deadline_s)
+        return remeasure(context, trials, deadline_s)
 
     def compare(self, result: SearchResult) -> None:
         """Warn if another configuration wins on the second device."""

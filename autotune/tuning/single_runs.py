@@ -15,7 +15,7 @@ from autotune.tuning.context import open_processes, open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
-from autotune.tuning.tuner import require_usable, start, warn_of
+from autotune.tuning.tuner import require_usable, try_default, warn_of
 
 TUNED = "tuned best"  # the last step of a ladder
 
@@ -43,7 +43,7 @@ def ladder(
     if tuned is not None:
         steps[TUNED] = tuned
     with open_run(task, options, observer, "ladder.jsonl") as context:
-        start(context, options, len(steps))
+        try_default(context, options, len(steps))
         return dict(zip(steps, evaluate(context.evaluator, list(steps.values())), strict=True))
 
 
@@ -85,4 +85,4 @@ def profile_once(
             raise SetupError(str(binary))
         context.worker.close()
         profiler = Profiler(name, program, task.address, task.spec.reference, processes.variables)
-        return profiler.run(binary, instance.problem, report)
+        return profiler.run(binary, instance.workload, report)

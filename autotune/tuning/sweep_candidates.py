@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -19,14 +20,14 @@ from autotune.searchers.base import evaluate
 from autotune.serving.interpolation import SizeRow
 from autotune.tuning.check_outcomes import is_finding
 from autotune.tuning.context import POLICY, Processes, TuningContext, open_context
-from autotune.tuning.finalists import fastest_trials
+from autotune.tuning.finalists import FinalistChoice, fastest_trials
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import JournaledTask
-from autotune.tuning.last_round import Searched, mark_failed
-from autotune.tuning.limits import limited, unlimited
+from autotune.tuning.last_round import Exploration, mark_failed
+from autotune.tuning.limits import limited_last_round, unlimited_last_round
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.remeasure import FRESH_SEEDS
+from autotune.tuning.remeasure import FRESH_SEEDS, remeasure
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover, neighbours
@@ -119,7 +120,7 @@ class Candidates:
                 with self._context(problem) as context:
                     self._failures |= self._checks.check(context, here, deadline_s)
                 left = [config for config in left if config not in here]
-        passed = self._checks.records.keys() - self._failures.keys()
+        passed = self._checks.outcomes.keys() - self._failures.keys()
         self.configs = [config for config in self.configs if config in passed]
 
     def spread(self) -> None:
@@ -169,27 +170,30 @@ class Candidates:
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]
         own = [trial.config for trial in fastest_trials(problem.tried, best)]
-        needed = tuple(own or [config for config in self.configs if config in tried])
+        named = tuple(own or [config for config in self.configs if config in tried])
         self._checks.forget_late()  # there may be time now for checks that had none at an earlier size
         with self._context(problem) as context:
             self._observer.started(task, len(tried), context.journal, note)
             context.ledger.recall(problem.tried)
             wrong = [one for one in self._failures if one in tried and one != task.spec.default]
             for trial in evaluate(context.evaluator, wrong):  # a race may not show at this size
-                marked = mark_failed(context, trial, self._failures[trial.config])
+                marked = mark_failed(context.journal, trial, self._failures[trial.config])
                 context.ledger.trials[trial.config] = marked
-            # the trials used the inputs of the search
-            seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS
             spent_s, limit_s = context.ledger.spent_s, self._limit_s
-            limits = unlimited(spent_s) if limit_s is None else limited(limit_s, limit_s)
-            limits = replace(limits, seeds=seeds)
-            searched = Searched(self._root, LABEL, self._seed, spent_s, began, limits, needed=needed)
-            return replace(finish_search(context, searched, self._checks), resumed=problem.resumed)
+            limits = (
+                unlimited_last_round(spent_s) if limit_s is None else limited_last_round(limit_s, limit_s)
+            )
+            seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS  # the trials used the inputs of the search
+            exploration = Exploration(self._root, LABEL, self._seed, spent_s, began, limits)
+            exploration = replace(
+                exploration, choice=FinalistChoice(named), measure_again=partial(remeasure, seeds=seeds)
+            )
+            return replace(finish_search(context, exploration, self._checks), resumed=problem.resumed)
 
     def _is_large(self, problem: SweepProblem) -> bool:
         """True if a problem's inputs take long to draw."""
         default = self._processes.maker(problem.journaled).make(problem.task.spec.default)
-        return device_bytes(default.problem) > LARGE_BYTES
+        return device_bytes(default.workload) > LARGE_BYTES
 
     def _is_small(self, problem: SweepProblem) -> bool:
         """True if a problem half-way takes little time, and its inputs can be made."""

@@ -29,7 +29,7 @@ from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processe
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
-from autotune.tuning.last_round import Searched
+from autotune.tuning.last_round import Exploration
 from autotune.tuning.limits import last_round_limits, search_options
 from autotune.tuning.observer import Observer, StageTimes
 from autotune.tuning.options import Options
@@ -89,13 +89,13 @@ def search(
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
         limits = last_round_limits(options, seconds)
-        searched = Searched(root, label, options.seed, seconds, began, limits, tuple(priors))
+        exploration = Exploration(root, label, options.seed, seconds, began, limits, tuple(priors))
         if context.fleet is None:
-            result = finish_search(context, searched)
+            result = finish_search(context, exploration)
         else:
             from autotune.tuning.several_devices import finish_on_two_devices
 
-            result = finish_on_two_devices(context, context.fleet, searched)
+            result = finish_on_two_devices(context, context.fleet, exploration)
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
             context.journal.append_stages(times.seconds, timing_warnings(result), result.coverage)
@@ -137,7 +137,7 @@ def explore(
         ahead = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
     if context.fleet is None and (known or ahead):  # they compile while the default is verified
         context.evaluator.submit([task.spec.default, *known, *ahead])
-    default = start(context, options, total, note, searcher, warns=warns)
+    default = try_default(context, options, total, note, searcher, warns=warns)
     if ends_here:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
     for warning in cpu_load_warnings(default, task.device.kind, began) if warns else ():
@@ -205,7 +205,7 @@ def require_usable(task: TuningTask) -> None:
         )
 
 
-def start(
+def try_default(
     context: TuningContext,
     options: Options,
     total: int | None,

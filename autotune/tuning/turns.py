@@ -13,7 +13,7 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure, Objective, median_interval
 from autotune.evaluation.device_samples import sample
-from autotune.tuning.context import Built, TuningContext
+from autotune.tuning.context import BuiltConfig, TuningContext
 
 COMPILING = "last round: compiling"  # the stage
 SAMPLES_PER_TURN = 2  # averaged into one value, because samples of the same turn are correlated
@@ -31,7 +31,7 @@ MIN_SERIES = 4  # series that stay: changes common to all are changes of the mac
 class Series:
     """The times of one configuration in ms, one value per round until it leaves."""
 
-    built: Built
+    built: BuiltConfig
     batch: int  # runs per sample
     repeatable: bool  # without restoring its arrays
     values_ms: list[float] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Turns:
         self._what = what
         self._order, self._random, self._rounds = list(series), Random(0), 0
         # problems differ where shapes depend on the configuration: keep all in memory if they fit
-        context.worker.load(*(timed.built.instance.problem for timed in series))
+        context.worker.load(*(timed.built.instance.workload for timed in series))
 
     def run(self, rounds: int, deadline_s: float = math.inf) -> None:
         """Time that many more rounds, but begin none after `deadline_s` once MIN_ROUNDS are done."""
@@ -99,7 +99,7 @@ class Turns:
         answer: tuple[float, ...] | Failure = self._context.run(
             sample,
             series.built.binary,
-            series.built.instance.problem,
+            series.built.instance.workload,
             self._context.policy.call_mode,
             count=SAMPLES_PER_TURN,
             batch=series.batch,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,17 +33,17 @@ from autotune.evaluation.deadline import Deadline, Killable
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.evaluation.sanitizer import TOOLS
 from autotune.tuning import data_checks, sanitizer_checks, stress_checks
-from autotune.tuning.check_outcomes import Records
-from autotune.tuning.context import Built, TuningContext
+from autotune.tuning.check_outcomes import ConfigChecks
+from autotune.tuning.context import Builds, TuningContext
 
-_Check = Callable[[TuningContext, Mapping[Config, Built], Deadline], Records]
+_Check = Callable[[TuningContext, Builds, Deadline], ConfigChecks]
 
 
 @dataclass
 class WinnerChecks:
     """Checks each configuration once, and keeps its record."""
 
-    records: dict[Config, Checks] = field(default_factory=dict)
+    outcomes: dict[Config, Checks] = field(default_factory=dict)
     _begun: dict[Config, Future[Outcome]] = field(default_factory=dict)  # runs under the CPU's sanitizers
     _begun_processes: Killable = field(default_factory=Killable)  # of these runs
 
@@ -57,9 +57,9 @@ class WinnerChecks:
         has a record is left out. The deadline is on the clock of `time.perf_counter`.
         """
         is_timed = context.task.device.kind == "cpu"
-        likely = () if is_timed else [config for config in configs if config not in self.records]
+        likely = () if is_timed else [config for config in configs if config not in self.outcomes]
         host = sanitizer_checks.host_sanitizer(context) if likely else None
-        sanitizer = context.sanitizer if likely and context.task.spec.verify_sizes else None
+        sanitizer = context.processes.sanitizer if likely and context.task.spec.verify_sizes else None
         deadline = Deadline(deadline_s)
         self._begun_processes = deadline.processes
         threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
@@ -88,9 +88,9 @@ class WinnerChecks:
         tools, expected = sanitizer_checks.sanitizers(context), expected_checks(context).keys()
         for found in context.journal.last_rounds.values():
             for trial in trials if tools is None or found.sanitizers == tools else ():
-                record = found.checks.get(trial.key, {})
-                if expected <= record.keys() and not is_late(record):
-                    self.records.setdefault(trial.config, record)
+                outcomes = found.checks.get(trial.key, {})
+                if expected <= outcomes.keys() and not is_late(outcomes):
+                    self.outcomes.setdefault(trial.config, outcomes)
 
     def check(
         self, context: TuningContext, configs: Sequence[Config], deadline_s: float = math.inf
@@ -101,27 +101,29 @@ class WinnerChecks:
         until the deadline, on the clock of `time.perf_counter`, because they run in processes of their own;
         the other checks divide it equally. A check that has begun is finished.
         """
-        known = {config: self.records[config] for config in configs if config in self.records}
+        known = {config: self.outcomes[config] for config in configs if config in self.outcomes}
         # one that compiled before and cannot any more is not stored unchecked
         built, failures = context.build([config for config in configs if config not in known])
-        failures |= {config: failed for config, record in known.items() if (failed := first_failure(record))}
+        failures |= {
+            config: failed for config, outcomes in known.items() if (failed := first_failure(outcomes))
+        }
         expected = expected_checks(context)
-        records = {config: dict(expected) for config in built}
+        by_config = {config: dict(expected) for config in built}
         sanitizer_deadline = Deadline(deadline_s)
 
-        def take(found: Records) -> None:
-            for config, record in found.items():
-                records[config] |= record
-                if config not in failures and (failed := first_failure(record)) is not None:
+        def take(found: ConfigChecks) -> None:
+            for config, outcomes in found.items():
+                by_config[config] |= outcomes
+                if config not in failures and (failed := first_failure(outcomes)) is not None:
                     failures[config] = failed
 
         checks: list[_Check] = [
-            stress_checks.often,
-            stress_checks.at_sizes_of_tiles,
-            stress_checks.with_other_schedules,
-            data_checks.on_other_data,
-            data_checks.on_variants,
-            stress_checks.at_larger_sizes,
+            stress_checks.check_many_runs,
+            stress_checks.check_tile_sizes,
+            stress_checks.check_other_schedules,
+            data_checks.check_other_data,
+            data_checks.check_variants,
+            stress_checks.check_larger_sizes,
         ]
         instances = {config: one.instance for config, one in built.items()}
         with ThreadPoolExecutor(2) as threads:  # on the CPU and on the device
@@ -143,15 +145,17 @@ class WinnerChecks:
             finally:  # after an interrupt, a sanitizer would go on for a minute
                 sanitizer_deadline.processes.kill()
                 self._begun_processes.kill()
-        missed = [unchecked_text(reasons(records[config])) for config in built if config not in failures]
+        missed = [unchecked_text(reasons(by_config[config])) for config in built if config not in failures]
         for text, count in Counter(filter(None, missed)).items():
             context.observer.warn(f"{text}: {count_text(count, 'configuration')}")
-        self.records |= records
+        self.outcomes |= by_config
         return failures
 
     def forget_late(self) -> None:
         """Forget configurations with late checks: they are checked again."""
-        self.records = {config: record for config, record in self.records.items() if not is_late(record)}
+        self.outcomes = {
+            config: outcomes for config, outcomes in self.outcomes.items() if not is_late(outcomes)
+        }
 
 
 def expected_checks(context: TuningContext) -> Checks:
@@ -161,8 +165,8 @@ def expected_checks(context: TuningContext) -> Checks:
     sizes verified during the search.
     """
     instance, compared = context.maker.make(context.task.spec.default), context.worker.compared
-    sizes = PASSED if instance.verify_problems else Unchecked("the space has no verify_sizes")
-    left_out = Unchecked("sanitizers are left out") if context.skips_sanitizer else PASSED
+    sizes = PASSED if instance.verify_workloads else Unchecked("the space has no verify_sizes")
+    left_out = Unchecked("sanitizers are left out") if context.processes.skips_sanitizers else PASSED
     expected: dict[str, Outcome] = {output_check(name): PASSED for name in sorted(compared)}
     for name in instance.uncompared(compared):
         expected[output_check(name)] = Unchecked("the reference does not return it")
@@ -173,15 +177,15 @@ def expected_checks(context: TuningContext) -> Checks:
         *map(data_check, context.task.spec.variants),
     )
     expected |= dict.fromkeys(at_sizes, _first_unchecked(sizes, NO_TIME))
-    if stress_checks.has_indices(context):
+    if stress_checks.has_indices(context.task):
         expected[LARGER_SIZES] = NO_TIME
     if context.task.is_c:
         if compared:
             expected[stress_checks.OTHER_SCHEDULES] = NO_TIME
         host = NO_TIME if find_host_sanitizer() else Unchecked("g++ is not installed")
         expected |= dict.fromkeys((*HOST_TOOLS, sanitizer_checks.LOOPS), _first_unchecked(left_out, host))
-    if context.task.dialect == "cuda" or context.sanitizer is not None:
-        device = NO_TIME if context.sanitizer else Unchecked("compute-sanitizer is not installed")
+    if context.task.dialect == "cuda" or context.processes.sanitizer is not None:
+        device = NO_TIME if context.processes.sanitizer else Unchecked("compute-sanitizer is not installed")
         expected |= dict.fromkeys(TOOLS, _first_unchecked(left_out, sizes, device))
     return expected
 

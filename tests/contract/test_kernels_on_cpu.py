@@ -42,8 +42,8 @@ def instances(spec, device, folder):
         used = Counter()
         for number, config in enumerate((*known, *pairwise)):
             instance = maker.make(config)
-            problems = instance.verify_problems or (
-                instance.problem,
+            problems = instance.verify_workloads or (
+                instance.workload,
             )  # some are right for the main size only
             if config != spec.default:
                 by_use = sorted(problems, key=lambda problem: (used[problem.data_key], threads(problem)))
@@ -113,6 +113,6 @@ def test_a_landmark_that_is_declared_wrong_is_refused_as_declared(path, tmp_path
     device = backend(CPU.backend).list_devices()[CPU.index]
     space, stored = bind(spec, device, problem_of(spec, device)), StoredInputs(spec, tmp_path)
     maker = InstanceMaker(space, read_source(spec.source), BACKENDS[CPU.backend].dialect, {}, stored)
-    tried = [(one, one.verify_problems) for one in map(maker.make, spec.declared_wrong)]
+    tried = [(one, one.verify_workloads) for one in map(maker.make, spec.declared_wrong)]
     wrong = failures(spec, device, tmp_path, tried)
     assert {config: failure.status for config, failure in wrong.items()} == spec.declared_wrong

@@ -33,4 +33,4 @@ def test_a_landmark_has_no_race_and_stays_inside(kernel, landmark):
     spec = spec_of(kernel)
     (config,) = (mark.config for mark in spec.landmarks if mark.name == landmark)
     instance = InstanceMaker(bound(spec, CUDA), read_source(spec.source), "cuda", {}).make(config)
-    assert host.check(instance.source, instance.verify_problems, Deadline()) is PASSED
+    assert host.check(instance.source, instance.verify_workloads, Deadline()) is PASSED

@@ -68,12 +68,12 @@ def test_a_small_gpu_is_offered_sizes_of_the_shipped_spaces_that_fit(kernel):
     maker = InstanceMaker(space, read_source(spec.source), "cuda", environment(space.device, "NVRTC 13"))
     with (
         pytest.raises(NoMemory) as refused,
-        enough_memory(maker, maker.problem_instance(spec.default, space.problem)),
+        enough_memory(maker, maker.workload(spec.default, space.problem)),
     ):
         pass
     offered = {name: int(size) for name, size in re.findall(r"--size (\w+)=(\d+)", str(refused.value))}
     assert offered.keys() == space.problem.sizes.keys()
-    problem = maker.problem_instance(spec.default, replace(space.problem, sizes=offered))
+    problem = maker.workload(spec.default, replace(space.problem, sizes=offered))
     assert 2**30 < device_bytes(problem) < 2**32
 
 
@@ -85,7 +85,7 @@ def sized(kernel: str, device, elements: int):
     maker = InstanceMaker(
         bind(spec, device, problem), read_source(spec.source), "cuda", environment(device, "NVRTC 13")
     )
-    return maker, maker.problem_instance(spec.default, problem)
+    return maker, maker.workload(spec.default, problem)
 
 
 def test_arrays_that_the_host_cannot_hold_are_refused_before_they_are_drawn():

@@ -62,7 +62,7 @@ def test_every_row_has_the_key_and_the_text_that_its_configuration_has_today(nam
             trial.config,
             made.options,
             compiler=known.spec.compiler,
-            problems=(*made.verify_problems, made.problem),
+            workloads=(*made.verify_workloads, made.workload),
             environment={word: found[word] for word in ENVIRONMENT},
         )
         assert trial.key == key

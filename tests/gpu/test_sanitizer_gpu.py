@@ -9,14 +9,14 @@ from autotune.devices import Address, backend
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
 from autotune.evaluation.sanitizer import TOOLS, Sanitizer, find_sanitizer
-from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
+from autotune.problem.workload import Array, Scalar, Workload
 from autotune.processes.child import Child
 from tests.devices_here import devices_here
 
 pytestmark = pytest.mark.gpu
 
 GPU = Address("cuda", 0)
-PROBLEM = ProblemInstance(
+PROBLEM = Workload(
     Problem({"n": 64}, "float32"),
     (Array("x", "float32", (64,), "in", ("uniform", 0, 1)), Array("y", "float32", (64,), "out", None)),
     (Scalar("n", "int32", 64),),

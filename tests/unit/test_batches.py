@@ -10,15 +10,15 @@ from autotune.core.records import Config, Launch
 from autotune.core.trials import Binary, CallMode, Measurement, Problem, Rule, Status, Trial
 from autotune.devices import backend
 from autotune.devices.fake import FakeDevice
-from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
+from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
 from autotune.evaluation.journal import Journal, read_trials
 from autotune.evaluation.measure import IncumbentTimer, Stopwatch, measure
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
 from autotune.problem.inputs import prepare
-from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
+from autotune.problem.workload import Array, Scalar, Workload
 
 WARM = 0.4  # of the time that a run takes with cold caches
-PROBLEM = ProblemInstance(
+PROBLEM = Workload(
     Problem({"n": 4}, "float32"),
     (Array("x", "float32", (4,), "in", ("constant", 1)),),
     (Scalar("n", "int32", 4),),
@@ -50,7 +50,7 @@ def timed(tmp_path):
         device = CachedDevice()
         source = f"def kernel(grid, block, x, n):\n    return {cold_ms}\n"
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
-        buffers = ProblemBuffers(PROBLEM, SharedBuffers(device, prepare(PROBLEM, reference)))
+        buffers = WorkloadBuffers(PROBLEM, SharedBuffers(device, prepare(PROBLEM, reference)))
         policy = MeasurementPolicy(call_mode=CallMode(cache))
         stopwatch = Stopwatch(program, buffers, policy.call_mode, changed=())
         item = WorkItem(Binary(b"", "", "", 0.0), (), PROBLEM, policy, None, batch, 0.0)

@@ -66,8 +66,8 @@ def test_those_of_the_project_are_right_at_awkward_sizes(kernel):
     for sizes in SIZES[kernel]:
         space = bound(spec, CPU, **sizes)
         maker = InstanceMaker(space, read_source(spec.source), "opencl", {})
-        problem = maker.make(spec.default).problem
-        found = [*Baselines(spec.reference, problem, space.macros(spec.default)).in_c()]
+        workload = maker.make(spec.default).workload
+        found = [*Baselines(spec.reference, workload, space.macros(spec.default)).in_c()]
         assert [(one.name, one.detail) for one in found] == [(one.name, one.detail) for one in BUILDS]
         assert all(one.time_ms is not None for one in found)
 

@@ -23,7 +23,7 @@ from autotune.evaluation.device_process import DeviceSetting, run_and_restore
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.worker import Worker
-from autotune.processes.files import hold
+from autotune.processes.files import lock
 from autotune.space import bind, load_space, problem_of
 from tests.conftest import wait_until
 from tests.space_example import FAKE
@@ -113,11 +113,11 @@ def instance(folder, **config):
 
 def test_another_clock_is_another_trial_of_the_same_binary(clocked):
     one, other = instance(clocked), instance(clocked, CLOCK=600)
-    assert one.key != other.key and one.runs != other.runs
-    assert other.problem.settings == (("power_limit_w", 0), ("sm_clock_mhz", 600))
+    assert one.key != other.key and one.runs_key != other.runs_key
+    assert other.workload.settings == (("power_limit_w", 0), ("sm_clock_mhz", 600))
     clocked.edit("device: {sm_clock_mhz: CLOCK, power_limit_w: 100 * SLOW}\n", "")
     bare = instance(clocked, CLOCK=600)
-    assert bare.runs != other.runs and "device" not in bare.problem.identity
+    assert bare.runs_key != other.runs_key and "device" not in bare.workload.identity
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_what_a_killed_search_left_is_restored_by_the_next_command(clocked_by, s
     with suppress(ProcessLookupError):
         os.kill(int(pid.read_text()), signal.SIGKILL)
     with next(state.parent.glob("home/autotune/clocks/*")).open() as file:
-        wait_until(lambda: hold(file.fileno(), wait=False))  # it has ended
+        wait_until(lambda: lock(file.fileno(), wait=False))  # it has ended
     assert settings(state)["sm_clock_mhz"] == 1500
     (text,) = records(state)
     assert json.loads(text)["settings"] == {"sm_clock_mhz": 0}

@@ -3,13 +3,13 @@
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Problem
 from autotune.problem.covering import Domain, at_tiles, covering, size_product
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 
 TILE = Config({"TILE": 32, "UNROLL": 1, "MODE": "fast"})
 
 
 def problem(*launches, **sizes):
-    return ProblemInstance(Problem(sizes, "int32"), (), (), launches)
+    return Workload(Problem(sizes, "int32"), (), (), launches)
 
 
 def tiled(**sizes):
@@ -18,7 +18,7 @@ def tiled(**sizes):
 
 
 def kept(*problems, config=TILE):
-    return [one.definition.sizes for one in covering(problems, config)]
+    return [one.problem.sizes for one in covering(problems, config)]
 
 
 def test_a_larger_size_with_the_same_kinds_is_left_out():
@@ -50,7 +50,7 @@ def test_something_always_stays():
 def further(count, *given):
     checks = [tiled(**sizes) for sizes in given]
     found = at_tiles(checks[:-1], checks[-1], TILE, lambda sizes, place: tiled(**sizes), count)
-    return [one.definition.sizes["n"] for one in found]
+    return [one.problem.sizes["n"] for one in found]
 
 
 def test_further_sizes_end_before_at_and_behind_a_tile():
@@ -86,7 +86,7 @@ def test_sizes_of_which_each_is_large_alone_are_not_large_together():
     given = [pairs(1, 4), pairs(3, 65537), pairs(65537, 5), pairs(4096, 2048)]
     config = Config({"TILE": 512, "GROUP": 256})
     found = at_tiles(given[:-1], given[-1], config, lambda sizes, place: pairs(**sizes), 40)
-    assert found and max(size_product(one.definition.sizes) for one in found) <= 4096 * 2048
+    assert found and max(size_product(one.problem.sizes) for one in found) <= 4096 * 2048
 
 
 def test_a_small_space_still_gets_sizes_that_it_does_not_reach():

@@ -12,8 +12,8 @@ from autotune.evaluation.identity import journal_header
 from autotune.evaluation.journal_edits import edit_of
 from autotune.problem.data_sets import other_data
 from autotune.problem.inputs import draw_inputs
-from autotune.problem.problem_instance import Array, ProblemInstance
 from autotune.problem.reference import run_reference
+from autotune.problem.workload import Array, Workload
 from autotune.space import load_space
 
 KERNEL = """\
@@ -174,8 +174,8 @@ def test_a_journal_is_verified_again_when_special_values_are_added(folder):
 
 def with_data(name, fill, dtype="float32", count=5000):
     arrays = (Array("x", dtype, (count,), "in", fill), Array("y", dtype, (count,), "out", None))
-    problem = other_data(ProblemInstance(Problem({"n": count}, dtype), arrays, (), ()), name)
-    return problem and draw_inputs(problem.definition, problem.arrays)["x"].astype("float64")
+    problem = other_data(Workload(Problem({"n": count}, dtype), arrays, (), ()), name)
+    return problem and draw_inputs(problem.problem, problem.arrays)["x"].astype("float64")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
@@ -224,13 +224,13 @@ def test_a_reference_may_return_nan_for_special_values_only(tmp_path):
     path = tmp_path / "reference.py"
     path.write_text("def reference(inputs, sizes):\n    return {'y': inputs['x'] * float('nan')}\n")
     arrays = (Array("x", "float32", (3,), "in", ("uniform", 0, 1)), Array("y", "float32", (3,), "out", None))
-    problem = ProblemInstance(Problem({"n": 3}, "float32"), arrays, (), ())
+    problem = Workload(Problem({"n": 3}, "float32"), arrays, (), ())
     special = other_data(problem, "nan")
-    inputs = draw_inputs(special.definition, special.arrays)
-    found = run_reference(path, inputs, problem.definition, special.arrays)
+    inputs = draw_inputs(special.problem, special.arrays)
+    found = run_reference(path, inputs, problem.problem, special.arrays)
     assert np.isnan(found["y"]).all()
     with pytest.raises(BrokenReference, match="NaN in 3 of 3 elements"):
-        run_reference(path, inputs, problem.definition, arrays)
+        run_reference(path, inputs, problem.problem, arrays)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from autotune.evaluation.device_process import (
 )
 from autotune.evaluation.device_samples import energy, sample
 from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, WorkItem
-from autotune.problem.problem_instance import Array, ProblemInstance, Scalar, verification_order
+from autotune.problem.workload import Array, Scalar, Workload, verification_order
 
 N = 100_000
 KERNEL = """\
@@ -35,7 +35,7 @@ def problem(seed=0, scratch=N):
         Array("t", "float32", (scratch,), "scratch", None),
     )
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "t", "n"))
-    return ProblemInstance(Problem({"n": N}, "float32", seed), arrays, (Scalar("n", "int32", N),), (launch,))
+    return Workload(Problem({"n": N}, "float32", seed), arrays, (Scalar("n", "int32", N),), (launch,))
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_cpu_verifies_the_problem_with_the_most_threads_first_and_others_in_or
     sizes = (1, 5, 3, 5)
     launches = [Launch("kernel", (1, blocks, 1), (32, 1, 1), 0, ()) for blocks in sizes]
     checks = tuple(replace(problem(seed), launches=(step,)) for seed, step in enumerate(launches))
-    assert [check.definition.seed for check in verification_order(checks, "cpu")] == [1, 0, 2, 3]
+    assert [check.problem.seed for check in verification_order(checks, "cpu")] == [1, 0, 2, 3]
     assert verification_order(checks, "gpu") == checks and verification_order((), "cpu") == ()
 
 
@@ -108,7 +108,7 @@ def test_the_check_that_stays_is_the_one_that_comes_first_on_the_device(open_sta
     state.passed.add(item.verify_key)
     for kind in ("cpu", "gpu"):
         state.device.info = replace(state.device.info, kind=kind)
-        assert state.to_verify(item) == verification_order(checks, kind)[:1]
+        assert state.workloads_to_verify(item) == verification_order(checks, kind)[:1]
 
 
 @pytest.mark.parametrize(("cache", "times_ms"), [("cold", (2.0, 3.0)), ("warm", (2.0, 4.0))])
@@ -154,9 +154,9 @@ def test_inputs_that_problems_have_in_common_stay_in_memory_and_are_drawn_once(o
 
     def placed(rows, seed=0):
         own = Array("u", "float32", (rows,), "in", ("uniform", 0, 1))
-        definition = Problem({"n": rows}, "float32", seed)
+        problem = Problem({"n": rows}, "float32", seed)
         arrays = (*one.arrays, own, copied)
-        sized = replace(one, definition=definition, arrays=arrays, launches=(launch,))
+        sized = replace(one, problem=problem, arrays=arrays, launches=(launch,))
         state.load((sized,))
         return {
             guarded.array.name: guarded for guarded in state.buffers(sized).arrays()

@@ -14,7 +14,7 @@ from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.job_runner import JobKills
 from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.scoring import Scoring
-from autotune.evaluation.work_item import Evaluated
+from autotune.evaluation.work_item import ItemResult
 from autotune.searchers.base import collect_next, evaluate
 from autotune.searchers.random_search import RandomSearch
 from autotune.tuning.options import Options
@@ -194,7 +194,7 @@ class LossyDevices:
         return future
 
     def run(self, item, timeout_s):
-        return Evaluated(self.worker.begin_item(item, timeout_s)(), "fake:0", 0.0)
+        return ItemResult(self.worker.begin_item(item, timeout_s)(), "fake:0", 0.0)
 
     def wait(self):
         pass

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.compilers.kernel_source import read_source
-from autotune.core.trials import Status, Trial
+from autotune.core.trials import ArrayFault, Status, Trial
 from autotune.devices import Address
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.failed_default import failed_default
@@ -34,6 +34,11 @@ def task(tmp_path):
     return TuningTask(Address("fake", 0), GPU, spec, read_source(spec.source), space)
 
 
+def _wrong(config, found, expected):
+    fault = ArrayFault("result", {"n": 9}, "result[3]", found, expected)
+    return Trial(config, "", Status.WRONG_RESULT, fault=fault)
+
+
 def test_a_kernel_that_does_not_end_is_told_with_three_loops_the_most_suspect_first(task):
     found = failed_default(task, Trial(task.spec.default, "", Status.TIMEOUT, "did not end"))
     loops, barrier, limit = found.helps
@@ -55,9 +60,7 @@ def test_a_kernel_that_does_not_end_is_told_with_three_loops_the_most_suspect_fi
 def test_a_wrong_result_names_both_sides_and_the_one_that_other_configurations_speak_against(
     task, statuses, said
 ):
-    wrong = Trial(
-        task.spec.default, "", Status.WRONG_RESULT, "result[3] is 1.0, expected 2.0, 1 of 9 elements"
-    )
+    wrong = _wrong(task.spec.default, "1.0", "2.0")
     rows = zip((0, len(task.space) - 1), statuses, strict=True)
     others = [Trial(task.space.config(row), "", status) for row, status in rows]
     sides, number, *more, dump = failed_default(task, wrong, others).helps
@@ -72,8 +75,7 @@ def test_a_wrong_result_names_both_sides_and_the_one_that_other_configurations_s
 
 @pytest.mark.parametrize(("found", "expected", "is_told"), [("nan", "2.0", True), ("inf", "inf", False)])
 def test_a_result_that_is_no_number_speaks_for_memory_that_was_not_written(task, found, expected, is_told):
-    detail = f"result[3] is {found}, expected {expected}, 1 of 9 elements differ"
-    wrong = Trial(task.spec.default, "", Status.WRONG_RESULT, detail)
+    wrong = _wrong(task.spec.default, found, expected)
     *_, told, _ = failed_default(task, wrong, [wrong]).helps
     assert told.startswith("nan and inf come from") == is_told and ("is wrong too" in told) != is_told
 
@@ -87,7 +89,7 @@ def test_a_number_that_depends_on_the_configuration_is_none_of_the_references(ta
         derived={"PER_BLOCK": "BLOCK_SIZE * WORK_PER_THREAD", "BLOCKS": "ceil_div(n, PER_BLOCK)"},
     )
     changed = replace(task, spec=spec, space=bind(spec, GPU, problem_of(spec, GPU)))
-    wrong = Trial(spec.default, "", Status.WRONG_RESULT, "result[3] is 1.0, expected 2.0, 1 of 9 elements")
+    wrong = _wrong(spec.default, "1.0", "2.0")
     assert not [text for text in failed_default(changed, wrong).helps if "has to compute with" in text]
 
 

@@ -2,7 +2,7 @@
 
 import fcntl
 
-from autotune.processes.files import hold
+from autotune.processes.files import lock
 
 
 def test_who_does_not_wait_for_a_lock_asks_for_it_once(tmp_path, monkeypatch):
@@ -10,5 +10,5 @@ def test_who_does_not_wait_for_a_lock_asks_for_it_once(tmp_path, monkeypatch):
     asked, flock = [], fcntl.flock
     monkeypatch.setattr(fcntl, "flock", lambda *arguments: (asked.append(arguments), flock(*arguments))[1])
     with (tmp_path / "held").open("w") as one, (tmp_path / "held").open("w") as other:
-        assert hold(one.fileno()) and not hold(other.fileno(), wait=False)
+        assert lock(one.fileno()) and not lock(other.fileno(), wait=False)
     assert len(asked) == 2

@@ -16,8 +16,8 @@ from autotune.core.trials import Problem, Status
 from autotune.evaluation import host_sanitizer
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
-from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
-from autotune.tuning.further_sizes import Small
+from autotune.problem.workload import Array, Scalar, Workload
+from autotune.tuning.further_sizes import SmallWorkloads
 from autotune.tuning.sanitizer_checks import LOOPS, under_host_sanitizer
 from autotune.tuning.winner_checks import WinnerChecks
 
@@ -46,7 +46,7 @@ last_sum(GLOBAL const int *RESTRICT x, GLOBAL int *parts, GLOBAL unsigned int *t
     }
 }
 """
-PROBLEM = ProblemInstance(
+PROBLEM = Workload(
     Problem({"n": N}, "int32"),
     (
         Array("x", "int32", (N,), "in", ("constant", 1)),
@@ -75,7 +75,7 @@ last_sum(GLOBAL const int *RESTRICT x, GLOBAL int *parts, GLOBAL unsigned int *t
         *sum = parts[0] + parts[1] + parts[2];
 }
 """
-ONLY_VERIFIED = SimpleNamespace(small=lambda instance: Small(instance.verify_problems))
+ONLY_VERIFIED = SimpleNamespace(small=lambda instance: SmallWorkloads(instance.verify_workloads))
 BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
 
 
@@ -220,11 +220,11 @@ def test_a_check_that_the_time_limit_ends_had_no_time_left():
         pytest.skip("needs g++")
     context = SimpleNamespace(
         task=SimpleNamespace(is_c=True),
-        skips_sanitizer=False,
-        extra_sizes=ONLY_VERIFIED,
+        processes=SimpleNamespace(skips_sanitizers=False),
+        further_sizes=ONLY_VERIFIED,
     )
     source = render(source_of_text(KERNEL, "last.cu"), {})
-    instance = SimpleNamespace(source=source, config=Config({}), verify_problems=(PROBLEM,))
+    instance = SimpleNamespace(source=source, config=Config({}), verify_workloads=(PROBLEM,))
     assert under_host_sanitizer(context, {Config({}): instance}, Deadline(0.0)) == {}
     deadline = Deadline(time.perf_counter() + 0.02)  # the compiler takes longer
     found = under_host_sanitizer(context, {Config({}): instance}, deadline)
@@ -237,14 +237,14 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
         pytest.skip("needs g++")
     source = render(source_of_text(KERNEL, "last.cu"), {})
     config = Config({})
-    instance = SimpleNamespace(source=source, config=config, verify_problems=(PROBLEM,))
+    instance = SimpleNamespace(source=source, config=config, verify_workloads=(PROBLEM,))
     context = SimpleNamespace(
         task=SimpleNamespace(
             is_c=True, device=SimpleNamespace(kind=kind), spec=SimpleNamespace(verify_sizes=())
         ),
         worker=SimpleNamespace(compared=frozenset()),
-        skips_sanitizer=False,
-        extra_sizes=ONLY_VERIFIED,
+        processes=SimpleNamespace(skips_sanitizers=False),
+        further_sizes=ONLY_VERIFIED,
         pool=SimpleNamespace(workers=1),
         maker=SimpleNamespace(make=lambda config: instance),
     )
@@ -341,7 +341,7 @@ def test_plain_opencl_runs_too(old, new, status, words):
         Array("y", "float32", (N,), "out", None),
     )
     launch = Launch("sums", (3, 1, 1), (32, 1, 1), 0, ("x", "cells", "count", "y"))
-    problem = ProblemInstance(
+    problem = Workload(
         Problem({"n": N}, "float32"),
         arrays,
         (),
@@ -387,7 +387,7 @@ def test_atomics_of_reductions_are_watched(missing, tmp_path):
         Array("y", "float32", (3,), "out", None),
     )
     launch = Launch("most", (3, 1, 1), (32, 1, 1), 0, ("x", "y"))
-    problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
+    problem = Workload(Problem({"n": N}, "float32"), arrays, (), (launch,))
     found = host.check(render(read_source(tmp_path / "most.cu"), {}), [problem], Deadline())
     assert found.status is WRONG if missing else found is PASSED, found
 
@@ -413,7 +413,7 @@ def test_words_of_cuda_mean_what_they_do_there_in_both_dialects(header, tmp_path
     (tmp_path / "words.cu").write_text(f"{header}KERNEL words(float *y)\n{{\n{body}\n}}\n")
     launch = Launch("words", (1, 1, 1), (1, 1, 1), 0, ("y",))
     arrays = (Array("y", "float32", (1,), "out", None),)
-    problem = ProblemInstance(Problem({"n": 1}, "float32"), arrays, (), (launch,))
+    problem = Workload(Problem({"n": 1}, "float32"), arrays, (), (launch,))
     found = host.check(render(read_source(tmp_path / "words.cu"), {}), [problem], Deadline())
     assert found is PASSED, found
 
@@ -478,7 +478,7 @@ def test_templates_and_shared_memory_of_a_launch_are_watched(old, new, shared_by
         Array("y", "float32", (N,), "out", None),
     )
     launch = Launch("turn<float, 32>", (3, 1, 1), (32, 1, 1), shared_bytes, ("x", "y"))
-    problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
+    problem = Workload(Problem({"n": N}, "float32"), arrays, (), (launch,))
     found = host.check(render(source_of_text(CUDA.replace(old, new), "turn.cu"), {}), [problem], Deadline())
     assert found is PASSED if status is None else found.status is status, found
     assert status is None or re.match(f"run on the CPU: {words}", found.detail), found

@@ -7,7 +7,7 @@ import pytest
 
 from autotune.core.trials import Problem
 from autotune.problem.inputs import draw_inputs
-from autotune.problem.problem_instance import Array
+from autotune.problem.workload import Array
 
 N = 2**20 + 5  # one generator draws all but five
 

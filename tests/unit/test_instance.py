@@ -24,5 +24,7 @@ def test_configurations_that_launch_alike_share_their_problems_and_so_travel_onc
     space = bind(spec, GPU, problem_of(spec, GPU))
     maker = InstanceMaker(space, read_source(spec.source), "cuda", environment(space.device, "NVRTC 13.0.48"))
     made = [maker.make(config) for config in space]
-    problems = [one.problem for one in made]
-    assert len({id(one) for one in problems}) == len({one.identity_text for one in problems}) < len(problems)
+    workloads = [one.workload for one in made]
+    assert (
+        len({id(one) for one in workloads}) == len({one.identity_text for one in workloads}) < len(workloads)
+    )

@@ -22,12 +22,18 @@ from autotune.evaluation.host_sanitizer import HOST_TOOLS
 from autotune.evaluation.sanitizer import TOOLS
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
-from autotune.problem.problem_instance import ProblemInstance
+from autotune.problem.workload import Workload
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, winner_checks
-from autotune.tuning.context import Built
-from autotune.tuning.finalists import MAX_FINALISTS, affordable, fastest_trials, is_unsteady, nearly_as_fast
-from autotune.tuning.further_sizes import Small
+from autotune.tuning.context import BuiltConfig
+from autotune.tuning.finalists import (
+    MAX_FINALISTS,
+    fastest_trials,
+    finalists_in_time,
+    is_unsteady,
+    nearly_as_fast,
+)
+from autotune.tuning.further_sizes import SmallWorkloads
 from autotune.tuning.last_round import check_winners
 from autotune.tuning.limits import TimeLeft
 from autotune.tuning.options import Options
@@ -37,8 +43,8 @@ from autotune.tuning.stress_checks import (
     MANY_RUNS,
     OTHER_SCHEDULES,
     TILE_SIZES,
-    at_sizes_of_tiles,
-    with_other_schedules,
+    check_other_schedules,
+    check_tile_sizes,
 )
 from autotune.tuning.task import Target, bind_target
 from autotune.tuning.ties import indistinguishable
@@ -138,8 +144,8 @@ def raced(times_ms, objective=Objective.TIME):
     )
     series = []
     for time_ms in times_ms:
-        instance = SimpleNamespace(config=Config({"A": time_ms}), problem=None)
-        series.append(Series(Built(instance, time_ms), batch=1, repeatable=True))
+        instance = SimpleNamespace(config=Config({"A": time_ms}), workload=None)
+        series.append(Series(BuiltConfig(instance, time_ms), batch=1, repeatable=True))
     series[0].stays = True
     Turns(context, series, {}).run(24)
     return series
@@ -233,7 +239,8 @@ def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
         context = replace(context, policy=MeasurementPolicy(energy_s=0.01))
         only_noted = remeasure(context, trials[::2])  # by a search for time
         assert energy not in asked and not any(one.energy_j for one in only_noted.measurements.values())
-        context = replace(context, scoring=Scoring(context.task.space, Objective.ENERGY))
+        scoring = Scoring(context.task.space, Objective.ENERGY)
+        context = replace(context, journaled=replace(context.journaled, scoring=scoring))
         failing, whole = (remeasure(context, chosen) for chosen in (trials, trials[::2]))
     assert list(failing.rejected) == [trials[1].config] and not whole.rejected
     assert all(found.energy_j for found in whole.measurements.values())
@@ -316,7 +323,7 @@ class PassAll(WinnerChecks):
     """Checks that all configurations pass, at once."""
 
     def check(self, context, configs, until_s=math.inf):
-        self.records |= {config: {} for config in configs}
+        self.outcomes |= {config: {} for config in configs}
         return {}
 
 
@@ -327,7 +334,7 @@ def test_the_five_best_ties_are_checked_and_the_others_are_named_and_not_stored(
     found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, TimeLeft())
     assert [trial.key for trial in found.stored] == ["0", "1", "2", "3", "4", "5"]
     assert [trial.key for trial in found.ties_left] == ["6", "7", "8"]
-    assert checks.records.keys() == {trial.config for trial in found.stored}
+    assert checks.outcomes.keys() == {trial.config for trial in found.stored}
 
 
 def test_builds_that_no_time_is_left_to_run_or_nothing_is_compared_of_are_not_compiled():
@@ -344,12 +351,12 @@ def test_builds_that_no_time_is_left_to_run_or_nothing_is_compared_of_are_not_co
         observer=SimpleNamespace(stage=lambda stage: None),
     )
     instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', ())
-    built = {Config({}): Built(instance, None)}
-    assert with_other_schedules(context, built, Deadline(0.0)) == {Config({}): {OTHER_SCHEDULES: NO_TIME}}
+    built = {Config({}): BuiltConfig(instance, None)}
+    assert check_other_schedules(context, built, Deadline(0.0)) == {Config({}): {OTHER_SCHEDULES: NO_TIME}}
     assert builds and all(build.cancelled() for build in builds)
     builds.clear()
     context.worker.compared = frozenset()  # then another schedule shows in no result
-    assert with_other_schedules(context, built, Deadline()) == {} and not builds
+    assert check_other_schedules(context, built, Deadline()) == {} and not builds
 
 
 def perturbed_context(compiled, verdict):
@@ -360,7 +367,7 @@ def perturbed_context(compiled, verdict):
         observer=SimpleNamespace(stage=lambda stage: None),
         verify=lambda *_: verdict,
         timeout_s=1.0,
-        extra_sizes=SimpleNamespace(small=lambda instance: Small(instance.verify_problems)),
+        further_sizes=SimpleNamespace(small=lambda instance: SmallWorkloads(instance.verify_workloads)),
     )
 
 
@@ -377,10 +384,10 @@ def test_a_build_with_another_schedule_that_does_not_run_has_not_passed(compilat
     done = Future()
     done.set_result(compilation)
     source = 'extern "C" __global__ void one(int *x) { *x = 1; }'
-    problem = ProblemInstance(Problem({"n": 1}, "int32"), (), (), ())
+    problem = Workload(Problem({"n": 1}, "int32"), (), (), ())
     instance = SimpleInstance(source, (problem,))
-    built = {Config({}): Built(instance, None)}
-    found = with_other_schedules(perturbed_context(done, verdict), built, Deadline())
+    built = {Config({}): BuiltConfig(instance, None)}
+    found = check_other_schedules(perturbed_context(done, verdict), built, Deadline())
     (said,) = found[Config({})].values()
     kinds = {Unchecked: "could not run", Failure: "failed", Passed: PASSED}
     assert kinds[type(said)] == outcome
@@ -392,11 +399,12 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     done.set_result("binary")
     instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', ())
     context = perturbed_context(done, True)
-    context.task.device.kind, context.skips_sanitizer = kind, True
+    context.task.device.kind = kind
     context.maker = SimpleNamespace(make=lambda config: instance)
     context.pool = SimpleNamespace(workers=1, compile=lambda one: compiled.put(one.source) or done)
     calls = []
-    context.sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
+    sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
+    context.processes = SimpleNamespace(skips_sanitizers=True, sanitizer=sanitizer)
     context.task.spec = SimpleNamespace(verify_sizes=({"n": 1},))
     with WinnerChecks().sanitizing(context, [Config({})], math.inf):
         sources = {compiled.get() for _ in range(builds)}
@@ -407,17 +415,17 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
 @pytest.mark.parametrize(("expected_s", "outcome"), [(0.1, PASSED), (99.0, "3 s")])
 def test_a_size_whose_reference_would_take_the_time_of_the_check_is_left_out(expected_s, outcome):
     prepared = []
-    problem = ProblemInstance(Problem({"n": 1}, "int32"), (), (), ())
+    problem = Workload(Problem({"n": 1}, "int32"), (), (), ())
     context = SimpleNamespace(
         task=SimpleNamespace(spec=SimpleNamespace(default=Config({}))),
         build=lambda configs: ({}, {}),
         observer=SimpleNamespace(stage=lambda stage: None),
         worker=SimpleNamespace(load=prepared.append, run=lambda *_, timeout_s: expected_s),
         verify=lambda *_: True,
-        extra_sizes=SimpleNamespace(of_tiles=lambda instance: [problem]),
+        further_sizes=SimpleNamespace(of_tiles=lambda instance: [problem]),
     )
-    built = {Config({}): Built(SimpleInstance("", (problem,)), None)}
-    found = at_sizes_of_tiles(context, built, Deadline())[Config({})][TILE_SIZES]
+    built = {Config({}): BuiltConfig(SimpleInstance("", (problem,)), None)}
+    found = check_tile_sizes(context, built, Deadline())[Config({})][TILE_SIZES]
     assert found is PASSED if outcome is PASSED else outcome in found.reason
     assert len(prepared) == (outcome is PASSED)
 
@@ -446,28 +454,28 @@ def test_sizes_at_which_the_default_is_wrong_too_are_told_with_the_constraint_to
 @dataclass(frozen=True)
 class SimpleInstance:
     source: str
-    verify_problems: tuple
+    verify_workloads: tuple
 
 
 @pytest.mark.parametrize(
     ("words", "missed"),
     [
         ({}, {}),
-        ({"skips_sanitizer": True}, dict.fromkeys((*HOST_TOOLS, LOOPS, *TOOLS), "sanitizers are left out")),
+        ({"skips_sanitizers": True}, dict.fromkeys((*HOST_TOOLS, LOOPS, *TOOLS), "sanitizers are left out")),
         ({"sanitizer": None}, dict.fromkeys(TOOLS, "compute-sanitizer is not installed")),
     ],
     ids=["all", "left out", "not installed"],
 )
 def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words, missed):
     monkeypatch.setattr(winner_checks, "find_host_sanitizer", object)
-    instance = SimpleNamespace(verify_problems=(None,), uncompared=lambda compared: ("z",))
+    instance = SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ("z",))
     context = SimpleNamespace(
         task=SimpleNamespace(
             dialect="cuda", is_c=True, spec=SimpleNamespace(default=Config({}), variants=())
         ),
         maker=SimpleNamespace(make=lambda config: instance),
         worker=SimpleNamespace(compared=frozenset({"y"})),
-        **({"skips_sanitizer": False, "sanitizer": object()} | words),
+        processes=SimpleNamespace(**({"skips_sanitizers": False, "sanitizer": object()} | words)),
     )
     expected = expected_checks(context)
     late = [name for name, one in expected.items() if one is NO_TIME]
@@ -497,6 +505,6 @@ def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
         for number in range(6)
     ]
     needed = [trials[0], trials[5]]
-    assert affordable(trials[:5], needed, 9.0) == [*trials[:3], trials[5]]
-    assert affordable(trials[:5], needed, -1.0) == needed
-    assert affordable(trials[:5], needed, math.inf) == trials
+    assert finalists_in_time(trials[:5], needed, 9.0) == [*trials[:3], trials[5]]
+    assert finalists_in_time(trials[:5], needed, -1.0) == needed
+    assert finalists_in_time(trials[:5], needed, math.inf) == trials

@@ -11,7 +11,7 @@ from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.trials import Problem
 from autotune.problem.inputs import draw_inputs
-from autotune.problem.problem_instance import Array
+from autotune.problem.workload import Array
 from autotune.space import constraint_report, lint
 from tests import kernel_space
 from tests.kernel_space import CPU, bound, reference_module, spec_of

@@ -5,7 +5,7 @@ import pytest
 from autotune.core.checks import PASSED
 from autotune.core.trials import Failure
 from autotune.evaluation.deadline import Deadline
-from autotune.evaluation.host_sanitizer import affordable, find_host_sanitizer
+from autotune.evaluation.host_sanitizer import find_host_sanitizer, workloads_for_cpu
 from autotune.problem.covering import size_product
 from tests.further_sizes_example import sizes_and_instance
 
@@ -71,7 +71,7 @@ def totals(folder, source=SOURCE, space=SPACE):
 def test_a_loop_that_only_turns_again_at_the_full_size_gets_a_small_size_of_its_own(tmp_path):
     sizes, instance = totals(tmp_path)
     small = sizes.small(instance)
-    found = [one.definition.sizes for one in small.looping]
+    found = [one.problem.sizes for one in small.looping]
     assert small.is_whole and len(found) == 2
     assert any(64 * 64 < one["n"] < 2 * 64 * 64 for one in found), "the chunks turn again"
     assert any(16 < one["m"] < 32 and one["n"] == 1 for one in found), "and so does the loop over m"
@@ -93,8 +93,8 @@ def test_a_size_on_the_way_has_no_more_work_than_those_of_the_space(tmp_path):
     """The fewest threads are at a size whose `m` is large, at which `n` must not be large."""
     large, usual = "{n: 1, m: 10_000_000}", "{n: 1, m: 1}, {n: 100, m: 7}, {n: 4096, m: 8}"
     sizes, instance = totals(tmp_path, space=SPACE.replace(usual, f"{large}, {{n: 100, m: 7}}"))
-    declared = [one.definition.sizes for one in (*instance.verify_problems, instance.problem)]
-    found = [size_product(one.definition.sizes) for one in sizes.small(instance).looping]
+    declared = [one.problem.sizes for one in (*instance.verify_workloads, instance.workload)]
+    found = [size_product(one.problem.sizes) for one in sizes.small(instance).looping]
     assert found and max(found) <= max(map(size_product, declared))
     sizes, instance = totals(tmp_path, space=SPACE.replace(usual, large))
     assert sizes.small(instance).looping == [] and not sizes.small(instance).is_whole
@@ -107,6 +107,6 @@ def test_a_race_between_two_turns_is_found_though_all_verified_sizes_have_one(tm
         pytest.skip("needs g++")
     sizes, instance = totals(tmp_path, SOURCE.replace(dropped, "    }\n}") if dropped else SOURCE)
     small = sizes.small(instance)
-    assert host.check(instance.source, affordable(small.verified), Deadline()) is PASSED
+    assert host.check(instance.source, workloads_for_cpu(small.verified), Deadline()) is PASSED
     found = host.check(instance.source, small.verified, Deadline(), small.looping)
     assert (words in found.detail) if isinstance(found, Failure) else not words and found is PASSED

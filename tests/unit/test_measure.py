@@ -11,7 +11,7 @@ from autotune.core.records import Launch
 from autotune.core.trials import Binary, Measurement, Problem, Rule
 from autotune.devices import backend, fake
 from autotune.errors import ImpossibleTime
-from autotune.evaluation.buffers import GUARD_BYTES, ProblemBuffers, SharedBuffers
+from autotune.evaluation.buffers import GUARD_BYTES, SharedBuffers, WorkloadBuffers
 from autotune.evaluation.measure import (
     ENERGY_RESOLUTION,
     MAX_WARMUPS,
@@ -22,7 +22,7 @@ from autotune.evaluation.measure import (
 )
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
 from autotune.problem.inputs import prepare
-from autotune.problem.problem_instance import Array, ProblemInstance
+from autotune.problem.workload import Array, Workload
 
 N = 2**20
 RESTORE_J = (4 * N + 2 * GUARD_BYTES) * 1e-9  # as the fake device counts it
@@ -57,7 +57,7 @@ class OnCpu(Readings):
 def timed(readings, policy, best_ms, verified_ms, beside=None, launches=1):
     """Measure by a policy, against a best that takes so many ms; `beside` are its readings now."""
     plan = (Launch("kernel", (1, 1, 1), (64, 1, 1), 0, ()),) * launches
-    problem = ProblemInstance(Problem({}, "int32"), (), (), plan)
+    problem = Workload(Problem({}, "int32"), (), (), plan)
     best = None if best_ms is None else IncumbentTimer(Measurement((best_ms,), Rule.STEADY), lambda: beside)
     item = WorkItem(Binary(b"", "", "", 0.0), (), problem, policy, None, None, 0.0)
     return measure(readings, item, verified_ms, best)
@@ -246,7 +246,7 @@ def used_j(tmp_path, monkeypatch):
     reference.write_text("def reference(inputs, sizes):\n    return {}\n")
     arrays = (Array("w", "float32", (N,), "inout", ("constant", 1)),)
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("w",))
-    problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
+    problem = Workload(Problem({"n": N}, "float32"), arrays, (), (launch,))
     device = backend("fake").open_device(0)
     shared = SharedBuffers(device, prepare(problem, reference))
     copy_j = fake.COPY_J_PER_BYTE
@@ -259,7 +259,7 @@ def used_j(tmp_path, monkeypatch):
     def measured(run_ms, repeatable, settings=()):
         source = f"def kernel(grid, block, w):\n    w[:] = 0\n    return {run_ms}\n"
         program = device.load(backend("fake").open_compiler(0).compile(source, ()))
-        buffers = ProblemBuffers(replace(problem, settings=settings), shared)
+        buffers = WorkloadBuffers(replace(problem, settings=settings), shared)
         stopwatch = Stopwatch(program, buffers, changed=() if repeatable else None)
         return stopwatch.energy_j(run_ms, 0.02)
 

@@ -11,7 +11,7 @@ from autotune.compilers import known_compilers
 from autotune.devices import clocks
 from autotune.devices.fake_clocks import FakeControl
 from autotune.errors import LaunchError
-from autotune.problem.kept_results import KeptResults, save_results
+from autotune.problem.reference_cache import ReferenceCache, save_results
 from autotune.processes.own_files import open_own, read_own, write_own
 
 
@@ -78,7 +78,7 @@ def test_nothing_is_written_to_a_folder_of_others(tmp_path):
 def test_results_of_a_reference_are_its_own_or_computed(home, tmp_path, tamper):
     reference = tmp_path / "reference.py"
     reference.write_text("")
-    kept = KeptResults(home / "references", kept_from_s=0)
+    kept = ReferenceCache(home / "references", kept_from_s=0)
     kept.result(reference, "key", lambda: {"y": np.zeros(1)})
     (path,) = (home / "references").glob("*.results")
     with path.open("wb") as file:

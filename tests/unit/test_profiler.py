@@ -7,7 +7,7 @@ from autotune.core.trials import Problem
 from autotune.devices import Address, backend
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.profiler import Counting, Profiler, find_profiler
-from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
+from autotune.problem.workload import Array, Scalar, Workload
 
 FAKE = Address("fake", 0)
 KERNEL = """
@@ -15,7 +15,7 @@ def double(grid, block, x, n):
     open("launches", "a").write("x")
     x.view("float32")[:n] *= 2
 """
-PROBLEM = ProblemInstance(
+PROBLEM = Workload(
     Problem({"n": 4}, "float32"),
     (Array("x", "float32", (4,), "inout", ("constant", 1)),),
     (Scalar("n", "int32", 4),),

@@ -8,8 +8,8 @@ import pytest
 from autotune.core.trials import Problem
 from autotune.devices.element_types import numpy_dtype
 from autotune.errors import BrokenReference
-from autotune.problem.problem_instance import Array
 from autotune.problem.reference import expected_results, run_reference
+from autotune.problem.workload import Array
 
 ARRAYS = (
     Array("x", "float32", (2, 3), "in", ("uniform", 0, 1)),

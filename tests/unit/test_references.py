@@ -11,8 +11,8 @@ from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.references import References
 from autotune.problem.data_sets import other_data
-from autotune.problem.kept_results import KeptResults
-from autotune.problem.problem_instance import Array
+from autotune.problem.reference_cache import ReferenceCache
+from autotune.problem.workload import Array
 from tests.unit.test_sanitizer import PROBLEM
 
 SLOW = """\
@@ -65,7 +65,7 @@ def test_a_reference_that_may_use_the_device_runs_in_its_process_alone(folder):
 def test_one_that_fails_or_is_not_begun_stands_in_nobodys_way(tmp_path):
     path = tmp_path / "reference.py"
     path.write_text("def reference(inputs, sizes):\n    raise RuntimeError\n")
-    setting = DeviceSetting(Address("fake", 0), path, kept=KeptResults(tmp_path / "kept"))
+    setting = DeviceSetting(Address("fake", 0), path, reference_cache=ReferenceCache(tmp_path / "kept"))
     references = References(setting, {})
     references.settle([PROBLEM])
     references.begin([PROBLEM])
@@ -79,15 +79,15 @@ def test_results_on_other_data_are_kept_for_the_run_however_fast_they_were(tmp_p
     path.write_text(SLOW.format(calls=str(calls)))
     arrays = (Array("x", "float32", (4,), "in", ("uniform", -1, 1)), Array("y", "float32", (4,), "out", None))
     other = other_data(replace(PROBLEM, arrays=arrays), "close")
-    kept = KeptResults(tmp_path / "kept", of_run=tmp_path / "run")
-    references = References(DeviceSetting(Address("fake", 0), path, kept=kept), {})
+    cache = ReferenceCache(tmp_path / "kept", of_run=tmp_path / "run")
+    references = References(DeviceSetting(Address("fake", 0), path, reference_cache=cache), {})
     references.begin([], [other], {"y"})
     while not calls.exists():
         time.sleep(0.01)
     references.settle([other])
     references.close()
     known = calls.read_text()
-    preparation = Preparation(path, (other,), kept)
+    preparation = Preparation(path, (other,), cache)
     assert preparation.allows_rounding(other) and preparation.data_of(other).expected["y"].size
     assert calls.read_text() == known and not (tmp_path / "kept").exists()
 
@@ -96,23 +96,23 @@ def test_small_results_of_a_fast_reference_are_computed_once_for_both_processes_
     calls, path = tmp_path / "calls", tmp_path / "r.py"
     path.write_text(SLOW.format(calls=str(calls)))
     arrays = (Array("x", "float32", (9,), "in", ("uniform", -1, 1)), Array("y", "float32", (9,), "out", None))
-    slow = replace(PROBLEM.definition, sizes={"n": 1000})
-    problem = replace(PROBLEM, definition=slow, arrays=arrays)
-    kept = KeptResults(tmp_path / "kept", kept_from_s=60.0, of_run=tmp_path / "run")
+    slow = replace(PROBLEM.problem, sizes={"n": 1000})
+    problem = replace(PROBLEM, problem=slow, arrays=arrays)
+    cache = ReferenceCache(tmp_path / "kept", kept_from_s=60.0, of_run=tmp_path / "run")
     for _ in range(2):
-        assert Preparation(path, (problem,), kept).data_of(problem).expected["y"].size
+        assert Preparation(path, (problem,), cache).data_of(problem).expected["y"].size
     assert len(calls.read_text().splitlines()) == 1 and not (tmp_path / "kept").exists()
 
 
 def test_the_time_of_a_reference_is_told_by_its_work_at_the_largest_problem_kept_or_not(tmp_path):
     (tmp_path / "r.py").write_text("def reference(inputs, sizes):\n    return {'x': inputs['x'] * 2}\n")
-    kept = KeptResults(tmp_path / "kept", kept_from_s=0.0)
+    cache = ReferenceCache(tmp_path / "kept", kept_from_s=0.0)
 
     def predicted_s(n, *problems):
-        return Preparation(tmp_path / "r.py", problems, kept).reference_s(sized(n))
+        return Preparation(tmp_path / "r.py", problems, cache).reference_s(sized(n))
 
     def sized(n):
-        return replace(PROBLEM, definition=replace(PROBLEM.definition, sizes={"n": n}))
+        return replace(PROBLEM, problem=replace(PROBLEM.problem, sizes={"n": n}))
 
     first_s = predicted_s(1000, sized(10), sized(1000), PROBLEM)
     assert first_s > 0 and predicted_s(3000, sized(10), sized(1000), PROBLEM) == pytest.approx(3 * first_s)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from autotune.problem.problem_instance import Array
 from autotune.problem.sampling import sample_indices
+from autotune.problem.workload import Array
 
 REFERENCE = """\
 def reference(inputs, sizes, indices):

@@ -1,7 +1,5 @@
 """The sanitizer's verdict on a winner, from a stand-in for the program that needs a GPU."""
 
-from dataclasses import replace
-
 import pytest
 
 from autotune.core.checks import PASSED
@@ -12,7 +10,7 @@ from autotune.errors import ChildTimeout
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
 from autotune.evaluation.sanitizer import BROKEN, RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
-from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
+from autotune.problem.workload import Array, Scalar, Workload
 from autotune.processes.child import Child
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -23,7 +21,7 @@ from tests.conftest import LIMIT_S, opened, wait_until
 
 FAKE = Address("fake", 0)
 KERNEL = 'def double(grid, block, x, n):\n    x.view("float32")[:n] *= 2\n'
-PROBLEM = ProblemInstance(
+PROBLEM = Workload(
     Problem({"n": 4}, "float32"),
     (Array("x", "float32", (4,), "inout", ("constant", 1)),),
     (Scalar("n", "int32", 4),),
@@ -217,6 +215,7 @@ def test_an_interrupt_ends_the_sanitizers_too(folder, tmp_path):
     task = bind_target(Target(folder.space, "fake"))
     with opened(task, Options(journal=tmp_path / "j.jsonl"), Interrupts(begun)) as context:
         sanitizer = Sanitizer(str(program), FAKE, folder.path / "reference.py", {})
+        context.processes.sanitizer = sanitizer
         with pytest.raises(KeyboardInterrupt):
-            WinnerChecks().check(replace(context, sanitizer=sanitizer), [task.spec.default])
+            WinnerChecks().check(context, [task.spec.default])
     assert not ended.exists()

@@ -12,7 +12,7 @@ from autotune.core.records import Tier
 from autotune.core.trials import Problem
 from autotune.errors import InputError
 from autotune.problem.inputs import draw_inputs
-from autotune.problem.problem_instance import Array
+from autotune.problem.workload import Array
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, sweep, sweep_candidates
 from autotune.tuning.journaled_task import with_journal

@@ -8,7 +8,7 @@ import pytest
 
 from autotune.core import syntax
 from autotune.core.syntax import parse_expression, parse_module, retried
-from autotune.problem.kept_results import load_results, save_results
+from autotune.problem.reference_cache import load_results, save_results
 
 
 @pytest.fixture

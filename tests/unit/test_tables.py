@@ -57,6 +57,12 @@ def test_then_texts_are_broken_between_words():
     ]
 
 
+def test_a_number_is_not_broken_from_its_unit():
+    rows = (("numpy", "0.000942 x", "one thread"), ("tuned", "1 x", "exact"))
+    drawn = Table(("what", "of tuned", "settings"), rows).drawn(26)
+    assert "0.000942 x" in drawn, drawn
+
+
 def test_the_narrowest_become_a_block_of_lines_for_each_row():
     assert NARROW.drawn(30).splitlines() == [
         "reduce",

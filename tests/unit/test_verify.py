@@ -1,18 +1,21 @@
 """What verification sees, on arrays in the fake device's memory."""
 
+import json
+
 import numpy as np
 import pytest
 
 from autotune.core.c_types import C_TYPES
-from autotune.core.records import Launch
-from autotune.core.trials import Problem, Status
+from autotune.core.records import Config, Launch
+from autotune.core.trials import Problem, Status, Trial
 from autotune.devices import backend
 from autotune.devices.array_compare import ArrayComparison, Tolerance, compared_on_host
-from autotune.evaluation.buffers import ProblemBuffers, SharedBuffers
+from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
+from autotune.evaluation.journal_rows import decode_trial, encode_trial
 from autotune.evaluation.measure import Stopwatch
 from autotune.evaluation.verify import altered, changed_inouts, verify
 from autotune.problem.inputs import prepare
-from autotune.problem.problem_instance import Array, ProblemInstance, Scalar
+from autotune.problem.workload import Array, Scalar, Workload
 
 GOOD = 'y.view("float32")[:n] = x.view("float32")[:n] + 1\n'
 N = 100
@@ -49,11 +52,11 @@ class Checker:
             Array("t", "float32", (N,), "scratch", None),
         )
         launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("x", "y", "w", "t", "n"))
-        problem = ProblemInstance(
+        problem = Workload(
             Problem({"n": N}, "float32", seed), arrays, (Scalar("n", "int32", N),), (launch,), Tolerance(1e-6)
         )
         self.device = backend("fake").open_device(0)
-        self.buffers = ProblemBuffers(problem, SharedBuffers(self.device, prepare(problem, reference)))
+        self.buffers = WorkloadBuffers(problem, SharedBuffers(self.device, prepare(problem, reference)))
 
     def __call__(self, body):
         return verify(self.loaded(body), self.buffers)
@@ -91,6 +94,28 @@ def test_a_wrong_kernel_is_found_with_the_place(check, body, status, words):
     failure = check(body)
     assert failure.status is status
     assert words in failure.detail
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("pass", {"is_unwritten": True}),
+        ('y.view("float32")[:90] = x.view("float32")[:90] + 1', {"is_unwritten": True, "is_end": True}),
+        ('y.view("float32")[3:] = x.view("float32")[3:] + 1', {"is_unwritten": True}),
+        (GOOD + 'y.view("float32")[7] = 5', {"element": "y[7]", "found": "5.0"}),
+        (GOOD + 'y.view("float32")[99] = 5', {"element": "y[99]", "found": "5.0", "is_end": True}),
+        (GOOD + 'y.view("float32")[5] *= 1 + 1e-5', {"allowance": "verify: {rtol: 1e-4}"}),
+        (GOOD + 'x.view("float32")[3] += 1', {"array": "x", "expected": ""}),
+        (GOOD + "t.base[16383] = 0", {"array": "t", "element": ""}),
+    ],
+)
+def test_the_facts_of_a_fault_are_kept_beside_the_words_and_in_the_journal(check, body, told):
+    failure = check(body)
+    fields = {"array": "y", "is_unwritten": False, "is_end": False, "allowance": "", **told}
+    assert failure.fault.sizes == {"n": N}
+    assert fields == {name: getattr(failure.fault, name) for name in fields}
+    trial = Trial(Config({"A": 1}), "key", failure.status, failure.detail, fault=failure.fault)
+    assert decode_trial(json.loads(json.dumps(encode_trial(trial)))) == trial
 
 
 def test_a_wrong_result_says_how_many_where_how_far_off_and_what_is_allowed(check):
@@ -248,8 +273,8 @@ def test_an_initial_value_that_is_left_out_is_missed_under_some_seed(tmp_path, d
     program = device.load(backend("fake").open_compiler(0).compile(source, ()))
     found = []
     for seed in range(3):  # those of the last round
-        problem = ProblemInstance(Problem({"n": N}, dtype, seed), arrays, (), (launch,))
-        buffers = ProblemBuffers(problem, SharedBuffers(device, prepare(problem, tmp_path / "reference.py")))
+        problem = Workload(Problem({"n": N}, dtype, seed), arrays, (), (launch,))
+        buffers = WorkloadBuffers(problem, SharedBuffers(device, prepare(problem, tmp_path / "reference.py")))
         found.append(verify(program, buffers))
     assert any(found)
 
@@ -280,9 +305,9 @@ def test_only_what_a_run_changed_when_it_was_verified_is_restored_between_sample
     (tmp_path / "reference.py").write_text("def reference(inputs, sizes):\n    return {}\n")
     arrays = tuple(Array(name, "float32", (N,), "inout", ("constant", 1)) for name in "uw")
     launch = Launch("kernel", (1, 1, 1), (1, 1, 1), 0, ("u", "w"))
-    problem = ProblemInstance(Problem({"n": N}, "float32"), arrays, (), (launch,))
+    problem = Workload(Problem({"n": N}, "float32"), arrays, (), (launch,))
     device = backend("fake").open_device(0)
-    buffers = ProblemBuffers(problem, SharedBuffers(device, prepare(problem, tmp_path / "reference.py")))
+    buffers = WorkloadBuffers(problem, SharedBuffers(device, prepare(problem, tmp_path / "reference.py")))
     program, grows = (
         device.load(backend("fake").open_compiler(0).compile(f"def kernel(grid, block, u, w):\n{body}", ()))
         for body in (

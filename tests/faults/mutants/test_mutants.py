@@ -65,10 +65,8 @@ def test_a_mutant_never_wins(mutant, worker_of):
     assert isinstance(searched, Failure), f"{mutant['why']}, and the search does not see it"
     if not mutant.get("last_round", True):
         return
-    definition = candidate.problem.definition
-    problems = [
-        maker.problem_instance(candidate.config, replace(definition, seed=seed)) for seed in (*FRESH_SEEDS, 0)
-    ]
+    problem = candidate.workload.problem
+    problems = [maker.workload(candidate.config, replace(problem, seed=seed)) for seed in (*FRESH_SEEDS, 0)]
     verdicts = [worker.run(verify_once, binary, problem, timeout_s=60) for problem in problems]
     assert any(isinstance(verdict, Failure) for verdict in verdicts), (
         f"{mutant['why']}, and the last round does not see it"

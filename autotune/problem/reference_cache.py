@@ -37,7 +37,7 @@ Results = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class KeptResults:
+class ReferenceCache:
     """A folder of results."""
 
     folder: Path
@@ -45,7 +45,7 @@ class KeptResults:
     kept_from_s: float = KEPT_FROM_S  # faster references just run again
     of_run: Path | None = None  # for small results of faster references, while a search runs
 
-    def all_of_run(self) -> KeptResults:
+    def all_of_run(self) -> ReferenceCache:
         """Keep results of any speed, in the folder of the run."""
         return self if self.of_run is None else replace(self, folder=self.of_run, kept_from_s=0.0)
 

@@ -1,4 +1,4 @@
-"""A problem with all expressions evaluated: arrays, numbers and launches."""
+"""A workload: the arrays, numbers and launches with which one configuration computes one problem."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ class Scalar:
 
 
 @dataclass(frozen=True)
-class ProblemInstance:
-    """One problem that a configuration runs on, with its arguments and launches."""
+class Workload:
+    """What a configuration runs to compute one problem: its arrays, numbers and launches."""
 
-    definition: Problem
+    problem: Problem
     arrays: tuple[Array, ...]
     scalars: tuple[Scalar, ...]
     launches: tuple[Launch, ...]
@@ -94,7 +94,7 @@ class ProblemInstance:
         return sum(array.size_bytes for array in self.arrays)
 
     @cached_property
-    def used(self) -> frozenset[str]:
+    def used_names(self) -> frozenset[str]:
         """The names that the launches use: arguments that they pass, and arrays in variables."""
         passed = {name for launch in self.launches for name in launch.arguments}
         passed |= {view.of for view in self.views if view.name in passed}
@@ -102,8 +102,8 @@ class ProblemInstance:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """This problem's part of a trial's key, version 1; keep its words when fields are renamed."""
-        problem = self.definition
+        """This workload's part of a trial's key, version 1; keep its words when fields are renamed."""
+        problem = self.problem
         newer = {  # than the first journals, which have none of them
             "bounds": [[name, bound.rtol, bound.atol, bound.factor] for name, bound in self.bounds],
             "views": [[view.name, view.of, view.offset_bytes] for view in self.views],
@@ -167,19 +167,19 @@ class ProblemInstance:
         return tuple(name for name, bound in self.bounds if bound.factor)
 
 
-def identity_of(problems: Iterable[ProblemInstance]) -> str:
-    """Identifies what a binary runs on these problems: launches, scalars and arrays."""
-    texts = "\n".join(problem.identity_text for problem in problems)
+def identity_of(workloads: Iterable[Workload]) -> str:
+    """Identifies what a binary runs on these workloads: launches, scalars and arrays."""
+    texts = "\n".join(workload.identity_text for workload in workloads)
     return hashlib.sha256(texts.encode()).hexdigest()[:32]
 
 
-def verification_order(problems: tuple[ProblemInstance, ...], kind: str) -> tuple[ProblemInstance, ...]:
-    """The problems in the order of verification: on a CPU, the one with the most threads comes first.
+def verification_order(workloads: tuple[Workload, ...], kind: str) -> tuple[Workload, ...]:
+    """The workloads in the order of verification: on a CPU, the one with the most threads comes first.
 
     PoCL makes machine code at a kernel's first run: for grids of fewer than 65,536 threads, and again for
     wider ones. Code for wider grids also serves smaller ones later in the same process.
     """
-    if kind != "cpu" or not problems:
-        return problems
-    widest = max(problems, key=lambda problem: sum(step.threads for step in problem.launches))
-    return (widest, *(problem for problem in problems if problem is not widest))
+    if kind != "cpu" or not workloads:
+        return workloads
+    widest = max(workloads, key=lambda workload: sum(step.threads for step in workload.launches))
+    return (widest, *(workload for workload in workloads if workload is not widest))

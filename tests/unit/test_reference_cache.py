@@ -3,8 +3,8 @@
 import numpy as np
 
 from autotune.devices.element_types import loaded, numpy_dtype
-from autotune.problem import kept_results
-from autotune.problem.kept_results import KeptResults, load_results, save_results
+from autotune.problem import reference_cache
+from autotune.problem.reference_cache import ReferenceCache, load_results, save_results
 
 SLOW = """\
 import time
@@ -20,7 +20,7 @@ def kept(folder, **options):
     path = folder / "reference.py"
     if not path.exists():
         path.write_text("first")
-    store = KeptResults(folder / "kept", kept_from_s=0, **options)
+    store = ReferenceCache(folder / "kept", kept_from_s=0, **options)
     calls = []
 
     def of(key="a problem"):
@@ -77,9 +77,9 @@ def test_results_are_read_as_they_were_written(tmp_path):
 
 
 def test_large_results_are_kept_only_if_they_take_longer_than_writing_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_results, "BYTES_PER_S", 1)
+    monkeypatch.setattr(reference_cache, "BYTES_PER_S", 1)
     (tmp_path / "reference.py").write_text("")
-    store = KeptResults(tmp_path / "kept", kept_from_s=0)
+    store = ReferenceCache(tmp_path / "kept", kept_from_s=0)
     for count in (1000, 0):
         store.result(tmp_path / "reference.py", f"{count}", lambda count=count: {"y": np.ones(count)})
         assert bool(list(tmp_path.glob("kept/*"))) == (count == 0)
@@ -89,7 +89,7 @@ def test_fast_results_and_those_that_cannot_be_written_are_computed(tmp_path):
     (tmp_path / "reference.py").write_text("")
     (tmp_path / "file").write_text("")
     for folder, limit_s in ((tmp_path / "kept", 60), (tmp_path / "file", 0)):
-        store = KeptResults(folder, kept_from_s=limit_s)
+        store = ReferenceCache(folder, kept_from_s=limit_s)
         calls = [store.result(tmp_path / "reference.py", "key", lambda: {"y": np.ones(1)}) for _ in range(2)]
         assert len(calls) == 2 and not list(tmp_path.glob("kept/*"))
 
