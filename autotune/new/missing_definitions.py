@@ -20,6 +20,7 @@ from autotune.sources.preprocessor import compiled_lines
 _SOURCES = frozenset((".c", ".cl", ".clh", ".cu", ".cuh", ".h", ".hpp", ".inc", ".opencl"))
 _MAX_BYTES = 1_000_000  # of a file that is searched
 _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
+    (re.compile(r"'intel_\w+'"), "the extension of Intel that has it"),
     (re.compile(r"\b(?:get_)?(?:intel_)?sub_group_|\bget_\w*sub_group|cl_\w+_subgroups"), "cl_khr_subgroups"),
     (re.compile(r"cl_khr_fp16"), "cl_khr_fp16"),
     (

@@ -60,7 +60,7 @@ def find_macros(
     kept = {*defaults, *passed, *undefined}
     left_out = {*branches.constants - code.used, *branches.pragmas} - branches.defined
     open_names = left_out | source.unknown.keys()
-    asked = (branches.required, *(values for _, values in branches.kernels))
+    asked = (branches.required, *(values for _, values in branches.kernels), *branches.brought.values())
     wanted = {name for values in asked for name, value in values.items() if value == ""}
     candidates = {
         *(name for name in source.unknown if name.isupper() or _CONVENTION.fullmatch(name)),

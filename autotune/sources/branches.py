@@ -43,6 +43,7 @@ class Branches:
     reckoned: set[str] = field(default_factory=set)  # numbers, for they are reckoned with or ordered
     compared: dict[str, list[str]] = field(default_factory=dict)  # what each name is compared with
     defined: set[str] = field(default_factory=set)  # in some branch
+    brought: dict[str, Mapping[str, str]] = field(default_factory=dict)  # by what conditions around a definition
     passed: dict[str, str] = field(default_factory=dict)  # `#ifdef A`, `#define B A`
     constants: set[str] = field(default_factory=set)  # names in capitals that code uses as values
     pragmas: set[str] = field(default_factory=set)  # also numbers of steps to unroll, by any name
@@ -67,6 +68,7 @@ def read_branches(text: str) -> Branches:
             word, macro = defined
             (body,) = macro.bodies
             found.defined.add(word)
+            found.brought.setdefault(word, wanted_by(line.condition))
             if line.condition and (line.condition.directive, line.condition.rest.strip()) == ("ifdef", body):
                 found.passed[body] = word
             found.constants.update({*_constants(body, declared)} - {*macro.parameters})
@@ -164,7 +166,7 @@ def kernels_of_branches(
 
     Each comes with what the conditions around it want.
     """
-    wanted = dict(branches.kernels)
+    wanted = {place: _behind(asked, branches) for place, asked in branches.kernels}
     known = {one.place for one in source.kernels}
     found = [(one, _around(one.place, wanted)) for one in source.kernels]
     names = {one.name for one in source.kernels}
@@ -185,6 +187,14 @@ def kernels_of_branches(
                 found.append((one, _around(one.place, wanted) or dict(condition)))
     for one, own in sorted(found, key=lambda item: item[0].place):
         yield one, {**branches.required, **own}
+
+
+def _behind(wanted: Mapping[str, str], branches: Branches) -> Mapping[str, str]:
+    """What conditions want, with what brings a macro that the source itself defines in the place of that."""
+    found: dict[str, str] = {}
+    for name, value in wanted.items():
+        found |= branches.brought.get(name, {name: value}) if not value else {name: value}
+    return found
 
 
 def _around(place: int, wanted: Mapping[int, Mapping[str, str]]) -> Mapping[str, str]:
