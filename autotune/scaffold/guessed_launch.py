@@ -153,7 +153,7 @@ def _parameters_and_block(
         known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
         block = _invented_block(axes, known | {*source.read.code.used})
         parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block]
-    parameters = [within_a_block(item) if item.name in block else item for item in parameters]
+    parameters = [within_a_block(item, block) for item in parameters]
     return parameters or [_placeholder(source)], block
 
 

@@ -216,15 +216,22 @@ def divided_sizes(
     )
 
 
-def within_a_block(parameter: GuessedParameter) -> GuessedParameter:
-    """Threads of a block without the values that no block has; the largest left replaces such a default."""
-    fitting = tuple(value for value in parameter.values if int(value) <= _MAX_THREADS)
+def within_a_block(parameter: GuessedParameter, block: Sequence[str]) -> GuessedParameter:
+    """A parameter without the values with which no block is made; the largest left replaces such a default."""
+    parts = (ast.parse(extent, mode="eval").body for extent in block)
+    own = [part for part in parts if names_in(part) == {parameter.name}]
+    fitting = tuple(
+        value
+        for value in parameter.values
+        if all((number_of(part, {parameter.name: ast.Constant(value)}) or 0) <= _MAX_THREADS for part in own)
+    )
     if fitting == parameter.values:
         return parameter
     remark = f"no block has more than {_MAX_THREADS:,} threads"
-    if int(parameter.default) <= _MAX_THREADS:
+    if parameter.default in fitting:
         return replace(parameter, values=fitting, remark=parameter.remark or remark)
-    remark += f", and the source has {int(parameter.default):,}: does `block` below fit it?"
+    if int(parameter.default) > _MAX_THREADS:  # no guess of ours
+        remark += f", and the source has {int(parameter.default):,}: does `block` below fit it?"
     return GuessedParameter(
         parameter.name, fitting or (_MAX_THREADS,), max(fitting or (_MAX_THREADS,)), remark
     )

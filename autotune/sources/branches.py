@@ -43,7 +43,7 @@ class Branches:
     reckoned: set[str] = field(default_factory=set)  # numbers, for they are reckoned with or ordered
     compared: dict[str, list[str]] = field(default_factory=dict)  # what each name is compared with
     defined: set[str] = field(default_factory=set)  # in some branch
-    brought: dict[str, Mapping[str, str]] = field(default_factory=dict)  # by what conditions around a definition
+    brought: dict[str, Mapping[str, str]] = field(default_factory=dict)  # by conditions
     passed: dict[str, str] = field(default_factory=dict)  # `#ifdef A`, `#define B A`
     constants: set[str] = field(default_factory=set)  # names in capitals that code uses as values
     pragmas: set[str] = field(default_factory=set)  # also numbers of steps to unroll, by any name

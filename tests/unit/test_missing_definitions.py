@@ -70,6 +70,7 @@ def test_a_function_that_is_only_declared_is_asked_for(source, complaint):
         ("error: implicit declaration of function 'sub_group_reduce_add' is invalid", "cl_khr_subgroups"),
         ("error: implicit declaration of function 'get_sub_group_id' is invalid", "cl_khr_subgroups"),
         ("error: declaring variable of type 'half' requires cl_khr_fp16", "cl_khr_fp16"),
+        ("error: use of undeclared identifier 'intel_sub_group_dpas'", "the extension of Intel that has it"),
         ("error: implicit declaration of function 'atom_inc' is invalid", "cl_khr_int64_base_atomics"),
         ("error: implicit declaration of function 'atom_max' is invalid", "cl_khr_int64_extended_atomics"),
     ],
@@ -107,6 +108,12 @@ def test_a_word_that_a_branch_of_the_source_defines_is_had_by_a_macro(source):
     branch = "#if OF_FLOATS == 1 && !defined(SLOW)\n#define twice(x) (2 * (x))\n#endif\n"
     source.write_text(branch + source.read_text())
     assert helps(UNKNOWN, source, "opencl") == "; twice is there with --define OF_FLOATS=1"
+
+
+def test_a_file_that_only_passes_a_structure_does_not_define_it(source):
+    (source.parent / "uses.cl").write_text("void use(const struct point at, int n) { n = at.x; }")
+    complaint = "error: member reference base type 'float' is not a structure"
+    assert "no file around k.cl defines point" in helps(complaint, source, "opencl", ["point"])
 
 
 def test_the_first_error_says_which_extension_is_needed(source):

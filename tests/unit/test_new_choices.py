@@ -179,3 +179,33 @@ def test_a_draft_names_the_types_that_nothing_defines(drafted, tmp_path):
     assert draft.complaint.startswith(
         "nothing defines the type Point; no file around fill.cl defines Point: "
     )
+
+
+def test_a_macro_that_a_branch_defines_is_had_by_what_that_branch_asks_for(drafted):
+    text = """
+        #ifdef OF_SQUARES
+        #define VALUE(x) ((x) * (x))
+        #elif defined OF_SUMS
+        #define VALUE(x) ((x) + (x))
+        #endif
+        #ifdef VALUE
+        __kernel void fill(__global float *y) { y[get_global_id(0)] = VALUE(y[0]); }
+        #endif
+        """
+    draft = drafted(fill_cl=text)
+    assert draft.complaint == "" and draft.guess.launch.default["OF_SQUARES"] is True
+
+
+def test_a_block_that_is_a_multiple_of_a_macro_has_no_more_threads_than_a_block_can(drafted):
+    draft = drafted(
+        fill_cl=f"__attribute__((reqd_work_group_size(SIZE * 16, 1, 1))) {FILL.replace('VALUE', '1')}"
+    )
+    (size,) = draft.guess.launch.parameters
+    assert (size.values, size.default, size.remark) == ((32, 64), 64, "no block has more than 1,024 threads")
+
+
+def test_local_memory_that_a_device_does_not_have_is_told_with_its_size(folder):
+    body = "__local int a[4096][4096]; int i = get_global_id(0); a[i][0] = i; y[i] = a[0][i];"
+    (folder.path / "fill.cl").write_text(f"__kernel void fill(__global int *y) {{ {body} }}")
+    done = folder.run("new", "fill.cl")
+    assert "it takes 67,108,864 bytes of local memory, and the device has " in done.stdout
