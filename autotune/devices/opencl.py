@@ -224,12 +224,8 @@ class OpenCLDevice(Device):
         except cl.Error as error:
             taken = kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, self._device)
             most = self._device.local_mem_size
-            why = (
-                f"; it takes {taken:,} bytes of local memory, and the device has {most:,}"
-                if taken > most
-                else ""
-            )
-            raise LaunchError(f"{launch.entry}: {error}{why}") from None
+            lacks = f"; it takes {taken:,} bytes of local memory, and the device has {most:,}"
+            raise LaunchError(f"{launch.entry}: {error}{lacks if taken > most else ''}") from None
 
 
 def _passed(argument: Buffer | np.generic | LocalMemory) -> Buffer | np.generic:

@@ -13,6 +13,7 @@ from autotune.core.records import Value
 from autotune.scaffold.macros import Macro
 from autotune.scaffold.templates import ReadTemplate
 from autotune.sources.facts import Facts, names_in
+from autotune.sources.statements import parsed_expression
 from autotune.sources.whole_numbers import number_of
 
 _AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
@@ -217,9 +218,9 @@ def divided_sizes(
 
 
 def within_a_block(parameter: GuessedParameter, block: Sequence[str]) -> GuessedParameter:
-    """A parameter without the values with which no block is made; the largest left replaces such a default."""
-    parts = (ast.parse(extent, mode="eval").body for extent in block)
-    own = [part for part in parts if names_in(part) == {parameter.name}]
+    """A parameter without values that no block has; the largest left replaces such a default."""
+    parts = map(parsed_expression, (extent.replace("//", "/") for extent in block))
+    own = [part for part in parts if part is not None and names_in(part) == {parameter.name}]
     fitting = tuple(
         value
         for value in parameter.values
