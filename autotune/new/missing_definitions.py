@@ -51,6 +51,9 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
         return ""
     if asked := _asked_for(missing, text):
         return f"; {missing} is there with {' '.join(f'--define {one}' for one in asked)}"
+    if includer := next((file for file in _neighbours(source) if _includes(file, source)), None):
+        name = os.path.relpath(includer, source.parent)
+        return f"; {name} includes it after definitions of its own: give that to autotune new"
     place = f"at the top of {source.name}"
     names = [os.path.relpath(file, source.parent) for file in defining_files(missing, source)]
     if len(names) > 1:
@@ -70,6 +73,16 @@ def _asked_for(name: str, text: str) -> list[str]:
         if found is not None and found[0] == name and (asked := wanted_by(line.condition)):
             return [f"{macro}={value or '1'}" for macro, value in asked.items()]
     return []
+
+
+def _includes(file: Path, source: Path) -> bool:
+    """True if a file includes a source, other than the one that was written for that."""
+    text = _text(file) if file.stem != f"{source.stem}_front" else ""
+    lines = compiled_lines(text) if source.name in text else ()
+    return any(
+        line.directive == "include" and Path(line.rest.strip().strip('"<>')).name == source.name
+        for line in lines
+    )
 
 
 def defining_files(name: str, source: Path) -> list[Path]:

@@ -116,6 +116,12 @@ def test_a_file_that_only_passes_a_structure_does_not_define_it(source):
     assert "no file around k.cl defines point" in helps(complaint, source, "opencl", ["point"])
 
 
+def test_a_file_that_includes_the_source_after_definitions_of_its_own_is_named(source):
+    (source.parent / "program.cl").write_text('#define twice(x) (2 * (x))\n#include "parts/../k.cl"\n')
+    said = helps(UNKNOWN, source, "opencl")
+    assert said == "; program.cl includes it after definitions of its own: give that to autotune new"
+
+
 def test_the_first_error_says_which_extension_is_needed(source):
     complaint = "error: half requires cl_khr_fp16\nerror: implicit declaration of function 'get_sub_group_id'"
     assert "cl_khr_fp16" in helps(complaint, source, "opencl")
