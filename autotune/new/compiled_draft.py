@@ -88,7 +88,7 @@ def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:
     for wanted in sorted(named, key=lambda one: -len(named[one]))[:_BRANCHES]:
         values = own | dict(wanted)
         other = read_kernel_source(read.original, values, read.dialect)
-        fresh = _known(other) - _known(read) - values.keys()
+        fresh = _known(other) - (_known(read) - open_words) - values.keys()
         if named[wanted] & fresh and found < _SWITCHES:
             found += 1
             yield tuple(values.items())

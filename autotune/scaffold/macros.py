@@ -32,9 +32,15 @@ class Macro:
 
 
 def find_macros(
-    source: KernelSource, branches: Branches, taken: Collection[str], undefined: Collection[str]
+    source: KernelSource,
+    branches: Branches,
+    unknown: Collection[str],
+    taken: Collection[str],
+    undefined: Collection[str],
 ) -> Iterator[Macro]:
     """Find macros that are undefined, or defined only as a default, in the order of their use.
+
+    Names are `unknown` that nothing declares where a kernel is compiled.
 
     A switch, of which the source only asks whether it is defined, is none: it is off. Names that are `taken`
     mean something else, and `undefined` are words that a compiler does not know.
@@ -59,11 +65,11 @@ def find_macros(
     }
     kept = {*defaults, *passed, *undefined}
     left_out = {*branches.constants - code.used, *branches.pragmas} - branches.defined
-    open_names = left_out | source.unknown.keys()
+    open_names = left_out | {*unknown}
     asked = (branches.required, *(values for _, values in branches.kernels), *branches.brought.values())
     wanted = {name for values in asked for name, value in values.items() if value == ""}
     candidates = {
-        *(name for name in source.unknown if name.isupper() or _CONVENTION.fullmatch(name)),
+        *(name for name in unknown if name.isupper() or _CONVENTION.fullmatch(name)),
         *left_out,
         *(name for name, test in branches.tested.items() if test == "if"),
         *(name for name in undefined if name in open_names or name in branches.tested),

@@ -175,7 +175,8 @@ def read_kernels(
         *source.prefixes,
         *(portable_macros() if dialect == "portable" else ()),
     }
-    macros = find_macros(source, branches, taken, assumed.undefined)
+    unknown = {name for one in (source, *(each.function.source for each in found)) for name in one.unknown}
+    macros = find_macros(source, branches, unknown, taken, assumed.undefined)
     chosen = tuple(macro for macro in macros if macro.name not in of_headers)
     return Source(dialect, (*kernels,), chosen, source, branches, program, (*dict.fromkeys(refusals),))
 

@@ -189,11 +189,12 @@ def test_a_macro_that_a_branch_defines_is_had_by_what_that_branch_asks_for(draft
         #define VALUE(x) ((x) + (x))
         #endif
         #ifdef VALUE
-        __kernel void fill(__global float *y) { y[get_global_id(0)] = VALUE(y[0]); }
+        __kernel void fill(__global float *y) { y[get_global_id(0) / gColumns] = VALUE(y[0]); }
         #endif
         """
     draft = drafted(fill_cl=text)
     assert draft.complaint == "" and draft.guess.launch.default["OF_SQUARES"] is True
+    assert draft.guess.launch.default["gColumns"] == 1
 
 
 def test_a_block_that_is_a_multiple_of_a_macro_has_no_more_threads_than_a_block_can(drafted):
