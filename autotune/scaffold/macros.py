@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from autotune.sources.branches import Branches
+from autotune.sources.branches import Branches, behind
 from autotune.sources.dialects import BUILT_IN
 from autotune.sources.kernel_source import KernelSource
 
@@ -66,7 +66,7 @@ def find_macros(
     kept = {*defaults, *passed, *undefined}
     left_out = {*branches.constants - code.used, *branches.pragmas} - branches.defined
     open_names = left_out | {*unknown}
-    asked = (branches.required, *(values for _, values in branches.kernels), *branches.brought.values())
+    asked = (branches.required, *(behind(values, branches) for _, values in branches.kernels))
     wanted = {name for values in asked for name, value in values.items() if value == ""}
     candidates = {
         *(name for name in unknown if name.isupper() or _CONVENTION.fullmatch(name)),

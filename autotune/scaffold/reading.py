@@ -88,9 +88,9 @@ class FoundKernel:
 
     @property
     def integers(self) -> list[str]:
-        """The whole numbers that a launch passes."""
+        """The whole numbers that a launch passes, and that are wide enough for a size."""
         numbers = (item for item in self.arguments if not (item.is_pointer or item.fields))
-        return [item.name for item in numbers if "int" in item.dtype]
+        return [item.name for item in numbers if item.dtype.endswith(("int32", "int64"))]
 
     @cached_property
     def facts(self) -> Facts:
@@ -216,12 +216,17 @@ def _stand_ins(
     found = {word: types.stand_in(word) for word in words if word != "DTYPE" and types.is_unknown(word)}
     open_aliases = ((name, word) for name, word in types.aliases.items() if name in used and word.isupper())
     found |= {word: types.stand_in(name) for name, word in open_aliases if types.is_open(word)}
-    found |= {word: C_TYPES[SCALARS[word]] for word in assumed.undefined if SCALARS.get(word) in C_TYPES}
+    plain = {word: C_TYPES[SCALARS[word]] for word in assumed.undefined if SCALARS.get(word) in C_TYPES}
+    short = source.dialect == OPENCL  # whose options have no spaces
+    found |= {word: kind.replace("unsigned ", "u") if short else kind for word, kind in plain.items()}
     for name in sorted(used & branches.defined):  # a macro may have put it together: REAL##4
         vector = VECTOR.fullmatch(name)
         if vector and types.is_unknown(name) and vector[1].isupper() and vector[1] not in branches.defined:
             found.setdefault(vector[1], types.stand_in(name).rstrip("0123456789"))
-    known = {*assumed.undefined, *(word for word in source.prefixes if word.isupper())}
+    known = {
+        *assumed.undefined,
+        *(word for word in source.prefixes if word.isupper() and word.isidentifier()),
+    }
     beside = {word: source.prefixes[word] for word in sorted(source.prefixes.keys() & known)}
     return found | {**types.extents} | beside
 

@@ -166,7 +166,7 @@ def kernels_of_branches(
 
     Each comes with what the conditions around it want.
     """
-    wanted = {place: _behind(asked, branches) for place, asked in branches.kernels}
+    wanted = {place: behind(asked, branches) for place, asked in branches.kernels}
     known = {one.place for one in source.kernels}
     found = [(one, _around(one.place, wanted)) for one in source.kernels]
     names = {one.name for one in source.kernels}
@@ -189,7 +189,7 @@ def kernels_of_branches(
         yield one, {**branches.required, **own}
 
 
-def _behind(wanted: Mapping[str, str], branches: Branches) -> Mapping[str, str]:
+def behind(wanted: Mapping[str, str], branches: Branches) -> Mapping[str, str]:
     """What conditions want, with what brings a macro that the source itself defines in the place of that."""
     found: dict[str, str] = {}
     for name, value in wanted.items():
