@@ -3,8 +3,8 @@
     python benchmarks/parallel.py [--devices 32] [--processes 8] [--trials 2000] [--trial-ms 50]
 
 Scheduler and Dask workers are processes of their own, as with `--cluster tcp://...`; a worker process holds
-several devices. With `--processes 0` the searching process starts a worker process for each device, as with
-`--devices`, and is the scheduler itself.
+several devices. With `--processes 0` there is no Dask: the searching process has a process for each device,
+as with `--devices`, and the time of a trial includes that for which the device waited.
 
 A kernel that only waits makes trials of about the given length. "busy" is the share of the time during which
 the devices had a trial; the linear rate would be 100%. It needs a core for every few devices. CPU times do
@@ -68,16 +68,17 @@ async def work(scheduler: str, count: int) -> None:
 
 
 @contextmanager
-def cluster_of(devices: int, processes: int) -> Iterator[tuple[Cluster, list[int]]]:
-    """A cluster with so many fake devices, and the ids of its processes: first the scheduler's."""
-    from autotune.cluster.connection import SETTINGS, open_devices, open_each_model
-    from autotune.cluster.local_devices import local_devices
+def cluster_of(devices: int, processes: int) -> Iterator[tuple[Cluster | None, list[int]]]:
+    """A cluster with so many fake devices, and the ids of its processes: first the scheduler's.
+
+    Without processes there is none.
+    """
+    if not processes:
+        yield None, []
+        return
+    from autotune.cluster.connection import SETTINGS, open_each_model
     from autotune.core.stages import unobserved
 
-    if not processes:
-        with open_devices(local_devices(",".join(f"fake:{number}" for number in range(devices)))) as cluster:
-            yield cluster, []
-        return
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
     # as autotune starts its own workers
     names = {key: "DASK_" + key.upper().replace(".", "__").replace("-", "_") for key in SETTINGS}
@@ -134,8 +135,12 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
 
     quarters, began = Quarters(), time.perf_counter()
     with cluster_of(parsed.devices, parsed.processes) as (cluster, others):
-        print(f"{parsed.devices} Dask workers after {time.perf_counter() - began:.0f} s", flush=True)
-        task = bind_target(Target(Path("wait.yaml")), found=(cluster.address, cluster.info))
+        if cluster is None:
+            devices = ",".join(f"fake:{number}" for number in range(parsed.devices))
+            task = bind_target(Target(Path("wait.yaml"), devices=devices))
+        else:
+            print(f"{parsed.devices} Dask workers after {time.perf_counter() - began:.0f} s", flush=True)
+            task = bind_target(Target(Path("wait.yaml")), found_devices=[(cluster.address, cluster.info)])
         options = Options(budget=Budget(trials=warm + parsed.trials), binary_cache=False)
         journaled = with_journal(task, options)
         with open_context(journaled, options, quarters, FULL_POLICY, cluster=cluster) as context:

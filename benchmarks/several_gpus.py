@@ -6,7 +6,7 @@ The reduction of `spaces/reduce.yaml`, in the order of the space, and the matrix
 `peers/matmul.yaml`, whose compilation takes most of the time. Every search is a fresh process. Each space is
 searched twice with one device and with all. First all kernels are compiled, then their binaries are cached:
 the first rate is that of cores and devices together, the second that of the devices. The CPU time is that of
-the searching process, which with several devices is also Dask's scheduler.
+the searching process.
 
 Trials per second are those of the last nine tenths of the trials. What a search takes once, however many
 trials it has, is given apart: until the first tenth of the trials has ended, and after the last one.
@@ -21,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from autotune.tuning.tuner import search
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = (
-    *("space", "devices", "binaries", "trials", "failed", "until a tenth, s", "trials per s", "busy"),
+    *("space", "devices", "binaries", "trials", "failed", "until a tenth, s", "trials per s"),
     *("CPU ms per trial", "then, s", "best ms", "winner"),
 )
 
@@ -84,7 +83,7 @@ def compare(space: Path, budget: int, devices: str) -> None:
                 row = _searched(space, budget, used, f"{folder}/{used}")
                 rates.append(row["rate"])
                 cells = (space.stem, used, binaries, row["trials"], row["failed"])
-                rate = (f"{row['start_s']:.1f}", f"{row['rate']:.1f}", f"{row['busy']:.0%}")
+                rate = (f"{row['start_s']:.1f}", f"{row['rate']:.1f}")
                 last = (f"{row['cpu_ms']:.2f}", f"{row['end_s']:.1f}", f"{row['best_ms']:.4f}", row["winner"])
                 print(f"| {' | '.join(map(str, (*cells, *rate, *last)))} |", flush=True)
             print(f"{space.stem}, {binaries}: {rates[1] / rates[0]:.2f} times as fast with {devices}")
@@ -104,8 +103,7 @@ def _searched(space: Path, budget: int, devices: str, cache: str) -> dict[str, A
 def run(space: str, budget: str, devices: str) -> dict[str, Any]:
     """Search once; return what a row of the table shows."""
     clock, began_s = Clock(), time.perf_counter()
-    first, *others = devices.split(",")
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
+    with tempfile.TemporaryDirectory() as folder:
         options = Options(
             engine="exhaustive",
             budget=Budget(trials=int(budget)),
@@ -113,22 +111,14 @@ def run(space: str, budget: str, devices: str) -> dict[str, Any]:
             cache=Path(folder) / "cache",
             sanitizer=False,
         )
-        cluster = None
-        if others:
-            from autotune.cluster.connection import open_devices
-            from autotune.cluster.local_devices import local_devices
-
-            cluster = opened.enter_context(open_devices(local_devices(devices)))
-        result = search(bind_target(Target(Path(space), first)), options, clock, cluster=cluster)
+        result = search(bind_target(Target(Path(space), devices=devices)), options, clock)
         ended_s = time.perf_counter()
     first_s, *_, last_s = steady = clock.ends_s[len(clock.trials) // 10 :]
-    busy_s = sum(trial.cost_s for trial in clock.trials[-len(steady) + 1 :])
     return {
         "trials": len(result.trials),
         "failed": sum(trial.time_ms is None for trial in result.trials),
         "start_s": first_s - began_s,
         "rate": (len(steady) - 1) / (last_s - first_s),
-        "busy": busy_s / (last_s - first_s) / (1 + len(others)),
         "cpu_ms": (clock.cpu_s[-1] - clock.cpu_s[-len(steady)]) / (len(steady) - 1) * 1e3,
         "end_s": ended_s - last_s,
         "best_ms": result.final.median_ms,

@@ -95,7 +95,7 @@ def write_plan(space: Path, journal: Path, parsed: argparse.Namespace, path: Pat
     Raises InputError if one call of Kernel Tuner cannot run all of them.
     """
     address, device = find_device(parsed.device)
-    task = bind_target(Target(space, parsed.device), found=(address, device))
+    task = bind_target(Target(space, parsed.device), found_devices=[(address, device)])
     trials = read_journal(journal).trials
     maker = InstanceMaker(task.space, task.source, task.dialect, {})
     made = [maker.make(trial.config) for trial in trials]

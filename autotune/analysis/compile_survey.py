@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -52,6 +53,7 @@ class Checked:
     occupancy: Occupancy | None = None
     compile_ms: float | None = None  # 0 if the binary is of an earlier run
     cached: bool = False
+    work: str = ""  # equal for equal code with equal launches; empty if it does not compile
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,13 @@ class Survey:
     checked: tuple[Checked, ...]
     note: str = ""  # why there are no configurations
     failure: str = ""  # why the default, or one that was asked for, cannot run there
+
+    @property
+    def idle_parameters(self) -> tuple[str, ...]:
+        """The parameters that change no work: most configurations show it, and none the contrary."""
+        compiled = [item for item in self.checked if item.work]
+        names = compiled[0].config if compiled else ()
+        return tuple(name for name in names if _is_idle(name, compiled))
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,16 @@ class Settings:
     binaries: Path | None = None  # the cache of binaries; None keeps none
     configs: tuple[Config, ...] = ()  # the only ones to check
     options: tuple[str, ...] = ()  # of the compiler, after the space's
+
+
+def _is_idle(name: str, compiled: Iterable[Checked]) -> bool:
+    works: dict[Config, list[str]] = {}
+    for item in compiled:
+        others = Config({other: value for other, value in item.config.items() if other != name})
+        works.setdefault(others, []).append(item.work)
+    compared = sum(len(one) for one in works.values() if len(one) > 1)
+    total = sum(map(len, works.values()))
+    return compared > total / 2 and all(len({*one}) == 1 for one in works.values())
 
 
 def survey(
@@ -191,7 +210,17 @@ def _checked(config: Config, compiled: Compilation, space: Space, architecture: 
         reason = f"no launch: {error}" if isinstance(error, ExpressionError) else str(error)
         return Checked(config, Failure(Status.LAUNCH_ERROR, reason), cached=compiled.cached)
     found = _with_resources(config, used, architecture)
-    return replace(found, compile_ms=compiled.compile_ms, cached=compiled.cached)
+    work = _work(cubins, [step for step, _ in used])
+    return replace(found, compile_ms=compiled.compile_ms, cached=compiled.cached, work=work)
+
+
+def _work(cubins: Cubins, launches: Iterable[Launch]) -> str:
+    """A hash of launches and their code, without their entries: in Triton these name all options."""
+    found = hashlib.sha256()
+    for step in launches:
+        found.update(repr(replace(step, entry=cubins.symbol(step.entry).decode())).encode())
+        found.update(cubins.contents[cubins.key(step.entry)])
+    return found.hexdigest()
 
 
 def _with_resources(

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from autotune.compilers.kernel_source import SourceText, read_source, source_of_text
-from autotune.core.records import DeviceInfo
 from autotune.core.trials import USUAL, CallMode
-from autotune.devices import Address
+from autotune.devices.listing import Found
 from autotune.errors import InputError
 from autotune.space import SpaceSpec, load_space
 from autotune.space.functions import Functions, Values
@@ -115,8 +114,9 @@ class Space:
         sizes: Mapping[str, int] | None = None,
         dtype: str | None = None,
         data: str | None = None,
-        found: tuple[Address, DeviceInfo] | None = None,
+        found: Found | None = None,
         measure: CallMode = USUAL,
+        devices: str | None = None,
     ) -> TuningTask:
         """Enumerate the valid configurations on a device; raises InputError.
 
@@ -125,12 +125,13 @@ class Space:
             sizes: Sizes that replace those of the space.
             dtype: Element type; None takes the first.
             data: Name of the inputs' content; None takes the first.
-            found: The device, if it was found already.
+            found: The device, and others to search with, if they were found already.
             measure: The way of calls that timing imitates.
+            devices: Several devices to search with, as `--devices` takes them.
         """
-        target = Target(self.spec.path, device, dict(sizes or {}), dtype, data, measure)
+        target = Target(self.spec.path, device, dict(sizes or {}), dtype, data, measure, devices)
         source = self._source or read_source(self.spec.source, self.spec.include_dirs)
-        task = bind_task(self.spec, source, target, found=found)
+        task = bind_task(self.spec, source, target, found_devices=found)
         if not self._finds_default or task.spec.default in task.space:
             return task
         return with_default(task, 0)

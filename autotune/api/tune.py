@@ -14,7 +14,7 @@ from typing import Any, TypedDict, Unpack
 from autotune.api.progress import shown_progress
 from autotune.api.result import Result
 from autotune.api.space import Space
-from autotune.cli.options import call_mode, opened_devices
+from autotune.cli.options import alone_if_enough, call_mode, opened_cluster
 from autotune.cli.progress import SearchProgress
 from autotune.core.stages import Stage
 from autotune.core.text import hint
@@ -113,9 +113,10 @@ def tune(
         journal=None if journal is None else Path(journal),
         keep=keep,
     )
-    with given.progress(callback) as progress, opened_devices(devices, cluster, device, progress) as opened:
-        found = None if opened is None else (opened.address, opened.info)
-        task = known.bind(device, sizes, dtype, data, found, given.measure)
+    with given.progress(callback) as progress, opened_cluster(cluster, device, progress) as opened:
+        found = None if opened is None else [(opened.address, opened.info)]
+        task = known.bind(device, sizes, dtype, data, found, given.measure, devices)
+        task = alone_if_enough(task, devices, options.budget, progress.warn)
         return Result(search(task, options, progress, priors_of(task, options), opened))
 
 
@@ -207,7 +208,7 @@ def tune_all(
     else:
         given.require("spaces", spaces, is_list and len(spaces) > 0, "paths of space files")
     options = given.options(budget, strategy, seed, cache, fresh=fresh)
-    problem = (device, dict(sizes or {}), dtype, data, given.measure)
+    problem = (device, dict(sizes or {}), dtype, data, given.measure, devices)
     targets = [Target(Path(space), *problem) for space in spaces]
     with given.progress(callback) as progress:
         if wanted:
@@ -218,7 +219,7 @@ def tune_all(
         elif each_model:
             found, failed = _on_each_model(targets[0], options, progress, str(cluster))
         else:
-            with opened_devices(devices, cluster, device, progress) as opened:
+            with opened_cluster(cluster, device, progress) as opened:
                 found = run_searches(plan_of_spaces(targets, options, progress.stage, opened), progress)
             failed = f"of {len(spaces)} spaces failed"
     found.require_all(failed)

@@ -29,6 +29,7 @@ _RESUMING = {"search", "--landmarks", "--compile"}  # the same command resumes t
 _HELP = {"-h", "--help"}
 _QUIET = {"-q", "--quiet", *_HELP}
 _COMPLETION = "_ARGCOMPLETE"  # set by the shell's completion
+_INTERPRET = "TRITON_INTERPRET"  # Triton then makes functions of numpy, of which there are no binaries
 
 
 _ENDING = {  # signals that end a command, with Python's own reaction
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     words = present_words(sys.argv[1:] if arguments is None else arguments)
     try:
+        _compile_always()
         _require_folder()
         if _COMPLETION in os.environ:
             complete_words()
@@ -117,6 +119,14 @@ def _open_closed_streams() -> None:
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - lives as long as the process
+
+
+def _compile_always() -> None:
+    """Leave Triton's interpreter to programs: commands, and the processes that they start, compile."""
+    if os.environ.pop(_INTERPRET, "0").lower() not in ("", "0", "false", "no", "off"):
+        warnings.warn(
+            f"{_INTERPRET} is ignored: autotune compiles kernels, it does not interpret them", stacklevel=2
+        )
 
 
 def _require_folder() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from statistics import median
 from typing import Any
@@ -63,7 +63,8 @@ def compile_space(parsed: argparse.Namespace) -> None:
         emit([survey_json(item) for item in surveys])
     else:
         failures = failures_table(surveys)
-        emit(_table(surveys), *(("", failures) if failures else ()))
+        idle = [*_idle_parameters(surveys)]
+        emit(_table(surveys), *(("", failures) if failures else ()), *(("", *idle) if idle else ()))
     for item in surveys:
         if item.failure:
             what = "the default configuration" if chosen is None else chosen
@@ -116,6 +117,18 @@ def failures_table(surveys: Sequence[Survey]) -> Table | None:
     )
 
 
+def _idle_parameters(surveys: Sequence[Survey]) -> Iterator[str]:
+    """A line for each parameter that changes nothing of what was compiled for an architecture."""
+    found: dict[tuple[str, int, int], list[str]] = {}
+    for one in surveys:
+        works = [item.work for item in one.checked if item.work]
+        for name in one.idle_parameters:
+            found.setdefault((name, len({*works}), len(works)), []).append(one.architecture.name)
+    for (name, binaries, configs), architectures in found.items():
+        on = ", ".join(architectures)
+        yield f"{name} changes no binary on {on}: {binaries:,} binaries for {configs:,} configurations"
+
+
 def survey_json(survey: Survey) -> dict[str, Any]:
     """A survey with every configuration as JSON values."""
     checked, device = survey.checked, survey.architecture.device
@@ -128,13 +141,14 @@ def survey_json(survey: Survey) -> dict[str, Any]:
         "can_launch": sum(item.failure is None for item in checked),
         "compiled_before": sum(item.cached for item in checked),
         "note": survey.note,
+        "idle_parameters": survey.idle_parameters,
         "configurations": [_checked_json(item) for item in checked],
     }
 
 
 def _checked_json(item: Checked) -> dict[str, Any]:
     row = asdict(item) | {"config": dict(item.config), "status": "ok", "detail": ""}
-    del row["failure"]
+    del row["failure"], row["work"]
     if item.failure is not None:
         row |= {"status": item.failure.status.value, "detail": item.failure.detail}
     return row

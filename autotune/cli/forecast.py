@@ -16,7 +16,6 @@ _STAGES = (  # of the end, in order
     _SCHEDULES,
     _DATA,
     "last round: under sanitizers",
-    "estimating the chance of a faster one",
 )
 _PRIOR = 0.3  # of the end's predicted time: how much the prediction weighs against what was seen of it
 
@@ -89,7 +88,6 @@ class Forecast:
             0.2 + 1.0 * stored * cost_s,
             0.2 + 0.45 * stored * sets * cost_s,
             1.5,
-            1.0 + 2.0 * cost_s,
         )
 
     def _trials_left_s(self, now_s: float) -> float:

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from autotune.cli.sizes import parse_sizes
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Value
 from autotune.core.text import hint
-from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallMode
+from autotune.core.trials import CACHES, LAUNCHES, USUAL, Budget, CallMode
 from autotune.errors import InputError, WriteError
 from autotune.report.figures import SUFFIXES
 from autotune.tuning.options import Options
@@ -36,7 +37,8 @@ def target(parsed: argparse.Namespace) -> Target:
     from autotune.tuning.task import Target
 
     measure = getattr(parsed, "measure", USUAL)  # not every command runs kernels
-    return Target(parsed.space, parsed.device, parse_sizes(parsed.size), parsed.dtype, parsed.data, measure)
+    problem = (parse_sizes(parsed.size), parsed.dtype, parsed.data)
+    return Target(parsed.space, parsed.device, *problem, measure, getattr(parsed, "devices", None))
 
 
 @contextmanager
@@ -45,7 +47,7 @@ def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, Search
     from autotune.devices.listing import listing_for
     from autotune.evaluation.get_ready import get_ready
 
-    listing = listing_for(parsed.device)
+    listing = listing_for(getattr(parsed, "devices", None) or parsed.device)
     get_ready(listing, triton=_is_triton(parsed.space))
     try:
         with progress(parsed) as shown:
@@ -58,27 +60,31 @@ def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, Search
 
 
 @contextmanager
-def opened_devices(
-    devices: str | None, cluster: str | None, device: str | None, progress: Observer
-) -> Iterator[Cluster | None]:
-    """The devices that `--devices` or `--cluster` names; None if a search has one device."""
-    if not (devices or cluster):
+def opened_cluster(cluster: str | None, device: str | None, progress: Observer) -> Iterator[Cluster | None]:
+    """The devices of the first model in the cluster that `--cluster` names; None without a name."""
+    if cluster is None:
         yield None
         return
-    from autotune.cluster.local_devices import listing_of
-    from autotune.processes.fork_server import preload
+    from autotune.cluster.connection import open_each_model  # needs the extra `cluster`
 
-    listing = listing_of(devices) if devices else None  # first: it would wait for what the server imports
-    try:
-        if devices:
-            preload(("autotune.cluster.connection",))  # the server imports Dask while this process does
-        from autotune.cluster.connection import open_several  # needs the extra `cluster`
+    with open_each_model(cluster, device, progress.stage, progress.warn) as models:
+        yield models[0]
 
-        with open_several(devices, cluster, device, progress.stage, progress.warn, listing) as opened:
-            yield opened
-    finally:
-        if listing is not None:
-            listing.abandon()
+
+def alone_if_enough(
+    task: TuningTask, devices: str | None, budget: Budget, warn: Callable[[str], None]
+) -> TuningTask:
+    """The task with its first device only, and a warning, if `--devices all` gains nothing in the budget."""
+    from autotune.devices.listing import ALL
+    from autotune.tuning.local_devices import why_one
+
+    if devices != ALL:
+        return task
+    most = len(task.space) if budget.trials is None else min(budget.trials, len(task.space))
+    reason = why_one(1 + len(task.others), replace(budget, trials=most))
+    if reason:
+        warn(f"--devices {ALL}: searching with {task.address} only: {reason}")
+    return replace(task, others=()) if reason else task
 
 
 def _is_triton(space: Path) -> bool:
@@ -121,9 +127,9 @@ def config(texts: Iterable[str], spec: SpaceSpec) -> Config:
 
 def require_unset(parsed: argparse.Namespace, why: str, *names: str) -> None:
     """Raise InputError for options, named as their attributes, that have no meaning among the others."""
-    given = [name for name in names if getattr(parsed, name) != parsed.parser.get_default(name)]
-    if given:
-        raise InputError(f"{why}: leave out {', '.join('--' + name.replace('_', '-') for name in given)}")
+    in_use = [name for name in names if getattr(parsed, name) != parsed.parser.get_default(name)]
+    if in_use:
+        raise InputError(f"{why}: leave out {', '.join('--' + name.replace('_', '-') for name in in_use)}")
 
 
 def require_valid(task: TuningTask, config: Config) -> None:
@@ -134,10 +140,10 @@ def require_valid(task: TuningTask, config: Config) -> None:
 
 def valid_configs(texts: Iterable[str], task: TuningTask) -> list[Config]:
     """Parse the texts of several configurations; raises InputError for one that is not valid."""
-    found = [config([text], task.spec) for text in texts]
-    for one in found:
+    configs = [config([text], task.spec) for text in texts]
+    for one in configs:
         require_valid(task, one)
-    return found
+    return configs
 
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -289,9 +295,9 @@ def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
 
 
 def add_verbosity(parser: argparse.ArgumentParser) -> None:
-    said = parser.add_mutually_exclusive_group()
-    said.add_argument("-q", "--quiet", action="store_true", help="show no progress, only warnings")
-    said.add_argument(
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("-q", "--quiet", action="store_true", help="show no progress, only warnings")
+    group.add_argument(
         "-v", "--verbose", action="store_true", help="also print every stage with its time, and every trial"
     )
 

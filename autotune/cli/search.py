@@ -28,6 +28,7 @@ from autotune.processes.files import write_output
 from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
+    from autotune.cli.progress import SearchProgress
     from autotune.tuning.observer import Observer
     from autotune.tuning.result import SearchResult
     from autotune.tuning.search_plan import PlanResult
@@ -50,13 +51,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     several.add_argument(
         "--cluster",
         metavar="ADDRESS",
-        help="search with the devices of a Dask cluster: tcp://HOST:PORT, slurm:JOBS or local:WORKERS "
-        "(extra: cluster)",
+        help="search with the devices of a Dask cluster: tcp://HOST:PORT or slurm:JOBS (extra: cluster)",
     )
     several.add_argument(
         "--devices",
         metavar="LIST",
-        help="search with several devices of one model, such as cuda:0,cuda:1, or all (extra: cluster)",
+        help="search with several devices of one model, such as cuda:0,cuda:1, or all",
     )
     parser.add_argument(
         "--each-model",
@@ -218,14 +218,10 @@ def _require_consistent(parsed: argparse.Namespace) -> None:
 
 
 def _search(parsed: argparse.Namespace, options: Options) -> None:
-    alone = _one_that_is_enough(parsed, options) if parsed.devices else None
-    if alone:
-        parsed.device = alone
-    several = (parsed.cluster or parsed.devices) and not alone
-    if options.engine == ADOPTION and not several:
+    if options.engine == ADOPTION and not parsed.cluster:
         _adopt(parsed, options)
         return
-    result = _with_cluster(parsed, options) if several else _with_device(parsed, options)
+    result = _with_cluster(parsed, options) if parsed.cluster else _with_device(parsed, options)
     from autotune.cli.search_summary import result_json, result_text
 
     emit(result_json(result) if parsed.json else result_text(result))
@@ -237,7 +233,7 @@ def _adopt(parsed: argparse.Namespace, options: Options) -> None:
     from autotune.tuning.served_best import full_search_result
     from autotune.tuning.tuner import adopt
 
-    with opt.opened_task(parsed) as (task, progress):
+    with _opened_task(parsed, options) as (task, progress):
         entry = full_search_result(task, parsed.cache)
         result = adopt(task, options, progress) if entry is None else None
     if entry is not None:
@@ -246,25 +242,17 @@ def _adopt(parsed: argparse.Namespace, options: Options) -> None:
         emit(result_json(result) | {"adopted": True} if parsed.json else result_text(result))
 
 
-def _one_that_is_enough(parsed: argparse.Namespace, options: Options) -> str | None:
-    """The first device, with a warning, if `--devices all` gains nothing within the budget; else None."""
-    from autotune.cluster.local_devices import ALL, local_devices, why_one
-
-    if parsed.devices != ALL:
-        return None
-    devices = local_devices(ALL)
-    reason, first = why_one(len(devices), options.budget), str(devices[0][0])
-    if not reason:
-        return None
-    with opt.progress(parsed) as shown:
-        shown.warn(f"--devices {ALL}: searching with {first} only: {reason}")
-    return first
+@contextmanager
+def _opened_task(parsed: argparse.Namespace, options: Options) -> Iterator[tuple[TuningTask, SearchProgress]]:
+    """The task that the options name, with as many of its devices as pay."""
+    with opt.opened_task(parsed) as (task, progress):
+        yield opt.alone_if_enough(task, parsed.devices, options.budget, progress.warn), progress
 
 
 def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
     with ExitStack() as opened:
         with timeline.span("import autotune, and find the device and its configurations"):
-            task, progress = opened.enter_context(opt.opened_task(parsed))
+            task, progress = opened.enter_context(_opened_task(parsed, options))
         from autotune.tuning.tuner import priors_of, search
 
         with timeline.span("search"):
@@ -274,13 +262,13 @@ def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
 def _with_cluster(parsed: argparse.Namespace, options: Options) -> SearchResult:
     with (
         opt.progress(parsed) as progress,
-        opt.opened_devices(parsed.devices, parsed.cluster, parsed.device, progress) as several,
+        opt.opened_cluster(parsed.cluster, parsed.device, progress) as several,
     ):
         from autotune.tuning.task import bind_target
         from autotune.tuning.tuner import priors_of, search
 
-        found = None if several is None else (several.address, several.info)
-        task = bind_target(opt.target(parsed), progress.stage, found)
+        devices = None if several is None else [(several.address, several.info)]
+        task = bind_target(opt.target(parsed), progress.stage, devices)
         return search(task, options, progress, priors_of(task, options), several)
 
 
@@ -294,18 +282,20 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
         opt.progress(parsed) as progress,
         open_each_model(parsed.cluster, parsed.device, progress.stage, progress.warn) as clusters,
     ):
-        found = search_each_model(opt.target(parsed), options, progress, clusters, partial(_show, parsed))
+        plan_result = search_each_model(
+            opt.target(parsed), options, progress, clusters, partial(_show, parsed)
+        )
     if parsed.json:
-        emit(_results_json(found))
-    elif found.results:
+        emit(_results_json(plan_result))
+    elif plan_result.results:
         from autotune.analysis.compare import compare, results_of, select
         from autotune.serving.device_records import device_records
 
-        task = found.results[0].task
-        known = results_of(device_records(task.spec.kernel, found.results[0].cache_root))
-        selected = select(known, task.space.problem.sizes, task.space.problem.dtype)
+        task = plan_result.results[0].task
+        results = results_of(device_records(task.spec.kernel, plan_result.results[0].cache_root))
+        selected = select(results, task.space.problem.sizes, task.space.problem.dtype)
         emit(*comparison_text(compare(task.spec.kernel, selected)))
-    found.require_all(f"of {len(clusters)} models failed")
+    plan_result.require_all(f"of {len(clusters)} models failed")
 
 
 def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
@@ -322,13 +312,13 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
     targets = [first, *(replace(first, space=space) for space in parsed.more_spaces)]
     with (
         opt.progress(parsed) as progress,
-        opt.opened_devices(parsed.devices, parsed.cluster, parsed.device, progress) as several,
+        opt.opened_cluster(parsed.cluster, parsed.device, progress) as several,
     ):
         plan = plan_of_spaces(targets, options, progress.stage, several)
-        found = run_searches(plan, progress, show)
+        plan_result = run_searches(plan, progress, show)
     if parsed.json:
-        emit(_results_json(found))
-    found.require_all(f"of {len(targets)} spaces failed")
+        emit(_results_json(plan_result))
+    plan_result.require_all(f"of {len(targets)} spaces failed")
 
 
 def _sweep(parsed: argparse.Namespace, options: Options) -> None:
@@ -346,11 +336,11 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
         if form is not None:
             tasks = _with_incumbents(tasks, form, progress)
         keyed = KeyedTable(KEY, nearest) if form else None
-        found = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS, keyed)
+        result = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS, keyed)
     if parsed.json:
-        emit(sweep_json(found))
+        emit(sweep_json(result))
     else:
-        emit(*sweep_text(found))
+        emit(*sweep_text(result))
 
 
 def _with_incumbents(tasks: Sequence[TuningTask], form: Format, progress: Observer) -> list[TuningTask]:
@@ -385,13 +375,13 @@ def _search_requests(parsed: argparse.Namespace, options: Options) -> None:
             spaces = [parsed.space, *parsed.more_spaces] if parsed.space else []
             requests = requests_of_tunings(read_recorded(parsed.recorded), spaces, parsed.device)
         plan = plan_of_requests(requests, options, progress.stage)
-        found = run_searches(plan, progress, partial(_show, parsed))
+        plan_result = run_searches(plan, progress, partial(_show, parsed))
     if parsed.json:
-        emit(_results_json(found))
+        emit(_results_json(plan_result))
     elif not requests.total:
         emit("no request is listed for this device")
     stay = " and stay" if parsed.wanted else ""
-    found.require_all(f"of {requests.total} requests failed{stay}")
+    plan_result.require_all(f"of {requests.total} requests failed{stay}")
 
 
 def _show(parsed: argparse.Namespace, result: SearchResult) -> None:
@@ -402,10 +392,10 @@ def _show(parsed: argparse.Namespace, result: SearchResult) -> None:
         emit(result_text(result) + "\n")
 
 
-def _results_json(found: PlanResult) -> list[dict[str, Any]]:
+def _results_json(plan_result: PlanResult) -> list[dict[str, Any]]:
     from autotune.cli.search_summary import result_json
 
-    return [result_json(result) for result in found.results]
+    return [result_json(result) for result in plan_result.results]
 
 
 def _options(parsed: argparse.Namespace) -> Options:

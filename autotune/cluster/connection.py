@@ -1,11 +1,9 @@
-"""Opens a Dask cluster for searches on several devices; it is started here, or runs already."""
+"""Connects to a Dask cluster for searches on devices of other machines, or starts one in a batch system."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,16 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from autotune.cluster.local_devices import ALL, local_devices
 from autotune.core.extras import missing_extra
 from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
 from autotune.devices import BACKENDS, Address, choose
-from autotune.devices.listing import Listing, find_devices
-from autotune.errors import ChildFailed, InputError, MissingExtra, SetupError
+from autotune.devices.listing import find_devices
+from autotune.errors import InputError, SetupError
 from autotune.evaluation.instance import environment
-from autotune.processes.child import Child, kill_all
-from autotune.processes.fork_server import preload
 from autotune.processes.scratch_folder import scratch_folder
 
 try:
@@ -31,11 +26,8 @@ try:
 except ImportError as error:
     raise missing_extra(error) or error from None
 
-LOOPBACK = "127.0.0.1"
 CONNECT_TIMEOUT_S = 15.0
 MAX_SILENT_S = 60  # without a heartbeat of a worker; then its trials go to others
-START_TIMEOUT_S = 60.0  # start of the workers on this machine
-CHECK_S = 0.5  # between two checks for workers that have ended
 WORKERS_TIMEOUT_S = 600.0  # a batch system may let jobs wait
 
 _FOLDER = "temporary-directory"
@@ -62,125 +54,10 @@ class Cluster:
 
 
 @contextmanager
-def open_devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Cluster]:
-    """Start a Dask worker per device, in child processes that nobody else can connect to."""
-    addresses = [address for address, _ in devices]
-    with _dask_settings(), _own_workers(len(devices)) as client:
-        yield Cluster(client, *devices[0], partial(list, addresses))
-
-
-@contextmanager
-def _own_workers(count: int) -> Iterator[distributed.Client]:
-    """Start a scheduler in this process and workers in child processes, and connect to them.
-
-    They listen on the loopback interface, and their certificate is only in the memory of these processes,
-    because Dask authenticates nobody and runs whatever it is sent.
-    """
-    preload((__name__,))
-    own_folder = {"TMPDIR": dask.config.get(_FOLDER)}  # killed workers leave their files in it
-    with ExitStack() as opened:
-        cluster = opened.enter_context(_local_scheduler())
-        client = opened.enter_context(distributed.Client(cluster))
-        workers: list[Child] = []
-        opened.callback(kill_all, workers)  # they have given their devices back
-        for _ in range(count):
-            worker = Child(_be_worker, cluster.scheduler_address, cluster.security, variables=own_folder)
-            workers.append(worker)
-            worker.ask(str)  # it answers when it has ended
-        _wait_for(client, workers)
-        yield client
-
-
-def _local_scheduler() -> distributed.SpecCluster:
-    """A scheduler in this process, without workers."""
-    try:
-        security = distributed.Security.temporary()
-    except ImportError:
-        raise MissingExtra("cryptography", "cluster") from None
-    options = {"host": LOOPBACK, "protocol": "tls://", "security": security, "dashboard": False}
-    return distributed.SpecCluster(
-        scheduler={"cls": _Scheduler, "options": options}, security=security, silence_logs=logging.CRITICAL
-    )
-
-
-class _WithoutHttp:
-    """Leaves out the HTTP server that schedulers and workers start even without a dashboard."""
-
-    def start_http_server(self, *_: Any, **__: Any) -> None:
-        """Start none: it would show the search to anyone."""
-
-
-class _Scheduler(_WithoutHttp, distributed.Scheduler):  # type: ignore[misc]
-    pass
-
-
-class _Worker(_WithoutHttp, distributed.Worker):  # type: ignore[misc]
-    pass
-
-
-def _wait_for(client: distributed.Client, workers: Sequence[Child]) -> None:
-    """Wait until the Dask workers of this machine have started; raises SetupError once one has ended."""
-    deadline_s = time.monotonic() + START_TIMEOUT_S
-    while True:
-        try:
-            client.wait_for_workers(len(workers), timeout=CHECK_S)
-            return
-        except distributed.TimeoutError:
-            pass
-        for worker in workers:
-            if worker.has_answered:
-                raise SetupError(f"a Dask worker of this machine has ended: {_last_words(worker)}")
-        if time.monotonic() > deadline_s:
-            raise SetupError(
-                f"not all Dask workers of this machine have started within {START_TIMEOUT_S:g} s"
-            )
-
-
-def _last_words(worker: Child) -> str:
-    try:
-        worker.answer()
-    except ChildFailed as error:
-        return str(error)
-    return "its scheduler is gone"
-
-
-def _be_worker(scheduler: str, security: distributed.Security) -> None:
-    """In a child process: run a Dask worker until the scheduler is gone."""
-    preload(("autotune.evaluation.device_samples",))  # for its own child
-
-    async def run() -> None:
-        options = {"host": LOOPBACK, "security": security, "dashboard": False}
-        worker = await _Worker(scheduler, nthreads=1, memory_limit=0, **options)
-        await worker.finished()
-
-    with _dask_settings():
-        asyncio.run(run())
-
-
-@contextmanager
-def open_several(
-    devices: str | None,
-    cluster: str | None,
-    device: str | None,
-    on_stage: OnStage,
-    warn: Callable[[str], None],
-    listing: Listing | None = None,
-) -> Iterator[Cluster]:
-    """Open the devices that `--devices` names, or the first model of `--cluster`: see `open_each_model`."""
-    if cluster is None:
-        on_stage(Stage("finding devices"))
-        with open_devices(local_devices(devices or ALL, listing)) as opened:
-            yield opened
-    else:
-        with open_each_model(cluster, device, on_stage, warn) as models:
-            yield models[0]
-
-
-@contextmanager
 def open_each_model(
     text: str, device: str | None, on_stage: OnStage, warn: Callable[[str], None]
 ) -> Iterator[list[Cluster]]:
-    """Connect to a cluster, or start one: `tcp://HOST:PORT`, `slurm`, `slurm:JOBS` or `local:WORKERS`.
+    """Connect to a cluster, or start one: `tcp://HOST:PORT`, `slurm` or `slurm:JOBS`.
 
     Gives the cluster for each model of the backend and kind of the device, as `--device` names it among those
     of all workers; that device's model comes first. Warns of a scheduler that is open to others.
@@ -222,14 +99,13 @@ def alike(backend: str, info: DeviceInfo) -> list[Address]:
 
 def _client(text: str, opened: ExitStack) -> distributed.Client:
     """Connect to the scheduler that `--cluster` names, or start one, and wait for workers."""
-    kind, _, count = text.partition(":")
-    if "://" not in text and (
-        kind not in ("local", "slurm") or (count and not re.fullmatch("[1-9][0-9]{0,3}", count))
-    ):
-        raise InputError(f"--cluster {text}: expected tcp://HOST:PORT, slurm, slurm:JOBS or local:WORKERS")
-    if kind == "local":
-        return opened.enter_context(_own_workers(int(count or 1)))
-    scheduler = text if "://" in text else _slurm(text, int(count or 1), opened)
+    jobs = re.fullmatch("slurm(?::([1-9][0-9]{0,3}))?", text)
+    if "://" not in text and jobs is None:
+        raise InputError(
+            f"--cluster {text}: expected tcp://HOST:PORT, slurm or slurm:JOBS; "
+            "--devices names devices of this machine"
+        )
+    scheduler = text if jobs is None else _slurm(text, int(jobs[1] or 1), opened)
     try:
         client = opened.enter_context(distributed.Client(scheduler, timeout=CONNECT_TIMEOUT_S))
         client.wait_for_workers(1, timeout=WORKERS_TIMEOUT_S)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
-import os
 import pickle
 import socket
 import threading
@@ -24,8 +23,9 @@ import distributed
 
 from autotune.cluster.travelling_files import TravellingFiles
 from autotune.devices import Address, cold_variables
-from autotune.errors import BrokenReference, NoMemory, SetupError
+from autotune.errors import SetupError
 from autotune.evaluation.device_process import DeviceSetting
+from autotune.evaluation.fleet import DeviceGone, call_worker, device_name, or_gone
 from autotune.evaluation.work_item import ItemResult, WorkItem
 from autotune.evaluation.worker import Worker
 from autotune.problem.workload import Workload
@@ -46,17 +46,6 @@ class HostSetting:
     def name(self) -> str:
         """The name of the plugin, and of the resource that a worker with a device offers."""
         return f"autotune-{self.search}"
-
-
-class DeviceGone(SetupError):
-    """A device or its worker is gone, or its problem cannot be prepared; names the device and the reason."""
-
-    def __init__(self, device: str, reason: SetupError | NoMemory) -> None:
-        super().__init__(device, reason)
-        self.device, self.reason = device, reason
-
-    def __str__(self) -> str:
-        return f"{self.device}: {self.reason}"
 
 
 _CLAIMING = threading.Lock()  # a process may host several Dask workers, and a worker several searches
@@ -105,23 +94,13 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         worker, device = self.worker, self.device
         if device is None:  # Dask began the task before it heard of that
             raise DeviceGone("", SetupError("it was given back"))
-        try:
-            outcome = worker.begin_item(self.files.item(item), timeout_s)()
-        except BrokenReference:  # no other device would do better
-            raise
-        except (SetupError, NoMemory) as error:  # other programs may use this device's memory
-            raise DeviceGone(device, error) from None
+        outcome = or_gone(device, lambda: worker.begin_item(self.files.item(item), timeout_s)())
         return ItemResult(outcome, device, time.perf_counter() - began)
 
     async def call(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call a method of the device process's worker, or read a property; other calls go on meanwhile."""
-        here = [self.files.workload(one) if isinstance(one, Workload) else one for one in arguments]
-
-        def call() -> Any:
-            found = getattr(self.worker, method)
-            return found(*here, **options) if callable(found) else found
-
-        return await asyncio.to_thread(call)
+        here = tuple(self.files.workload(one) if isinstance(one, Workload) else one for one in arguments)
+        return await asyncio.to_thread(call_worker, self.worker, method, here, options)
 
     async def take_files(self, files: Mapping[str, bytes]) -> None:
         """Store files that later problems read."""
@@ -151,9 +130,8 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
             return self._claim_one(addresses, admitted)
 
     def _claim_one(self, addresses: Sequence[Address], admitted: Collection[str] | None) -> Address | None:
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         for address in addresses:
-            device = f"{socket.gethostname()}/{address}" + (f" of {visible}" if visible else "")
+            device = device_name(address)
             if admitted is not None and device not in admitted:
                 continue
             claim = _claimed(f"{self._setting.name} {device}")

@@ -17,11 +17,10 @@ from typing import Any
 
 import distributed
 
-from autotune.cluster.device_host import DeviceGone, DeviceHost, HostSetting, evaluate, on_host
+from autotune.cluster.device_host import DeviceHost, HostSetting, evaluate, on_host
 from autotune.cluster.travelling_files import paths_of
-from autotune.core.stages import Stage
-from autotune.core.trials import Failure
-from autotune.errors import BrokenReference, NoMemory, SetupError
+from autotune.errors import SetupError
+from autotune.evaluation.fleet import DeviceGone, Fleet, FleetWorker
 from autotune.evaluation.job_runner import JobDropped, JobKills
 from autotune.evaluation.work_item import ItemResult, WorkItem
 from autotune.problem.workload import Workload
@@ -30,27 +29,20 @@ from autotune.problem.workload import Workload
 MIN_TASK_S = 0.2
 TASK_S_PER_DEVICE = 0.025  # with more devices, each gets fewer and longer tasks
 MAX_ITEMS = 100
-MIN_UNDER_WAY = 8
 _SMOOTHING = 0.3
-QUEUED = 2  # tasks per device: one runs and one waits, so no device waits for this process
 MAX_ALONE_S = 60.0  # without any device, before the search ends
 
 
-class Fleet:
-    """The devices that the workers of a cluster have claimed, by name."""
-
-    stage = Stage("measuring on several devices")
+class ClusterFleet(Fleet):
+    """The devices that the workers of a cluster have claimed."""
 
     def __init__(
         self, client: distributed.Client, setting: HostSetting, on_lost: Callable[[str, str], None]
     ) -> None:
-        """Claim the devices; raises SetupError if there are none.
-
-        `on_lost` is called with a device that fails later, and the reason.
-        """
+        """Claim the devices; raises SetupError if there are none. `on_lost` as for `Fleet`."""
+        super().__init__(on_lost)
         self._client = client
         self._setting = setting
-        self._on_lost = on_lost
         self._tasks: dict[Future[list[ItemResult]], distributed.Future] = {}  # under way
         self._stranded: set[str] = set()  # keys of tasks
         self._numbers = itertools.count()
@@ -63,30 +55,22 @@ class Fleet:
         if not self.devices:
             raise SetupError(f"{client.scheduler.address}: none of its workers has a device for this search")
 
+    @property
+    def names(self) -> Collection[str]:
+        """The devices that were there when they were last looked for."""
+        return self.devices.keys()
+
     def admit(self, devices: Collection[str]) -> None:
         """Go on with these devices only; workers that join later may claim no others."""
         name = self._setting.name
+        dropped = {worker for device, worker in self.devices.items() if device not in devices}
         self._client.set_metadata([name], list(devices))
         self._find()  # workers that are gone cannot be asked
-        others = [worker for device, worker in self.devices.items() if device not in devices]
-        if others:
+        if others := list(dropped & set(self.devices.values())):
             self._client.run(on_host, name, "give_back", workers=others, on_error="ignore")
             self._find()
-
-    def leave_out(self, device: str, reason: SetupError | NoMemory) -> None:
-        """Go on without a device that fails; raises an error of the reason's kind if it is the last one."""
-        worker = self.devices.get(device)
-        if worker is None:  # it was left out already
-            return
-        if len(self.devices) == 1:
-            if isinstance(reason, NoMemory):
-                raise NoMemory(f"{device}: {reason}")
-            raise SetupError(
-                f"no device is left: {device}: {reason}; once one works, the same command goes on"
-            )
-        self._on_lost(device, str(reason))
-        self.admit(self.devices.keys() - {device})
-        self._stranded.update(self._client.processing().get(worker, ()))
+        for worker, keys in self._client.processing().items():
+            self._stranded.update(keys if worker in dropped else ())
 
     def stranded(self) -> list[Future[list[ItemResult]]]:
         """Drop and return the tasks that wait for a device that was left out."""
@@ -104,21 +88,6 @@ class Fleet:
             return []
         placed = set(itertools.chain.from_iterable(self._client.processing().values()))
         return self._drop(lambda task: not task.done() and task.key not in placed)
-
-    @property
-    def count(self) -> int:
-        """The number of devices now, or a moment ago."""
-        return max(1, len(self.devices))
-
-    @property
-    def parallel(self) -> int:
-        """Number of configurations under way that keeps devices and compilers busy."""
-        return max(MIN_UNDER_WAY, self.slots)
-
-    @property
-    def slots(self) -> int:
-        """Number of tasks that keeps all devices busy."""
-        return QUEUED * self.count
 
     @property
     def job_items(self) -> int:
@@ -147,9 +116,6 @@ class Fleet:
         future = asyncio.run_coroutine_threadsafe(outcomes, self._client.loop.asyncio_loop)
         self._tasks[future] = task
         return future
-
-    def wait(self) -> None:
-        """Do nothing: Dask's thread waits."""
 
     def result(self, future: Future[list[ItemResult]]) -> list[ItemResult]:
         """The outcomes of a finished job; raises as `JobRunner.result` does."""
@@ -189,9 +155,20 @@ class Fleet:
             raise SetupError("no worker with a device is left; start some, then the same command goes on")
         return list(self.devices)
 
-    def worker(self, device: str) -> RemoteWorker:
+    def worker(self, device: str) -> FleetWorker:
         """One of the devices, for runs that must share a device."""
-        return RemoteWorker(self._client, self._setting.name, device, self.devices[device], self._send_files)
+        name, address = self._setting.name, self.devices[device]
+
+        def call(method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+            self._send_files(one for one in arguments if isinstance(one, Workload))
+            # directly, not as a task: that takes 2 ms instead of 20, and a last round makes hundreds of calls
+            try:
+                found = self._client.run(on_host, name, "call", method, arguments, options, workers=[address])
+            except OSError as error:
+                raise SetupError(f"its worker is gone ({error})") from None
+            return found[address]
+
+        return FleetWorker(device, call)
 
     def _send_files(self, workloads: Iterable[Workload]) -> None:
         """Send the files that the workloads read and the workers lack."""
@@ -235,71 +212,13 @@ class Fleet:
         return SetupError("the Dask scheduler is gone; once it is back, the same command goes on")
 
 
-class RemoteWorker:
-    """The worker of one device in a Dask worker, with the methods of `Worker`; these raise DeviceGone."""
-
-    def __init__(
-        self,
-        client: distributed.Client,
-        plugin: str,
-        device: str,
-        address: str,
-        send_files: Callable[[Iterable[Workload]], None],
-    ) -> None:
-        self.device = device
-        self._send_files = send_files
-        self._client = client
-        self._plugin = plugin
-        self._address = address
-        self._compared: frozenset[str] | None = None
-
-    @property
-    def compared(self) -> frozenset[str]:
-        """The arrays that the reference returns."""
-        if self._compared is None:
-            self._compared = frozenset(self._call("compared"))
-        return self._compared
-
-    def load(self, *workloads: Workload) -> Failure | None:
-        """As `Worker.load`."""
-        failure: Failure | None = self._call("load", *workloads)
-        return failure
-
-    def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
-        """As `Worker.run`."""
-        return self._call("run", function, *arguments, timeout_s=timeout_s, **options)
-
-    def renew(self) -> None:
-        """As `Worker.renew`."""
-        self._call("renew")
-
-    def close(self) -> None:
-        """As `Worker.close`."""
-        self._call("close")
-
-    def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
-        self._send_files(one for one in arguments if isinstance(one, Workload))
-        # directly, not as a task: that takes 2 ms instead of 20, and a last round makes hundreds of calls
-        try:
-            found = self._client.run(
-                on_host, self._plugin, "call", method, arguments, options, workers=[self._address]
-            )
-        except BrokenReference:  # no other device would do better
-            raise
-        except (SetupError, NoMemory) as error:
-            raise DeviceGone(self.device, error) from None
-        except OSError as error:
-            raise DeviceGone(self.device, SetupError(f"its worker is gone ({error})")) from None
-        return found[self._address]
-
-
 @contextmanager
 def open_fleet(
     client: distributed.Client, setting: HostSetting, on_lost: Callable[[str, str], None]
-) -> Iterator[Fleet]:
-    """Claim the devices of a cluster as `Fleet` does, and give them back at the end."""
+) -> Iterator[ClusterFleet]:
+    """Claim the devices of a cluster as `ClusterFleet` does, and give them back at the end."""
     try:
-        yield Fleet(client, setting, on_lost)
+        yield ClusterFleet(client, setting, on_lost)
     finally:
         if client.status == "running":
             with suppress(ValueError, OSError):  # a restarted scheduler does not know the search

@@ -91,6 +91,15 @@ def joined(binaries: Mapping[str, Binary]) -> Binary:
     )
 
 
+def code_sha256(binary: Binary) -> str:
+    """A hash of what a binary runs: in Triton without the names of its kernels, which have all options."""
+    kernels = unpack(binary)
+    if not kernels:
+        return binary.sha256
+    numbered = {str(number): kernel for number, kernel in enumerate(kernels.values())}
+    return hashlib.sha256(pack(numbered)).hexdigest()
+
+
 def completed(step: Launch, kernel: TritonBinary) -> Launch:
     """A launch with what the compiler decided: a grid of a Triton kernel counts programs."""
     programs, y, z = step.grid

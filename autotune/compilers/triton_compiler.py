@@ -143,6 +143,10 @@ def firsts(source: str, names: Sequence[str]) -> tuple[str, ...]:
 
 def _load(source: str) -> ModuleType:
     """The source as a module whose text Triton can read; raises CompileError."""
+    if knobs.runtime.interpret:  # a program of its own may have asked for that
+        raise CompileError(
+            "TRITON_INTERPRET is set, which leaves nothing to compile: unset it in this program"
+        )
     name = f"autotune_triton_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]

@@ -1,4 +1,4 @@
-"""The record of a configuration's checks: each has passed, failed, or was not made, and the reason."""
+"""The outcomes of a configuration's checks: each has passed, failed, or was not made, and the reason."""
 
 from __future__ import annotations
 
@@ -57,22 +57,22 @@ def _weight(outcome: Outcome) -> int:
 def combined(checks: Iterable[Checks]) -> Checks:
     """The worst outcome of each check of several configurations."""
     rows = [row for outcomes in checks for row in outcomes.items()]
-    return {name: worst(one for other, one in rows if other == name) for name, _ in rows}
+    return {name: worst(outcome for other, outcome in rows if other == name) for name, _ in rows}
 
 
 def first_failure(outcomes: Checks) -> Failure | None:
     """The first failure."""
-    return next((one for one in outcomes.values() if isinstance(one, Failure)), None)
+    return next((outcome for outcome in outcomes.values() if isinstance(outcome, Failure)), None)
 
 
 def is_late(outcomes: Checks) -> bool:
     """True if a later search makes up for a check."""
-    return any(isinstance(one, Unchecked) and one.is_late for one in outcomes.values())
+    return any(isinstance(outcome, Unchecked) and outcome.is_late for outcome in outcomes.values())
 
 
 def reasons(outcomes: Checks) -> dict[str, str]:
     """Each check with the reason why it has not passed, which is empty if it has."""
-    return {name: _reason(one) for name, one in outcomes.items()}
+    return {name: _reason(outcome) for name, outcome in outcomes.items()}
 
 
 def _reason(outcome: Outcome) -> str:
@@ -81,46 +81,46 @@ def _reason(outcome: Outcome) -> str:
     return outcome.reason if isinstance(outcome, Unchecked) else str(outcome)
 
 
-def is_compared(found: Mapping[str, str]) -> bool:
+def is_compared(by_check: Mapping[str, str]) -> bool:
     """True if, by these reasons, an output was compared with the reference."""
-    return any(name.startswith(_OUTPUT) and not reason for name, reason in found.items())
+    return any(name.startswith(_OUTPUT) and not reason for name, reason in by_check.items())
 
 
 def names_text(names: Iterable[str]) -> str:
     """The names of checks; many sets of data are counted."""
-    rest = list(names)
-    sets = [name for name in rest if name.startswith(_DATA)]
+    shown = list(names)
+    sets = [name for name in shown if name.startswith(_DATA)]
     if len(sets) > _MAX_NAMED:
-        rest[rest.index(sets[0])] = f"{len(sets)} sets of data"
-        rest = [name for name in rest if name not in sets]
-    return ", ".join(rest)
+        shown[shown.index(sets[0])] = f"{len(sets)} sets of data"
+        shown = [name for name in shown if name not in sets]
+    return ", ".join(shown)
 
 
-def index_limit(found: Mapping[str, str]) -> str:
+def index_limit(by_check: Mapping[str, str]) -> str:
     """The limit of the kernel's indices, at sizes that no space asks for; empty if none was found."""
-    reason = found.get(LARGER_SIZES, "")
+    reason = by_check.get(LARGER_SIZES, "")
     return "" if reason == NO_TIME.reason else reason
 
 
-def unpassed(found: Mapping[str, str]) -> dict[str, str]:
+def unpassed(by_check: Mapping[str, str]) -> dict[str, str]:
     """The checks that have not passed, with their reasons; what a kernel's indices hold is a limit."""
     return {
         name: reason
-        for name, reason in found.items()
-        if reason and (name != LARGER_SIZES or not index_limit(found))
+        for name, reason in by_check.items()
+        if reason and (name != LARGER_SIZES or not index_limit(by_check))
     }
 
 
-def unchecked_text(found: Mapping[str, str]) -> str:
+def unchecked_text(by_check: Mapping[str, str]) -> str:
     """The checks that have not passed, by their reasons; empty if all have."""
     names: dict[str, list[str]] = {}
-    for name, reason in unpassed(found).items():
+    for name, reason in unpassed(by_check).items():
         names.setdefault(reason, []).append(name)
     groups = (f"{names_text(group)} ({reason})" for reason, group in names.items())
     return f"without {'; '.join(groups)}" if names else ""
 
 
-def checks_text(found: Mapping[str, str]) -> str:
+def checks_text(by_check: Mapping[str, str]) -> str:
     """The names of the checks that have passed, the others with their reasons, and the indices' limit."""
-    passed = names_text(name for name, reason in found.items() if not reason)
-    return "; ".join(filter(None, (passed, unchecked_text(found), index_limit(found))))
+    passed = names_text(name for name, reason in by_check.items() if not reason)
+    return "; ".join(filter(None, (passed, unchecked_text(by_check), index_limit(by_check))))

@@ -16,7 +16,7 @@ EXTRAS = {
     "cuda": ("cuda", "pynvml"),
     "pycuda": ("pycuda",),
     "triton": ("triton",),
-    "cluster": ("cryptography", "dask", "dask_jobqueue", "distributed"),
+    "cluster": ("dask", "dask_jobqueue", "distributed"),
 }
 
 

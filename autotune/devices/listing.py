@@ -24,6 +24,7 @@ from autotune.serving.cache import folders, read_roots
 _TIMEOUT_S = 60.0
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")  # has a folder per GPU, if NVIDIA's driver is loaded
 _NVIDIA = tuple(name for name, entry in BUILT_IN.items() if entry.dialect == "cuda")
+ALL = "all"  # devices that are like the first GPU
 Found = list[tuple[Address, DeviceInfo]]
 
 
@@ -94,14 +95,15 @@ def _list(_state: object, names: tuple[str, ...]) -> tuple[Found, list[str]]:
 
 
 def listing_for(device: str | None) -> Listing:
-    """Begin to list the devices for `find_device`; a name that starts with a backend asks only this backend.
+    """Begin to list the devices that a text names; one that starts with a backend asks only this backend.
 
-    Without a name, only CUDA is asked if there is an NVIDIA GPU: to import PyOpenCL takes half a second.
+    Without a name, or for all, only CUDA is asked if there is an NVIDIA GPU: to import PyOpenCL takes half a
+    second.
     """
     backend = (device or "").strip().lower().partition(":")[0]
     if backend in BACKENDS:
         return Listing((backend,))
-    if device is None and _NVIDIA_GPUS.is_dir():
+    if device in (None, ALL) and _NVIDIA_GPUS.is_dir():
         return Listing(_NVIDIA)
     return Listing(tuple(BACKENDS))
 

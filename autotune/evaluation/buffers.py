@@ -1,4 +1,4 @@
-"""The arrays of a problem in device memory: programs run on them, and their content is checked afterwards."""
+"""The arrays of a workload in device memory: programs run on them, and their content is checked then."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ KEPT_SHARE = 2**-9
 
 
 class SharedBuffers:
-    """Device memory for all configurations of a problem: they share inputs and results, but not scratch."""
+    """Device memory for all workloads with the same data: they share inputs and results, but not scratch."""
 
     def __init__(self, device: Device, data: WorkloadData, earlier: Iterable[SharedBuffers] = ()) -> None:
         """Allocate nothing yet; inputs that `earlier` ones have kept are taken over."""
         self.device = device
         self.data = data
         self._guarded: dict[Array, GuardedBuffer] = {}  # in order of their latest use
-        for one in earlier:
-            if one.data.problem.seed == data.problem.seed:
-                self._guarded |= one._guarded
+        for shared in earlier:
+            if shared.data.problem.seed == data.problem.seed:
+                self._guarded |= shared._guarded
         # energy of restoring these arrays at these clocks
         self.restore_j: dict[tuple[tuple[Array, ...], Settings], float | None] = {}
 
@@ -48,7 +48,7 @@ class SharedBuffers:
     def keep_inputs_of(self, workloads: Iterable[Workload]) -> None:
         """Free all arrays but the inputs that later workloads have as well."""
         seed = self.data.problem.seed
-        later = {array for one in workloads if one.problem.seed == seed for array in one.arrays}
+        later = {array for other in workloads if other.problem.seed == seed for array in other.arrays}
         self._guarded = {
             array: guarded
             for array, guarded in self._guarded.items()
@@ -73,7 +73,7 @@ class SharedBuffers:
 
 
 class WorkloadBuffers:
-    """The arrays of one configuration's problem in device memory."""
+    """The arrays of one workload in device memory."""
 
     def __init__(self, workload: Workload, shared: SharedBuffers) -> None:
         self.workload = workload
@@ -85,7 +85,9 @@ class WorkloadBuffers:
         self._fixed: dict[str, np.generic | LocalMemory] = {
             scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in workload.scalars
         }
-        self._fixed |= {one.name: LocalMemory(array_bytes(one.dtype, one.shape)) for one in workload.local}
+        self._fixed |= {
+            item.name: LocalMemory(array_bytes(item.dtype, item.shape)) for item in workload.local
+        }
 
     def arrays(self) -> tuple[GuardedBuffer, ...]:
         """The arrays that the launches use, and every output that the reference returns."""

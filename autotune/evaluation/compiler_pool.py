@@ -136,12 +136,12 @@ class CompilerPool:
         }
         compiled = {}
         for name, part in parts.items():
-            found = part.result()
-            if isinstance(found, Failure):
+            compilation = part.result()
+            if isinstance(compilation, Failure):
                 for other in parts.values():
                     other.cancel()
-                return found
-            compiled[name] = found
+                return compilation
+            compiled[name] = compilation
         return joined({name: compiled[first] for name, first in zip(names, firsts, strict=True)})
 
     def _run(self, *what: Any) -> Any:
@@ -253,7 +253,7 @@ def _firsts(_compiler: Compiler, source: str, names: tuple[str, ...]) -> tuple[s
     try:
         return firsts(source, names)
     except CompileError as error:
-        return _refused(error)
+        return _compile_failure(error)
 
 
 def _compile(
@@ -262,10 +262,10 @@ def _compile(
     try:
         return compiler.compile(source, options, names)
     except CompileError as error:
-        return _refused(error)
+        return _compile_failure(error)
     except LaunchError as error:
         return Failure(Status.LAUNCH_ERROR, str(error))
 
 
-def _refused(error: CompileError) -> Failure:
+def _compile_failure(error: CompileError) -> Failure:
     return Failure(Status.COMPILE_ERROR, str(error).strip() or "the compiler gave no reason")

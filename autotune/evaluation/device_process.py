@@ -1,4 +1,4 @@
-"""The device process: an open device, the memory of each problem, and the functions that use them.
+"""The device process: an open device, the memory of each workload, and the functions that use them.
 
 A configuration's failure is returned as a value; `run_and_restore` turns a refused launch into one. The
 worker handles errors that break the process.
@@ -45,7 +45,7 @@ from autotune.problem.workload import Workload, verification_order
 
 @dataclass(frozen=True)
 class DeviceSetting:
-    """The device and the problems that a device process is started for."""
+    """The device and the workloads that a device process is started for."""
 
     address: Address
     reference: Path
@@ -57,11 +57,11 @@ class DeviceSetting:
 class DeviceState:
     """State of the device process: the device, buffers, loaded programs, and items that have passed.
 
-    The data of the first problems stay on the host. Device memory holds only the problems loaded last.
+    The data of the first workloads stay on the host. Device memory holds only those loaded last.
     """
 
     def __init__(self, setting: DeviceSetting) -> None:
-        """Begin to prepare the problems."""
+        """Begin to prepare the workloads."""
         self._address, self._wrong_arrays = setting.address, setting.wrong_arrays
         self.reference = setting.reference
         self._loaded: dict[str, SharedBuffers] = {}
@@ -75,7 +75,6 @@ class DeviceState:
     @cached_property
     def device(self) -> Device:
         """The device, opened when it is first used."""
-        self.preparation.begin_last()  # while the device is opened
         with timeline.span("open the device"):
             device = backend(self._address.backend).open_device(self._address.index)
         device.clocks.check(self._clocks)
@@ -91,8 +90,8 @@ class DeviceState:
         """
         gone = self._loaded.keys() - {workload.data_key for workload in workloads}
         earlier = [self._loaded.pop(key) for key in gone]
-        for one in earlier:  # first: old and new problems may not fit in memory together
-            one.keep_inputs_of(workloads)
+        for shared in earlier:  # first: old and new problems may not fit in memory together
+            shared.keep_inputs_of(workloads)
         self.device.forget()
         for workload in workloads:
             key = workload.data_key
@@ -141,11 +140,11 @@ class DeviceState:
         return replace(failure, detail=f"{failure.detail}{where}")
 
     def workloads_to_verify(self, item: WorkItem) -> tuple[Workload, ...]:
-        """The problems to verify a configuration on before its own, in order.
+        """The workloads to verify a configuration on before it is timed, in order.
 
-        Only the first one if it has passed all of them before: the sizes of a sweep share these problems. The
-        first one stays because a program's first run takes longer than others, and a slow run on its own
-        problem might make it look hopeless.
+        Only the first one if it has passed all of them before: the sizes of a sweep share them. The first one
+        stays because a program's first run takes longer than others: a slow one that is timed might make it
+        look hopeless.
         """
         workloads = verification_order(item.verify_workloads, self.device.info.kind)
         return workloads[:1] if item.verify_key in self.passed else workloads
@@ -158,8 +157,14 @@ class DeviceState:
         return program
 
 
+def open_device(state: DeviceState) -> None:
+    """Open the device, and prepare no problem that may take much memory."""
+    _ = state.device
+
+
 def compared_outputs(state: DeviceState) -> frozenset[str]:
     """Open the device; return the arrays that the reference returns. Raises SetupError if it is broken."""
+    state.preparation.begin_last()  # while the device is opened
     _ = state.device
     return state.preparation.compared
 
@@ -176,13 +181,13 @@ def run_and_restore(state: DeviceState, function: Callable[..., Any], *arguments
     try:
         return function(state, *arguments, **options)
     except LaunchError as error:
-        return _refused(error)
+        return _launch_failure(error)
     finally:
         state.device.clocks.restore()
 
 
 def run_work_item(state: DeviceState, item: WorkItem) -> Measurement | Failure:
-    """Verify a configuration on all problems, time it on its own, and verify the arrays there again."""
+    """Verify a configuration on all workloads, time the last, and verify its arrays again."""
     incumbent = state.incumbent_timer(item)
     try:
         with timeline.span("load the binary"):
@@ -207,11 +212,11 @@ def run_work_item(state: DeviceState, item: WorkItem) -> Measurement | Failure:
         return state.save_arrays(failure, buffers) if failure else measurement
     except LaunchError as error:
         is_of_incumbent = incumbent is not None and incumbent.is_running
-        return replace(_refused(error), blame=Blame.PROCESS if is_of_incumbent else Blame.NOTHING)
+        return replace(_launch_failure(error), blame=Blame.PROCESS if is_of_incumbent else Blame.NOTHING)
 
 
 def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None:
-    """The incumbent's stopwatch; None without its binary, for another problem, or without memory for it."""
+    """The incumbent's stopwatch; None without its binary, for other data, or without memory for it."""
     incumbent = item.incumbent
     if incumbent is None or incumbent.binary is None or incumbent.workload.data_key != item.workload.data_key:
         return None
@@ -295,7 +300,7 @@ def arrays_after_run(
     buffers = state.buffers(workload)
     buffers.run_anew(state.program(binary))
     files = {}
-    for guarded in (one for one in buffers.arrays() if names is None or one.array.name in names):
+    for guarded in (buffer for buffer in buffers.arrays() if names is None or buffer.array.name in names):
         with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
             np.save(file, guarded.content())
         files[guarded.array.name] = file.name
@@ -304,9 +309,9 @@ def arrays_after_run(
 
 def read_and_remove(path: str) -> NDArray[Any]:
     """Load the array in a .npy file and delete the file."""
-    found: NDArray[Any] = retried(lambda: np.load(path))
+    array: NDArray[Any] = retried(lambda: np.load(path))
     Path(path).unlink()
-    return found
+    return array
 
 
 def run_for_results(
@@ -333,13 +338,13 @@ def run_for_results(
     failure, _ = attempt(program, buffers)
     if failure is not None:
         return failure
-    compared = [one for one in buffers.arrays() if one.array.name in state.preparation.compared]
+    compared = [guarded for guarded in buffers.arrays() if guarded.array.name in state.preparation.compared]
     with path.open("wb") as file:
-        save_results(file, {one.array.name: one.values(0, one.count)[0] for one in compared})
+        save_results(file, {guarded.array.name: guarded.values(0, guarded.count)[0] for guarded in compared})
     return None
 
 
-def _refused(error: LaunchError) -> Failure:
+def _launch_failure(error: LaunchError) -> Failure:
     """The failure of a configuration that a device cannot launch or cannot time."""
     is_time = isinstance(error, ImpossibleTime)
     return Failure(Status.MEASUREMENT_ERROR if is_time else Status.LAUNCH_ERROR, str(error))

@@ -45,14 +45,17 @@ def output_hashes(
 ) -> tuple[dict[str, str], ...]:
     """The hash of each output after each of several runs on the same arrays."""
     program, buffers = state.program(binary, keep=True), state.buffers(workload)
-    found = []
+    hashes = []
     for _ in range(runs):
         buffers.run_anew(program)
-        written = (one for one in buffers.arrays() if one.array.role in ("out", "inout"))
-        found.append(
-            {one.array.name: hashlib.sha256(as_bytes(one.content()).data).hexdigest() for one in written}
+        written = (guarded for guarded in buffers.arrays() if guarded.array.role in ("out", "inout"))
+        hashes.append(
+            {
+                guarded.array.name: hashlib.sha256(as_bytes(guarded.content()).data).hexdigest()
+                for guarded in written
+            }
         )
-    return tuple(found)
+    return tuple(hashes)
 
 
 def energy(

@@ -7,13 +7,14 @@ configurations in the order of submission; several devices take whichever is com
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from time import perf_counter
 from typing import Any
 
+from autotune.compilers.triton_binary import code_sha256
 from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
@@ -64,7 +65,7 @@ class RunningItem:
     @property
     def key(self) -> RunKey:
         """Configurations with the same key run the same binary with the same launches and arguments."""
-        return _short(self.item.binary), self.instance.runs_key
+        return _short_sha256(self.item.binary), self.instance.runs_key
 
 
 class Evaluator:
@@ -94,15 +95,17 @@ class Evaluator:
         policy: MeasurementPolicy,
         timeout_s: float,
         on_stage: OnStage = unobserved,
+        on_spent: Callable[[], None] | None = None,
     ) -> None:
         """Begin nothing yet.
 
         `worker` is one of the devices, for a space whose results a Python function verifies. `timeout_s`
-        limits the time of a configuration; it gets less once the first one has run.
+        limits the time of a configuration; it gets less once the first one has run. `on_spent` is called when
+        the last configurations that the budget covers begin to compile.
         """
         self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
         self._ledger, self._policy = ledger, policy
-        self._timeout_s, self._on_stage = timeout_s, on_stage
+        self._timeout_s, self._on_stage, self._on_spent = timeout_s, on_stage, on_spent
         # few under a time limit: many would overrun it
         self._ahead = pool.workers * (1 if ledger.budget.seconds is not None else COMPILE_AHEAD)
         # compilers would disturb times on a CPU: a whole window is compiled, then run
@@ -132,12 +135,14 @@ class Evaluator:
         for config in dict.fromkeys(configs):
             if config in self._under_way:
                 continue
-            known = self._ledger.trials.get(config) or self._pruned(config)
-            if known is not None:
-                self._ended.append(known)
+            trial = self._ledger.trials.get(config) or self._pruned(config)
+            if trial is not None:
+                self._ended.append(trial)
             elif self._ledger.try_charge():
                 self._queue(config)
         self._compile_next()
+        if self._on_spent is not None and self._ledger.is_spent:
+            self._on_spent()
 
     def collect(self) -> list[Trial]:
         """Wait for trials; raises NoMoreTrials when no more come."""
@@ -156,7 +161,7 @@ class Evaluator:
             self._ledger.charge(charged=charged)
             self._queue(config)
         while config not in self._ledger.trials:
-            self._advance(wanted=config)
+            self._advance(awaited=config)
         self._ended.clear()  # no searcher runs now; one that submits these is given them again
         return self._ledger.trials[config]
 
@@ -169,17 +174,17 @@ class Evaluator:
         self._waiting.append(config)
         self._under_way.add(config)
 
-    def _advance(self, *, wanted: Config | None = None) -> None:
-        """Keep compilers and devices busy, wait for an event, and record what has ended."""
+    def _advance(self, *, awaited: Config | None = None) -> None:
+        """Keep compilers and devices busy, wait for an event, and report what has ended."""
         try:
-            if wanted is None and self._ledger.is_time_over:
+            if awaited is None and self._ledger.is_time_over:
                 self._end_search()
             self._compile_next()
-            self._dispatch_compiled(wanted)
+            self._dispatch_compiled(awaited)
             if self._compiling or self._running:
                 self._wait_for_events()
             if not self._shares_cores:  # the device goes on while trials are journaled and a searcher chooses
-                self._dispatch_compiled(wanted)
+                self._dispatch_compiled(awaited)
         finally:  # finished trials are written even after an error; a full disk then hides that error
             self._ledger.report()
 
@@ -216,25 +221,25 @@ class Evaluator:
             instance = self._maker.make(config)
         except ExpressionError as error:
             trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
-            return Submission(_done(), None, trial)
+            return Submission(_no_compilation(), None, trial)
         earlier = self._ledger.journaled_trial(instance)
         if earlier is not None:
-            return Submission(_done(), instance, earlier)
+            return Submission(_no_compilation(), instance, earlier)
         return Submission(self._pool.compile(instance), instance)
 
-    def _dispatch_compiled(self, wanted: Config | None) -> None:
+    def _dispatch_compiled(self, awaited: Config | None) -> None:
         """Give compiled configurations to free devices; once the time is over, only the wanted one."""
         if self._shares_cores and self._compiling:
             return
         is_time_over = self._ledger.is_time_over
-        if is_time_over and (ready := next((one for one in self._compiled if one.config == wanted), None)):
+        if is_time_over and (ready := next((one for one in self._compiled if one.config == awaited), None)):
             self._compiled.remove(ready)
             self._compiled.appendleft(ready)
         while self._compiled and len(self._running) < self._devices.slots and not self._may_wait:
-            if is_time_over and self._compiled[0].config != wanted:
+            if is_time_over and self._compiled[0].config != awaited:
                 break
             self._dispatch_job(1 if is_time_over else self._devices.job_items)
-        may_retry = self._retries and (not is_time_over or self._retries[0].submission.config == wanted)
+        may_retry = self._retries and (not is_time_over or self._retries[0].submission.config == awaited)
         if may_retry and self._retry not in self._running:
             self._retry = self._submit_job([self._retries.popleft()])
 
@@ -277,7 +282,7 @@ class Evaluator:
         if isinstance(compiled, Failure):
             self._end_trial(self._make_trial(instance, None, compiled, self._lap_s()), submission)
             return None
-        key = _short(compiled), instance.runs_key
+        key = _short_sha256(compiled), instance.runs_key
         if (same := self._ledger.trials_by_run.get(key)) is not None:
             trial = self._make_trial(instance, compiled, same.measurement, self._lap_s())
             detail = f"same binary and launches as {same.config}"
@@ -341,10 +346,10 @@ class Evaluator:
             self._on_stage(Stage("compiling", done, len(self._compiling) + len(self._compiled)))
 
     def _end_job(self, future: Future[list[ItemResult]]) -> None:
-        """Record the outcomes of a job; send lost items again."""
+        """Add the trials of a job to the ledger; send lost items again."""
         job = self._running.pop(future)
         try:
-            outcomes = self._devices.result(future)
+            results = self._devices.result(future)
         except JobDropped:
             self._submit_job(job)
             return
@@ -352,8 +357,8 @@ class Evaluator:
             if len(job) > 1:
                 self._retries.extend(job)
                 return
-            outcomes = [ItemResult(LOST, "", 0.0)]
-        for running, result in zip(job, outcomes, strict=True):
+            results = [ItemResult(LOST, "", 0.0)]
+        for running, result in zip(job, results, strict=True):
             self._end_item(running, result)
 
     def _resubmit_jobs(self, futures: Sequence[Future[list[ItemResult]]]) -> None:
@@ -361,7 +366,7 @@ class Evaluator:
             self._submit_job(self._running.pop(future))
 
     def _end_item(self, running: RunningItem, result: ItemResult) -> None:
-        """Record the trial of a configuration that ran."""
+        """Add the trial of a configuration that ran."""
         outcome, cost_s = result.outcome, result.cost_s
         if self._ledger.best is None and isinstance(outcome, Measurement):
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
@@ -397,7 +402,7 @@ class Evaluator:
         return replace(
             trial,
             compile_ms=binary.compile_ms,
-            binary_sha256=_short(binary),
+            binary_sha256=_short_sha256(binary),
             binary_cached=binary.cached,
             registers=binary.registers,
             spill_bytes=binary.spill_bytes,
@@ -421,12 +426,12 @@ class Evaluator:
         self._ended.append(self._ledger.trials[trial.config])
 
 
-def _done() -> Future[Any]:
+def _no_compilation() -> Future[Any]:
     """The compilation of a configuration that needs none."""
     done: Future[Any] = Future()
     done.set_result(None)
     return done
 
 
-def _short(binary: Binary) -> str:
-    return binary.sha256[:16]
+def _short_sha256(binary: Binary) -> str:
+    return code_sha256(binary)[:16]

@@ -80,7 +80,7 @@ class GuardedImage(GuardedMemory):
 
 
 class GuardedBuffer:
-    """One array of a problem in device memory, with images of its pristine content and expected result.
+    """One array of a workload in device memory, with images of its pristine content and expected result.
 
     All three include the guard zones on either side: one comparison checks everything. If only a sample of
     the elements is expected, the host compares the sample, and the device the guard zones.
@@ -214,7 +214,7 @@ class GuardedBuffer:
         """Read elements from `first` on: as they are in memory, and as expected, or else as initialised."""
         offset_bytes, size_bytes = first * self.item_bytes, count * self.item_bytes
         memories = (self._memory, self._expected or self._pristine)
-        found, expected = (one.read(offset_bytes, size_bytes).view(self.dtype) for one in memories)
+        found, expected = (memory.read(offset_bytes, size_bytes).view(self.dtype) for memory in memories)
         return found, expected
 
     def compared(self, first: int, count: int) -> tuple[Indices, NDArray[Any], NDArray[Any]]:
@@ -226,9 +226,9 @@ class GuardedBuffer:
         found = self._device.gather(self.region, self.sample, self.item_bytes)
         return self.sample[inside], found.view(self.dtype)[inside], self._expected_values[inside]
 
-    def are_unwritten(self, found: NDArray[Any]) -> bool:
+    def are_unwritten(self, elements: NDArray[Any]) -> bool:
         """True if elements of an output still hold the poison."""
-        return self.array.role == "out" and bool(np.all(as_bytes(found) == self._pristine.content[0]))
+        return self.array.role == "out" and bool(np.all(as_bytes(elements) == self._pristine.content[0]))
 
     def content(self) -> NDArray[Any]:
         """The array as it is now."""
@@ -246,8 +246,8 @@ class GuardedBuffer:
         if self._expected_values is None or not self.count:
             return None
         plain = numpy_dtype(plain_dtype(self.array.dtype))
-        known = np.minimum(self._places, self._expected_values.size - 1)
-        values = np.ascontiguousarray(self._expected_values[known]).view(plain)
+        indices = np.minimum(self._places, self._expected_values.size - 1)
+        values = np.ascontiguousarray(self._expected_values[indices]).view(plain)
         if is_floating(plain):
             with np.errstate(over="ignore", invalid="ignore"):
                 values = values + np.maximum(np.abs(values), 1).astype(values.dtype)

@@ -133,12 +133,12 @@ class HostSanitizer:
             folder = Path(name)
             (folder / "kernel.cpp").write_text(_program(source, chosen, folder))
             try:
-                found = self._check(folder, chosen, deadline)
+                outcome = self._check(folder, chosen, deadline)
             except subprocess.TimeoutExpired:
                 return NO_TIME if deadline.is_over else Unchecked(f"ran out of {TIMEOUT_S:g} s")
-        if found is PASSED and left:
+        if outcome is PASSED and left:
             return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
-        return found
+        return outcome
 
     def _check(self, folder: Path, workloads: Sequence[Workload], deadline: Deadline) -> Outcome:
         """The first finding, or why some workload did not come to its end; raises TimeoutExpired."""
@@ -150,7 +150,7 @@ class HostSanitizer:
             words: list[str | Path] = [*_OPTIONS, f"-I{packaged('kernels')}", *_BUILDS[build]]
             command = [self.compiler, *words, folder / "kernel.cpp", *_LIBRARIES, "-o", program]
             with timeline.span(f"g++ for {build}"):
-                done = _done(command, deadline)
+                done = _run_command(command, deadline)
             if done.returncode < 0:
                 return Unchecked("g++ was killed", is_late=True)
             if done.returncode:
@@ -159,11 +159,11 @@ class HostSanitizer:
             variables = {"AUTOTUNE_SHARED": _shared_variables(program)}
             for number, workload in [*ended.items()]:
                 with timeline.span(f"{build} at {size_text(workload.problem.sizes)}"):
-                    found = _run(program, number, deadline, variables)
-                if isinstance(found, Failure):
-                    return found
-                if found is not PASSED:
-                    late = found if late is PASSED else late
+                    outcome = _run(program, number, deadline, variables)
+                if isinstance(outcome, Failure):
+                    return outcome
+                if outcome is not PASSED:
+                    late = outcome if late is PASSED else late
                     del ended[number]
         differing = (_unwritten(folder, number, workload) for number, workload in ended.items())
         return next(filter(None, differing), late)
@@ -185,7 +185,7 @@ def find_host_sanitizer() -> HostSanitizer | None:
 
 def workloads_for_cpu(workloads: Sequence[Workload]) -> list[Workload]:
     """The smallest workloads, as many as can run together on the CPU under sanitizers."""
-    by_size = sorted((one for one in workloads if one.size_bytes <= MAX_BYTES), key=threads)
+    by_size = sorted((workload for workload in workloads if workload.size_bytes <= MAX_BYTES), key=threads)
     fitting = takewhile(lambda total: total <= MAX_THREADS, accumulate(map(threads, by_size)))
     return by_size[: len(list(fitting))]
 
@@ -209,12 +209,12 @@ def _with_own_words(source: str, dynamic_bytes: int) -> str:
     source = _INCLUDE.sub("", source)
     words = ["threads.h", "cuda_words.h"]
     if _PORTABLE in source:
-        for word, own in _OWN_WORDS.items():
-            source = source.replace(word, own)
+        for word, replacement in _OWN_WORDS.items():
+            source = source.replace(word, replacement)
     elif _OPENCL.search(source):
         headers, words = [], ["threads.h", "opencl_words.h"]  # any header is for CUDA
-        for pattern, own in _OPENCL_WORDS:
-            source = pattern.sub(own, source)
+        for pattern, replacement in _OPENCL_WORDS:
+            source = pattern.sub(replacement, source)
     else:
         source = _DYNAMIC.sub(r"\1 *const \2 = (\1 *)autotune::dynamic_shared();", source)
     head = [f'#line 1 "{name}"\n{(packaged("kernels") / name).read_text()}' for name in words]
@@ -222,7 +222,7 @@ def _with_own_words(source: str, dynamic_bytes: int) -> str:
     return "\n".join([f"#define DYNAMIC_BYTES {dynamic_bytes}", *includes, *head, "namespace {", source, "}"])
 
 
-def _done(
+def _run_command(
     command: Sequence[str | Path], deadline: Deadline, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; raises TimeoutExpired."""
@@ -248,43 +248,44 @@ def _shared_variables(program: Path) -> str:
         symbols = read_symbols(sections)
     except ValueError:
         return ""
-    memory = {number for number, one in enumerate(sections) if one.name.startswith((".bss", ".data"))}
-    found = [one for one in symbols if one.section in memory and one.name.startswith("_ZZ")]
-    places = sorted((one.value, one.size_bytes) for one in found if one.size_bytes)
+    memory = {number for number, section in enumerate(sections) if section.name.startswith((".bss", ".data"))}
+    variables = [symbol for symbol in symbols if symbol.section in memory and symbol.name.startswith("_ZZ")]
+    places = sorted((symbol.value, symbol.size_bytes) for symbol in variables if symbol.size_bytes)
     return " ".join(f"{address:x} {size_bytes:x}" for address, size_bytes in places)
 
 
 def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, str]) -> Outcome:
-    """Run a program on the problem of a number; raises TimeoutExpired."""
+    """Run a program on the workload of a number; raises TimeoutExpired."""
     settings = os.environ | _SETTINGS | variables
-    done = _done([program, str(number)], deadline, cwd=program.parent, env=settings)
+    done = _run_command([program, str(number)], deadline, cwd=program.parent, env=settings)
     if done.returncode == 0:
         return PASSED
     if done.returncode == -signal.SIGXCPU:
         return Unchecked(f"ran out of {MAX_CPU_S} s of CPU time")
     if barrier := _BARRIER.search(done.stdout):
-        return _found(Status.WRONG_RESULT, barrier[1])
+        return _finding(Status.WRONG_RESULT, barrier[1])
     if outside := _OUTSIDE.search(done.stderr):
         kind, function, line = outside.groups()
-        return _found(Status.OUT_OF_BOUNDS, f"{kind.lower()} outside of all arrays in {function} ({line})")
+        return _finding(Status.OUT_OF_BOUNDS, f"{kind.lower()} outside of all arrays in {function} ({line})")
     if trap := _TRAP.search(done.stderr):
         kind, function, line = trap.groups()
         what = _TRAPS.get(kind, "an access outside of all memory")
-        return _found(
+        return _finding(
             Status.OUT_OF_BOUNDS if kind in ("SEGV", "BUS") else Status.WRONG_RESULT,
             f"{what} in {function} ({line})",
         )
     if misuse := _MISUSE.search(done.stderr):
-        return _found(Status.OUT_OF_BOUNDS, f"{misuse[2]}{misuse[3] or ''} ({misuse[1]})")
+        return _finding(Status.OUT_OF_BOUNDS, f"{misuse[2]}{misuse[3] or ''} ({misuse[1]})")
     if race := _RACE.search(done.stdout):
         kind, code, other_kind, other_code = race.groups()
         places = _place(program, code), _place(program, other_code)
-        return _found(Status.WRONG_RESULT, f"a race: {kind} in {places[0]} and {other_kind} in {places[1]}")
+        return _finding(Status.WRONG_RESULT, f"a race: {kind} in {places[0]} and {other_kind} in {places[1]}")
     if done.returncode == -signal.SIGFPE:
-        return _found(Status.WRONG_RESULT, _TRAPS["FPE"])
+        return _finding(Status.WRONG_RESULT, _TRAPS["FPE"])
     if done.returncode == _FOUND and "stack-overflow" not in done.stderr:  # of fibers, which are small
-        said = next((line for line in done.stderr.splitlines() if "ERROR" in line or "error" in line), "")
-        return _found(Status.WRONG_RESULT, said.partition("Sanitizer: ")[2] or said or "ended by a sanitizer")
+        error = next((line for line in done.stderr.splitlines() if "ERROR" in line or "error" in line), "")
+        what = error.partition("Sanitizer: ")[2] or error or "ended by a sanitizer"
+        return _finding(Status.WRONG_RESULT, what)
     return Unchecked(f"the program ended with {done.returncode}")
 
 
@@ -307,11 +308,11 @@ def _unwritten(folder: Path, number: int, workload: Workload) -> Failure | None:
         differs = np.flatnonzero(contents[0] != contents[1])
         if differs.size:
             where = element_text(array, int(differs[0]) // numpy_dtype(array.dtype).itemsize)
-            return _found(Status.WRONG_RESULT, f"{where} depends on memory that nobody wrote")
+            return _finding(Status.WRONG_RESULT, f"{where} depends on memory that nobody wrote")
     return None
 
 
-def _found(status: Status, what: str) -> Failure:
+def _finding(status: Status, what: str) -> Failure:
     return Failure(status, f"run on the CPU: {what}")
 
 
@@ -330,7 +331,7 @@ def _program(source: str, workloads: Sequence[Workload], folder: Path) -> str:
     for number, workload in enumerate(workloads):
         steps = []
         inputs = draw_inputs(workload.problem, workload.arrays)
-        values = {one.name: _literal(one.value) for one in workload.scalars}
+        values = {scalar.name: _literal(scalar.value) for scalar in workload.scalars}
         for array in workload.arrays:
             if array.name in workload.used_names:
                 path = "0"

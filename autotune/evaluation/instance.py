@@ -14,7 +14,7 @@ from autotune.compilers.kernel_source import SourceText, render
 from autotune.core.argument_values import arguments
 from autotune.core.error_bounds import DATA, UNIT_ROUNDOFF, ErrorSpec, accumulated, neighbours
 from autotune.core.expressions import number, parse
-from autotune.core.launch_plan import compiler_options, device_settings, launches
+from autotune.core.launch_plan import TRITON, compiler_options, device_settings, launches
 from autotune.core.records import Argument, Config, DeviceInfo, Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import USUAL, Binary, CallMode, Problem
@@ -50,11 +50,21 @@ class KernelInstance:
     workload: Workload
     floor_ms: float
     key: str
+    is_triton: bool = False
 
     @cached_property
     def runs_key(self) -> str:
-        """Identifies the runs of the binary on every problem."""
-        return identity_of((*self.verify_workloads, self.workload))
+        """Identifies what the binary runs: all workloads."""
+        workloads = (*self.verify_workloads, self.workload)
+        return identity_of(map(self._with_numbers, workloads) if self.is_triton else workloads)
+
+    def _with_numbers(self, workload: Workload) -> Workload:
+        """A workload whose launches name kernels in Triton by their numbers in the binary, not by options."""
+        numbers = {name: str(number) for number, name in enumerate(self.names)}
+        launches = tuple(
+            replace(step, entry=numbers.get(step.entry, step.entry)) for step in workload.launches
+        )
+        return replace(workload, launches=launches)
 
     def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
         """Outputs that the launches write and nothing compares; all outputs if none is compared."""
@@ -99,7 +109,7 @@ class InstanceMaker:
         self._launched: dict[tuple[Any, ...], Workload] = {}
 
     def without_data(self) -> InstanceMaker:
-        """A maker of problems that are only planned: it looks up no data, and its keys are void."""
+        """A maker of workloads that are only planned: it looks up no data, and its keys are void."""
         return InstanceMaker(self.space, self._source, self.dialect, {})
 
     def make(self, config: Config) -> KernelInstance:
@@ -108,7 +118,7 @@ class InstanceMaker:
         offsets = enumerate(self._verify_sizes, 1)
         at_sizes = [self.workload_to_verify(config, sizes, offset) for offset, sizes in offsets]
         values = space.values(config)
-        workloads = (*filter(None, at_sizes), self._instance_at(values, space.problem))
+        workloads = (*filter(None, at_sizes), self._workload_at(values, space.problem))
         options = compiler_options(space.spec.compiler_options.get(self.dialect, {}), values)
         generate = space.spec.functions.source
         return KernelInstance(
@@ -120,6 +130,7 @@ class InstanceMaker:
             workload=workloads[-1],
             floor_ms=self._floor_ms(values),
             key=self.key(config, options, workloads),
+            is_triton=space.spec.compiler == TRITON,
         )
 
     def key(self, config: Config, options: tuple[str, ...] = (), workloads: tuple[Workload, ...] = ()) -> str:
@@ -147,20 +158,20 @@ class InstanceMaker:
         kinds = {item.fill.kind for item in self.space.spec.arguments if item.fill is not None}
         if self._stored is None or not kinds <= {"file", INPUTS}:
             return False
-        found = [
+        hashes = [
             {name: array.sha256 for name, array in self._stored.arrays_of(problem).items()}
             for problem in (one, other)
         ]
-        return found[0] == found[1]
+        return hashes[0] == hashes[1]
 
     def workload(self, config: Config, problem: Problem) -> Workload:
         """Evaluate arguments and launches of a configuration for one problem; raises ExpressionError."""
-        return self._instance_at(self.space.values(config, problem.sizes), problem)
+        return self._workload_at(self.space.values(config, problem.sizes), problem)
 
     def workload_to_verify(
         self, config: Config, sizes: Sizes, seed_offset: int, variant: str = ""
     ) -> Workload | None:
-        """The problem to verify a configuration on at these sizes; None if it is not valid there.
+        """The workload to verify a configuration on at these sizes; None if it is not valid there.
 
         `seed_offset` gives it a seed of its own, hence its own poison. Raises ExpressionError.
         """
@@ -169,12 +180,12 @@ class InstanceMaker:
             return None
         seed = self.space.problem.seed + seed_offset
         problem = replace(self.space.problem, sizes=sizes, seed=seed, variant=variant)
-        return self._instance_at(values, problem, to_verify=True)
+        return self._workload_at(values, problem, to_verify=True)
 
-    def _instance_at(
+    def _workload_at(
         self, values: Mapping[str, Any], problem: Problem, *, to_verify: bool = False
     ) -> Workload:
-        """The instance of a problem for given values of names.
+        """The workload of a problem for given values of names.
 
         `to_verify` is for the sizes to verify, at which nothing but the reference is trusted.
         """
@@ -198,7 +209,7 @@ class InstanceMaker:
             raise ExpressionError(f"{where}: {error} (at {size_text(problem.sizes)})") from None
 
     def _without_launches(self, values: Mapping[str, Any], problem: Problem, to_verify: bool) -> Workload:
-        """The instance of a problem without its launches, the same for most configurations."""
+        """The workload of a problem without its launches, the same for most configurations."""
         space = self.space
         evaluated = arguments(space.spec.arguments, values, problem.dtype)
         fills = {item.name: item.fill for item in space.spec.arguments}
@@ -251,14 +262,14 @@ class InstanceMaker:
 
 
 def _remembered(
-    known: dict[tuple[Any, ...], Workload], key: tuple[Any, ...], make: Callable[[], Workload]
+    remembered: dict[tuple[Any, ...], Workload], key: tuple[Any, ...], make: Callable[[], Workload]
 ) -> Workload:
-    found = known.get(key)
-    if found is None:
-        if len(known) == _MAX_DATA:
-            known.clear()
-        found = known[key] = make()
-    return found
+    workload = remembered.get(key)
+    if workload is None:
+        if len(remembered) == _MAX_DATA:
+            remembered.clear()
+        workload = remembered[key] = make()
+    return workload
 
 
 def environment(device: DeviceInfo, compiler: str, call_mode: CallMode = USUAL) -> dict[str, str]:
@@ -302,10 +313,10 @@ def _views(evaluated: Iterable[Argument], arrays: Iterable[Array]) -> tuple[Argu
 
 
 def _not_negative(what: str, text: str, values: Mapping[str, Any]) -> float:
-    found = float(number(parse(text), values))
-    if found < 0:
-        raise ExpressionError(f"{text!r} gives {found}, expected at least 0", what)
-    return found
+    value = float(number(parse(text), values))
+    if value < 0:
+        raise ExpressionError(f"{text!r} gives {value}, expected at least 0", what)
+    return value
 
 
 def _bound(error: ErrorSpec, dtype: str, base: Tolerance, values: Mapping[str, Any]) -> Tolerance:

@@ -55,13 +55,15 @@ class JobRunner(Protocol):
         """
 
     def stranded(self) -> list[Future[list[ItemResult]]]:
-        """Drop and return the jobs that wait for a lost device."""
+        """Drop and return the jobs that wait for a lost device; none where a worker ends every run."""
+        return []
 
     def without_device(self) -> list[Future[list[ItemResult]]]:
         """Drop and return the jobs that have waited in vain; raises SetupError if no device is left."""
+        return []
 
 
-class OneDevice:
+class OneDevice(JobRunner):
     """The device of one worker. It runs while compilers and the searcher work; `wait` takes its answers."""
 
     stage = Stage("verifying and timing")
@@ -91,11 +93,3 @@ class OneDevice:
     def result(self, future: Future[list[ItemResult]]) -> list[ItemResult]:
         """The outcomes; the worker has replaced a process that was lost."""
         return future.result()
-
-    def stranded(self) -> list[Future[list[ItemResult]]]:
-        """None: the worker ends every run."""
-        return []
-
-    def without_device(self) -> list[Future[list[ItemResult]]]:
-        """None, as `stranded`."""
-        return []

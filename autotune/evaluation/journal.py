@@ -52,7 +52,7 @@ _STAGES, _DOUBTS, _EXPLORED = "stages", "doubts", "explored"
 
 
 class LastRound(NamedTuple):
-    """The measurements of a last round, and the record of each configuration's checks, by key.
+    """The measurements of a last round, and the outcomes of each configuration's checks, by key.
 
     `sanitizers` names the tools that are among the checks, with their versions; None if they were left out.
     """
@@ -64,7 +64,7 @@ class LastRound(NamedTuple):
     @property
     def on_fresh_inputs(self) -> Checks:
         """The outcome on fresh inputs, the same for all configurations; empty if there were none to draw."""
-        outcomes = [one[FRESH_INPUTS] for one in self.checks.values() if FRESH_INPUTS in one]
+        outcomes = [checks[FRESH_INPUTS] for checks in self.checks.values() if FRESH_INPUTS in checks]
         return {FRESH_INPUTS: worst(outcomes)} if outcomes else {}
 
 
@@ -132,11 +132,11 @@ class Journal:
         self.is_concluded = False
         self._write(*map(_trial_row, trials))
 
-    def append_last_round(self, found: LastRound) -> None:
+    def append_last_round(self, last_round: LastRound) -> None:
         """Write a last round; raises WriteError when that fails."""
-        _put_last(self.last_rounds, found)
+        _put_last(self.last_rounds, last_round)
         self.is_concluded = True
-        self._write(_last_round_row(found))
+        self._write(_last_round_row(last_round))
 
     def append_devices(self, scales: Mapping[str, DeviceScale]) -> None:
         """Write the scales of the devices of a search; raises WriteError when that fails."""
@@ -212,22 +212,22 @@ class Journal:
 
     def _continue_after(self, edit: Edit, keep: bool) -> None:
         """Keep the trials that hold, or raise JournalError: the changes, and what to do."""
-        held, every = len(edit.kept), count_text(len(self.trials), "trial")
+        kept, every = len(edit.kept), count_text(len(self.trials), "trial")
         what = f"{self.path}: since its trials were run, something has changed: {'; '.join(edit.changes)}."
-        if not (edit.is_harmless or (keep and held)):
+        if not (edit.is_harmless or (keep and kept)):
             left = (
-                f"The times of {held} of {every} still hold: --keep goes on with them, and the last round "
+                f"The times of {kept} of {every} still hold: --keep goes on with them, and the last round "
                 "verifies the fastest again"
-                if held
+                if kept
                 else "No trial holds now"
             )
-            in_python = f"{'keep=True, ' if held else ''}fresh=True, journal=FILE"
+            in_python = f"{'keep=True, ' if kept else ''}fresh=True, journal=FILE"
             raise JournalError(
                 f"{what} {left}. Start over with --fresh, or keep both with --journal FILE "
                 f"(in Python: {in_python})"
             )
         if not edit.is_harmless:
-            self.warning = f"{what} {held} of {every} are kept"
+            self.warning = f"{what} {kept} of {every} are kept"
         self._replace(edit.kept, self.last_rounds if edit.is_harmless else {})
 
     def _write(self, *rows: Mapping[str, Any]) -> None:
@@ -248,10 +248,10 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
     return {"trial": encode_trial(trial)}
 
 
-def _last_round_row(found: LastRound) -> dict[str, Any]:
-    rows = {key: encode_measurement(value) for key, value in found.measurements.items()}
-    checks = {key: encode_checks(outcomes) for key, outcomes in found.checks.items()}
-    return {"finals": rows, "checks": checks, "sanitizers": found.sanitizers}
+def _last_round_row(last_round: LastRound) -> dict[str, Any]:
+    rows = {key: encode_measurement(value) for key, value in last_round.measurements.items()}
+    checks = {key: encode_checks(outcomes) for key, outcomes in last_round.checks.items()}
+    return {"finals": rows, "checks": checks, "sanitizers": last_round.sanitizers}
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
@@ -404,11 +404,11 @@ class _Rows:
         self.is_concluded = True
 
 
-def _put_last(last_rounds: _LastRounds, found: LastRound) -> None:
+def _put_last(last_rounds: _LastRounds, last_round: LastRound) -> None:
     """Add a last round, which replaces an earlier one of the same configurations; the latest is last."""
-    key = tuple(sorted(found.measurements))
+    key = tuple(sorted(last_round.measurements))
     last_rounds.pop(key, None)
-    last_rounds[key] = found
+    last_rounds[key] = last_round
 
 
 def _header(row: dict[str, Any], path: Path) -> dict[str, Any]:

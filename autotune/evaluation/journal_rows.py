@@ -1,4 +1,4 @@
-"""Converts trials, measurements and records of checks to JSON values and back; refuses damaged rows."""
+"""Converts trials, measurements and outcomes of checks to JSON values and back; refuses damaged rows."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def _decode_measurement(row: object, place: str) -> Measurement:
 
 
 def encode_checks(outcomes: Checks) -> dict[str, Any]:
-    """Convert a record without failures to JSON values: checks that passed, and the reasons of the others."""
+    """Convert outcomes without failures to JSON values: checks that passed, and the reasons of the others."""
     groups: dict[str, dict[str, str]] = {_LATE: {}, _UNABLE: {}}
-    for name, one in outcomes.items():
-        if isinstance(one, Unchecked):
-            groups[_LATE if one.is_late else _UNABLE][name] = one.reason
-    return {_PASSED: [name for name, one in outcomes.items() if one is PASSED], **groups}
+    for name, outcome in outcomes.items():
+        if isinstance(outcome, Unchecked):
+            groups[_LATE if outcome.is_late else _UNABLE][name] = outcome.reason
+    return {_PASSED: [name for name, outcome in outcomes.items() if outcome is PASSED], **groups}
 
 
 def _decode_checks(row: object, place: str) -> Checks:
@@ -77,14 +77,14 @@ def _samples(value: object, place: str) -> tuple[float, ...]:
 
 
 def _some_samples(value: object, place: str) -> tuple[float, ...]:
-    found = _samples(value, place)
-    if not found:
+    samples = _samples(value, place)
+    if not samples:
         raise values.Damaged(place, "at least one sample", value)
-    return found
+    return samples
 
 
 def _member_of(kind: type[Enum]) -> values.Read:
-    read = values.choice(tuple(one.value for one in kind))
+    read = values.choice(tuple(member.value for member in kind))
     return lambda value, place: kind(read(value, place))
 
 

@@ -47,14 +47,18 @@ class Ledger:
         return self.budget.seconds is not None and self.spent_s >= self.budget.seconds
 
     @property
+    def is_spent(self) -> bool:
+        """True if the budget covers no further trial, whatever the time."""
+        return self.budget.trials is not None and self._charged >= self.budget.trials
+
+    @property
     def spent_s(self) -> float:
         """Wall time of this search, including the time that its resumed trials took."""
         return time.perf_counter() - self._started_s + self._resumed_s
 
     def try_charge(self) -> bool:
         """Charge the budget with one trial if it covers one more; True if it does."""
-        limit = self.budget.trials
-        is_covered = limit is None or self._charged < limit
+        is_covered = not self.is_spent
         self._charged += is_covered
         return is_covered
 
@@ -68,10 +72,10 @@ class Ledger:
 
         A failure that the machine may have caused does not count.
         """
-        found = self.journal.trials.get(instance.key)
-        if found is None or not self._is_answer(found):
+        trial = self.journal.trials.get(instance.key)
+        if trial is None or not self._is_answer(trial):
             return None
-        return replace(found, config=instance.config, objective=self.objective)
+        return replace(trial, config=instance.config, objective=self.objective)
 
     def _is_answer(self, trial: Trial) -> bool:
         if trial.status is not Status.OK:

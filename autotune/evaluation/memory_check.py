@@ -1,4 +1,4 @@
-"""Checks that a problem's arrays fit in device and host memory, and finds sizes that fit."""
+"""Checks that a workload's arrays fit in device and host memory, and finds sizes that fit."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def _is_sampled(reference: Path) -> bool:
     except (OSError, ValueError, SyntaxError):
         return True  # nothing is known
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    own = [node for node in functions if node.name == "reference"]
-    return not own or any(argument.arg == INDICES for node in own for argument in node.args.args)
+    named = [node for node in functions if node.name == "reference"]
+    return not named or any(argument.arg == INDICES for node in named for argument in node.args.args)
 
 
 def _too_large(maker: InstanceMaker, default: Workload, reason: str) -> NoMemory:

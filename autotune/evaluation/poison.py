@@ -27,9 +27,9 @@ def poison(array: Array, seed: int, *, may_be_nan: bool) -> Bytes:
 
 
 class StartStates(NamedTuple):
-    """The content of memory before the two runs that verify a problem.
+    """The content of memory before the two runs that verify a workload.
 
-    The problem's seed chooses them. Problems to verify on have different seeds, so together they have all.
+    The problem's seed chooses them. Workloads to verify on have different seeds, so together they have all.
     """
 
     dirty_blocks: bool  # the memory of blocks holds large numbers before the first run

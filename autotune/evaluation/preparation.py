@@ -1,4 +1,4 @@
-"""Prepares problems on the host in the background: draws their inputs and runs the reference."""
+"""Prepares workloads on the host in the background: draws their inputs and runs the reference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autotune.problem.workload import Workload
 
 
 class Preparation:
-    """Problems that are being prepared, one at a time, because references are not made for threads."""
+    """Workloads that are being prepared, one at a time, because references are not made for threads."""
 
     def __init__(
         self, reference: Path, workloads: tuple[Workload, ...], cache: ReferenceCache | None
@@ -25,21 +25,21 @@ class Preparation:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="preparation")
         self._drawn: Drawn = WeakValueDictionary()  # inputs in use; sizes of a sweep have some in common
         self._workloads = workloads
-        self._prepared = {workload.data_key: self._begun(workload) for workload in workloads[:-1]}
+        self._prepared = {workload.data_key: self._begin(workload) for workload in workloads[:-1]}
 
     def begin_last(self) -> None:
-        """Begin with the last problem, which may take much memory."""
+        """Begin with the last workload, which may take much memory."""
         for workload in self._workloads[-1:]:
             if workload.data_key not in self._prepared:
-                self._prepared[workload.data_key] = self._begun(workload)
+                self._prepared[workload.data_key] = self._begin(workload)
 
     def data_of(self, workload: Workload) -> WorkloadData:
         """Wait for the inputs and expected results of a workload; raises what preparing it raises."""
-        return (self._prepared.get(workload.data_key) or self._begun(workload)).result()
+        return (self._prepared.get(workload.data_key) or self._begin(workload)).result()
 
     @cached_property
     def compared(self) -> frozenset[str]:
-        """The arrays that the reference returns, the same for every problem; it may be slow for the last."""
+        """The arrays that the reference returns, the same for every workload; it may be slow for the last."""
         self.begin_last()
         first = [self._prepared[workload.data_key].result() for workload in self._workloads[:1]]
         stored = (name for workload in self._workloads for name, _ in workload.expected or ())
@@ -51,11 +51,11 @@ class Preparation:
         return self._thread.submit(allows_rounding, *judged).result()
 
     def reference_s(self, workload: Workload) -> float:
-        """The time that the reference may take for a workload, from that at the most work; 0 if not known."""
-        found = [one.result() for one in self._prepared.values()]
-        known = [(size_product(one.problem.sizes), one.reference_s) for one in found if one.reference_s]
-        most, took_s = max(known, default=(1, 0.0))
+        """The time that the reference may take for a workload, by that for the largest; 0 if not known."""
+        prepared = [future.result() for future in self._prepared.values()]
+        timed = [(size_product(one.problem.sizes), one.reference_s) for one in prepared if one.reference_s]
+        most, took_s = max(timed, default=(1, 0.0))
         return took_s * size_product(workload.problem.sizes) / max(1, most)
 
-    def _begun(self, workload: Workload) -> Future[WorkloadData]:
+    def _begin(self, workload: Workload) -> Future[WorkloadData]:
         return self._thread.submit(prepare, workload, self._reference, self._cache, self._drawn)

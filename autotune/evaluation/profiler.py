@@ -54,7 +54,7 @@ class Profiler:
             failure: Failure | None = child.call(
                 run_and_restore, run_bare, binary, workload, timeout_s=TIMEOUT_S
             )
-            code, said = child.finish(TIMEOUT_S)
+            code, output = child.finish(TIMEOUT_S)
         except ChildFailed as error:
             raise SetupError(f"{self.name}: {error}") from None
         finally:
@@ -62,10 +62,10 @@ class Profiler:
         if failure is not None:
             raise SetupError(f"{self.name}: {failure}")
         if code != 0 or not report.is_file():
-            lines = said.strip().splitlines() or [f"exit code {code}"]
+            lines = output.strip().splitlines() or [f"exit code {code}"]
             reason = next((line for line in lines if "ERR_" in line), lines[-1])
             raise SetupError(f"{self.name} wrote no report: {reason}")
-        return said if self.name == "nsys" else self._details(report)
+        return output if self.name == "nsys" else self._details(report)
 
     def _command(self, report: Path) -> tuple[str, ...]:
         file = str(report.absolute())
@@ -89,10 +89,10 @@ def find_profiler(name: str, address: Address) -> str:
         raise InputError(
             f"--profile {name}: {name} profiles NVIDIA GPUs through CUDA; {address} is another kind of device"
         )
-    found = find_tool(name)
-    if found is None:
+    path = find_tool(name)
+    if path is None:
         raise InputError(f"--profile {name}: {name} is not installed; it comes with {_PRODUCTS[name]}")
-    return found
+    return path
 
 
 def report_file(name: str, stem: str) -> Path:

@@ -57,14 +57,16 @@ def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
 
 
 def _smallest(space: Space, source: SourceText) -> Workload | None:
-    """The default configuration's problem at the smallest sizes to verify; None if it has none.
+    """The default configuration's workload at the smallest sizes to verify; None if it has none.
 
     Sizes of 1 come last, because they hide wrong shapes.
     """
-    found = sorted(space.spec.verify_sizes, key=lambda one: (1 in one.values(), math.prod(one.values())))
-    if not found:
+    smallest_first = sorted(
+        space.spec.verify_sizes, key=lambda sizes: (1 in sizes.values(), math.prod(sizes.values()))
+    )
+    if not smallest_first:
         return None
-    problem = replace(space.problem, sizes={**space.problem.sizes, **found[0]})
+    problem = replace(space.problem, sizes={**space.problem.sizes, **smallest_first[0]})
     maker = InstanceMaker(space, source, space.spec.dialect, environment(space.device, ""))
     try:
         return maker.workload(space.spec.default, problem)

@@ -1,4 +1,4 @@
-"""Computes the references of later problems in a process next to the search, and keeps their results on disk.
+"""Computes the references of later workloads in a process next to the search; their results are kept on disk.
 
 The device process finds them there when it needs them. On a CPU device this would disturb times, and a
 reference that uses the device itself has to run where the device is free.
@@ -27,7 +27,7 @@ MAX_JUDGED_S = 1.0  # on one set of data: slower sizes get no further ones
 
 
 class References:
-    """Later problems, computed one after the other; what fails here is reported by who needs it."""
+    """Later workloads, computed one after the other; what fails here is reported by who needs it."""
 
     def __init__(self, setting: DeviceSetting, variables: Mapping[str, str]) -> None:
         """Begin nothing yet; the setting has the reference and the place to keep its results."""
@@ -50,13 +50,15 @@ class References:
         reference, cache = self._setting.reference, self._setting.reference_cache
         if cache is not None and (workloads or other_data):
             self._child = Child(_Keeper, reference, cache, compared, variables=self._variables)
-            for how, wanted in ((_Keeper.keep, workloads), (_Keeper.judge, other_data)):
-                self._begun |= {one.data_key: self._thread.submit(self._ask, how, one) for one in wanted}
+            for how, group in ((_Keeper.keep, workloads), (_Keeper.judge, other_data)):
+                self._begun |= {
+                    workload.data_key: self._thread.submit(self._ask, how, workload) for workload in group
+                }
 
     def settle(self, workloads: Sequence[Workload]) -> None:
         """Wait for the workload that is being computed, if it is one of these; drop what has not begun."""
         for workload in reversed(workloads):
-            begun = self._begun.pop(workload.data_key, None)
+            begun = self._begun.get(workload.data_key)
             if begun is not None and not begun.cancel():
                 begun.result()
 

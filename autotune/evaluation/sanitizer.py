@@ -67,7 +67,7 @@ class Sanitizer:
     def begin(self) -> None:
         """Start a process of each tool ahead: Python takes half a second there. None opens the device."""
         missing = [tool for tool in TOOLS if tool not in self._standing_by]
-        self._standing_by.update((tool, self._started(tool)) for tool in missing)
+        self._standing_by.update((tool, self._start_child(tool)) for tool in missing)
 
     def end(self) -> None:
         """End the processes that nothing was run in."""
@@ -89,9 +89,9 @@ class Sanitizer:
 
         at_once = max(len(TOOLS), len(os.sched_getaffinity(0)))  # each has a context on the GPU
         with ThreadPoolExecutor(at_once) as threads:
-            found = list(threads.map(check, parts))
+            results = list(threads.map(check, parts))
         by_config: list[dict[str, Outcome]] = [{} for _ in runs]
-        for (tool, start), outcomes in zip(parts, found, strict=True):
+        for (tool, start), outcomes in zip(parts, results, strict=True):
             for place, outcome in enumerate(outcomes, start):
                 by_config[place][tool] = outcome
         return list(by_config)
@@ -110,8 +110,8 @@ class Sanitizer:
         if code != _FOUND:
             if not begun:
                 return [BROKEN] * len(runs)
-            found = [PASSED] * ended + [BROKEN] * (begun - ended)  # what broke the process is not checked
-            return found + (self._check(tool, runs[begun:], deadline) if begun < len(runs) else [])
+            outcomes = [PASSED] * ended + [BROKEN] * (begun - ended)  # what broke the process is not checked
+            return outcomes + (self._check(tool, runs[begun:], deadline) if begun < len(runs) else [])
         if len(runs) > 1:  # one of them is wrong: to find out which may take longer
             unlimited = replace(deadline, at_s=math.inf)
             return [self._check(tool, [run], unlimited)[0] for run in runs]
@@ -127,7 +127,7 @@ class Sanitizer:
 
         No run begins if the tool does not work, or the device cannot be opened under it. Raises ChildTimeout.
         """
-        child = self._standing_by.pop(tool, None) or self._started(tool)
+        child = self._standing_by.pop(tool, None) or self._start_child(tool)
         begun = ended = 0
         try:
             with deadline.processes.holding(partial(child.kill, waits=False)):
@@ -143,7 +143,7 @@ class Sanitizer:
         finally:
             child.kill()
 
-    def _started(self, tool: str) -> Child:
+    def _start_child(self, tool: str) -> Child:
         # racecheck's default report, of pairs of source lines, misses races
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)

@@ -57,8 +57,8 @@ class Scoring:
 
     def metrics(self, trial: Trial) -> dict[str, float]:
         """The metrics of a trial that can be computed from what was measured."""
-        found = self._values(trial, trial.measurement)
-        return {name: float(found[name]) for name in self._metrics if name in found}
+        values = self._values(trial, trial.measurement)
+        return {name: float(values[name]) for name in self._metrics if name in values}
 
     def scored(self, trial: Trial) -> Trial:
         """A trial with the value of the user's objective, or with the reason why it has none."""
@@ -85,8 +85,8 @@ class Scoring:
             try:
                 value = float(self._own(values))
             except Exception as error:  # noqa: BLE001 - whatever the user's function raises
-                known = hint(str(error.args[0]), values) if isinstance(error, KeyError) and error.args else ""
-                raise ExpressionError(f"{self.name}: {type(error).__name__}: {error}{known}") from None
+                near = hint(str(error.args[0]), values) if isinstance(error, KeyError) and error.args else ""
+                raise ExpressionError(f"{self.name}: {type(error).__name__}: {error}{near}") from None
         if not 0 < value < math.inf:
             raise ExpressionError(f"{self.name} gives {value:g}, expected more than 0")
         return replace(measurement, value=value)
@@ -94,8 +94,8 @@ class Scoring:
     def _values(self, trial: Trial, measurement: Measurement | None) -> dict[str, Any]:
         """The values that expressions may read: all measurements, and the metrics that follow from them."""
         measured = measured_values(trial, measurement).items()
-        known = {name: value for name, value in measured if value is not None}
-        values = self._space.values(trial.config) | known
+        available = {name: value for name, value in measured if value is not None}
+        values = self._space.values(trial.config) | available
         for name, expression in self._metrics.items():
             with suppress(ExpressionError):  # it reads what was not measured
                 values[name] = number(expression, values)
@@ -103,13 +103,13 @@ class Scoring:
 
 
 def _checked(text: str, space: Space) -> Expression:
-    known = {*space.values(space.spec.default), *MEASURED, *space.spec.metrics}
+    names = {*space.values(space.spec.default), *MEASURED, *space.spec.metrics}
     try:
         expression = parse(text)
     except ExpressionError as error:
         raise InputError(f"objective: {error}") from None
-    if unknown := unknown_names(expression, known):
-        named = {*(one.value for one in Objective if one is not Objective.OWN), *known}
+    if unknown := unknown_names(expression, names):
+        named = {*(one.value for one in Objective if one is not Objective.OWN), *names}
         raise InputError(f"objective: unknown name {unknown[0]!r}{hint(unknown[0], named)}")
     return expression
 

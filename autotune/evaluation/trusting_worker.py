@@ -31,7 +31,7 @@ MAX_TRIED = 20  # configurations that may confirm the default
 
 
 class TrustingWorker(Worker):
-    """Computes the expected results of a problem before it is first loaded."""
+    """Computes the expected results of a workload before it is first loaded."""
 
     def __init__(
         self, *arguments: Any, maker: InstanceMaker, pool: CompilerPool, timeout_s: float, **options: Any
@@ -55,22 +55,22 @@ class TrustingWorker(Worker):
         """As `Worker.load`; raises SetupError if no two configurations agree."""
         for workload in workloads:
             if workload.trusted and not Path(workload.trusted).exists():
-                self._compute(workload)
+                self._write_expected(workload)
         return super().load(*workloads)
 
-    def _compute(self, workload: Workload) -> None:
+    def _write_expected(self, workload: Workload) -> None:
         """Write the file of a workload's expected results."""
         spec, target = self._maker.space.spec, Path(workload.trusted)
         self._on_stage(Stage("computing the expected results with trusted configurations"))
         first, second = (target.with_suffix(f".{name}.results") for name in ("first", "second"))
-        binary = self._results(spec.default, workload, first)
+        binary = self._write_results(spec.default, workload, first)
         if isinstance(binary, Failure):
             raise SetupError(
                 f"{spec.source}: the default configuration fails, so its results cannot be trusted: {binary}"
             )
         reason = "none of them is right at verify_sizes with a binary of its own"
-        for config in [self._second] if self._second is not None else self._others():
-            other = self._results(config, workload, second, unlike=binary)
+        for config in [self._second] if self._second is not None else self._other_configs():
+            other = self._write_results(config, workload, second, unlike=binary)
             if isinstance(other, Failure) or other == binary:
                 continue
             if wrong := _disagreement(workload, first, second):
@@ -84,14 +84,16 @@ class TrustingWorker(Worker):
             f"of the default ({reason}); mend the kernel, or write `full: reference`"
         )
 
-    def _others(self) -> Iterator[Config]:
+    def _other_configs(self) -> Iterator[Config]:
         """Configurations to confirm the default with, from all over the space."""
         space = self._maker.space
         for index in np.random.default_rng(0).permutation(len(space))[:MAX_TRIED].tolist():
             if space.config(index) != space.spec.default:
                 yield space.config(index)
 
-    def _results(self, config: Config, workload: Workload, path: Path, unlike: str = "") -> str | Failure:
+    def _write_results(
+        self, config: Config, workload: Workload, path: Path, unlike: str = ""
+    ) -> str | Failure:
         """Verify a configuration and write its results; return the hash of its binary.
 
         A binary with the hash `unlike` is not run.

@@ -1,4 +1,4 @@
-"""Records sent to the device process and back: a configuration on concrete problems, and its outcome."""
+"""What is sent to the device process and back: a configuration with its workloads, and its outcome."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class WorkItem:
 
     @cached_property
     def verify_key(self) -> tuple[str, str]:
-        """Items with the same key verify the same binary on the same problems."""
+        """Items with the same key verify the same binary on the same workloads."""
         return self.binary.sha256, identity_of(self.verify_workloads)
 
     def alone(self) -> WorkItem | None:

@@ -29,6 +29,7 @@ from autotune.evaluation.device_process import (
     DeviceState,
     compared_outputs,
     load,
+    open_device,
     run_and_restore,
     run_work_item,
 )
@@ -64,7 +65,7 @@ class DeviceWorker(Protocol):
 class Worker:
     """One device in a child process that is replaced after a crash, a hang or a lost device.
 
-    The first problems are prepared (inputs drawn, references computed) whenever a child starts, others by
+    The first workloads are prepared (inputs drawn, references computed) whenever a child starts, others by
     `load`; so the time limit of a run covers the run alone.
     """
 
@@ -74,9 +75,10 @@ class Worker:
         variables: Mapping[str, str] | None = None,
         on_stage: OnStage = unobserved,
     ) -> None:
-        """Start nothing yet; `on_stage` is called when a problem is prepared."""
+        """Start nothing yet; `on_stage` is called when a workload is prepared."""
         self._setting, self._variables, self._on_stage = setting, variables, on_stage
         self._child: Child | None = None
+        self._next: Child | None = None  # for `renew`, if it is begun before
         self._has_ended = False
         self._is_ready = False
         self._runs = 0  # configurations that ran in this child
@@ -92,11 +94,11 @@ class Worker:
     def start(self) -> None:
         """Start the child unless there is one; it opens its device in the background."""
         if self._child is None:
-            self._child = self._begun()
+            self._child = self._new_child()
             self._open(self._child)
 
-    def _begun(self) -> Child:
-        """A new child, which begins to prepare the first problems."""
+    def _new_child(self) -> Child:
+        """A new child, which begins to prepare the first workloads."""
         preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module))
         return Child(DeviceState, self._setting, variables=self._variables)
 
@@ -137,7 +139,7 @@ class Worker:
         return self._outcome(ask, timeout_s)
 
     def begin_item(self, item: WorkItem, timeout_s: float) -> Callable[[], Measurement | Failure]:
-        """Prepare the problems of an item and begin its run; the returned function waits for the outcome."""
+        """Prepare the workloads of an item and begin its run; the returned function waits for the outcome."""
         unprepared = self.load(*item.verify_workloads, item.workload)
         if unprepared is not None:
             return lambda: unprepared
@@ -182,17 +184,35 @@ class Worker:
         self.close()
         return failure
 
+    def begin_next(self) -> None:
+        """Begin the child that `renew` turns to, and open its device beside the one that a search uses."""
+        if self._has_searched and self._next is None:
+            self._next = self._new_child()
+            self._next.ask(open_device, timeout_s=SETUP_TIMEOUT_S)
+
     def renew(self) -> None:
         """Replace a child in which a search has run; a child that only ran passed configurations stays."""
         if self._has_searched:
             earlier = self._child
             if earlier is not None:
                 earlier.kill(waits=False)
-            self._child = self._begun()  # it draws inputs while the earlier one frees the device
+            self._child = self._next_child()  # it draws inputs while the earlier one frees the device
             if earlier is not None:
                 earlier.kill()
                 restore_abandoned()
             self._open(self._child)
+
+    def _next_child(self) -> Child:
+        """The child that was begun before, if there was room for two on the device; else a new one."""
+        begun, self._next = self._next, None
+        if begun is None:
+            return self._new_child()
+        try:
+            begun.answer()
+        except ChildFailed:
+            begun.kill()
+            return self._new_child()
+        return begun
 
     def end(self, *, waits: bool = True) -> None:
         """Kill the child for good: a run of another thread raises SetupError and starts no new child.
@@ -200,7 +220,7 @@ class Worker:
         Without `waits`, it may hold device memory until another call has waited.
         """
         self._has_ended = True
-        if (child := self._child) is not None:
+        for child in filter(None, (self._child, self._next)):
             child.kill(waits=waits)
             if waits:
                 restore_abandoned()
@@ -214,12 +234,12 @@ class Worker:
 
     def _ready_child(self) -> Child:
         try:
-            return retry_once(self._opened)
+            return retry_once(self._open_child)
         except ChildFailed as error:
             raise self._broken(error) from None
 
-    def _opened(self) -> Child:
-        """The child, once its device is open and the first problems are prepared."""
+    def _open_child(self) -> Child:
+        """The child, once its device is open and the first workloads are prepared."""
         self.start()
         assert self._child is not None
         if not self._is_ready:

@@ -68,9 +68,9 @@ def describe(
     if is_unwritten:
         return parts[0], fault
     parts += [
-        f"{element_text(one.array, first)} is {one.values(first, 1)[0][0]}"
-        for one in buffers.arrays()
-        if one.array.role == "in" and one.array.shape == array.shape
+        f"{element_text(other.array, first)} is {other.values(first, 1)[0][0]}"
+        for other in buffers.arrays()
+        if other.array.role == "in" and other.array.shape == array.shape
     ]
     texts, worst = _errors(array, places[differs], wrong, expected[differs])
     parts += texts
@@ -98,10 +98,10 @@ def _errors(
     texts = [f"{odd:,} not finite"] if odd else []
     worst: list[float] = []
     for kind, values in (("error", errors), ("relative error", relative)):
-        known = np.where(np.isfinite(values), values, -1)
-        at = int(np.argmax(known))
-        if known[at] >= 0:
-            worst.append(float(known[at]))
+        finite = np.where(np.isfinite(values), values, -1)
+        at = int(np.argmax(finite))
+        if finite[at] >= 0:
+            worst.append(float(finite[at]))
             is_only = len(places) == 1
             where = "" if is_only else f" at {element_text(array, int(places[at]))}"
             texts.append(f"{'' if is_only else 'largest '}{kind} {worst[-1]:.3g}{where}")
@@ -143,7 +143,7 @@ class WrongArrays:
         with writing(f"--dump-wrong {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
             numbers = [
-                int(found[1]) for path in folder.iterdir() if (found := _NUMBERED.fullmatch(path.name))
+                int(match[1]) for path in folder.iterdir() if (match := _NUMBERED.fullmatch(path.name))
             ]
         return cls(folder.absolute(), max(numbers, default=0) + 1)
 

@@ -79,7 +79,7 @@ class BaselineTime:
 
 
 class Baselines:
-    """The baselines of a reference file, with the inputs of one problem.
+    """The baselines of a reference file, with the inputs of one workload.
 
     C functions may use the given macros.
     """
@@ -91,12 +91,16 @@ class Baselines:
 
     def times(self) -> tuple[BaselineTime, ...]:
         """The time of every baseline; if none is in C or uses numpy, the reference is timed instead."""
-        found = functions_of(self._path)
-        named = {name.removeprefix(BASELINE): one for name, one in found.items() if name.startswith(BASELINE)}
-        timed = (*self.in_c(), *(self._time(name, one) for name, one in named.items()))
+        functions = functions_of(self._path)
+        named = {
+            name.removeprefix(BASELINE): function
+            for name, function in functions.items()
+            if name.startswith(BASELINE)
+        }
+        timed = (*self.in_c(), *(self._time(name, function) for name, function in named.items()))
         if any(one.on_host for one in timed):
             return timed
-        run = partial(found["reference"], self._inputs, self._sizes)
+        run = partial(functions["reference"], self._inputs, self._sizes)
         with threadpool_limits(1):
             reference = BaselineTime(f"{NUMPY} (reference)", _time_ms(run), _ONE_THREAD, on_host=True)
         return (reference, *timed)
@@ -107,9 +111,9 @@ class Baselines:
         if not source.is_file():
             return
         outputs = {
-            one.name: np.zeros(one.shape, numpy_dtype(one.dtype))
-            for one in workload.arrays
-            if one.role != "in"
+            array.name: np.zeros(array.shape, numpy_dtype(array.dtype))
+            for array in workload.arrays
+            if array.role != "in"
         }
         right: Mapping[str, NDArray[Any]] = {}
         with tempfile.TemporaryDirectory() as folder:

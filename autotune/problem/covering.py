@@ -1,4 +1,4 @@
-"""Chooses problems by what a configuration does there.
+"""Chooses workloads by what a configuration does there.
 
 For slow checks, these are the smallest ones at which it does all that it does at others. For further checks,
 they have sizes that its tiles make interesting: one less than, exactly and one more than a tile, several
@@ -22,7 +22,7 @@ _TIMES = (1, 2, 3, 5, 17)  # tiles
 _CHANGED, _ALIKE = 0.7, 0.5  # shares
 _BEYOND = 4  # times the largest size of the space
 _TRIED = 80  # sizes, of which a few are chosen
-_MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of a problem at sizes of tiles
+_MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of a workload at sizes of tiles
 _LITTLE_WORK = 2**18  # of any problem: its reference is fast
 _MANY = 3  # from so many blocks on, a grid has a first, a last and others between
 
@@ -90,11 +90,11 @@ class Domain:
 
     def excluding(self, sizes: Sizes) -> list[str]:
         """Constraints that the space's sizes keep and these do not."""
-        found = [f"{name} >= {self._smallest[name]}" for name in sizes if sizes[name] < self._smallest[name]]
-        found += [f"{name} % {self._steps[name]} == 0" for name in sizes if sizes[name] % self._steps[name]]
-        found += [f"{one} == {name}" for name, one in self._equals.items() if sizes[name] != sizes[one]]
-        found += [f"{name} <= {self._largest[name]}" for name in sizes if sizes[name] > self._largest[name]]
-        return found
+        rules = [f"{name} >= {self._smallest[name]}" for name in sizes if sizes[name] < self._smallest[name]]
+        rules += [f"{name} % {self._steps[name]} == 0" for name in sizes if sizes[name] % self._steps[name]]
+        rules += [f"{one} == {name}" for name, one in self._equals.items() if sizes[name] != sizes[one]]
+        rules += [f"{name} <= {self._largest[name]}" for name in sizes if sizes[name] > self._largest[name]]
+        return rules
 
     def declared(self, sizes: Sizes) -> Sizes:
         """The next larger sizes that divide as the space's do, and are equal where these are."""
@@ -136,34 +136,34 @@ def at_tiles(
     draw = random.Random(repr(sorted(factors)))
     domain = Domain([one.problem.sizes for one in given])
     candidates = domain.candidates(factors, draw)
-    known = set().union(*(_remainders(one, factors) for one in given))
+    shown = set().union(*(_remainders(one, factors) for one in given))
     largest = {name: max(one.problem.sizes[name] for one in given) for name in timed.problem.sizes}
 
     def news(workload: Workload) -> set[tuple[object, ...]]:
         sizes = workload.problem.sizes.items()
         return (
             _remainders(workload, factors) | {(name,) for name, size in sizes if size > largest[name]}
-        ) - known
+        ) - shown
 
     left: dict[str, Workload] = {}
     for number in range(_TRIED):
         sizes = next(candidates)
-        made = make(sizes, len(workloads) + 1 + number) if domain.is_affordable(sizes) else None
+        workload = make(sizes, len(workloads) + 1 + number) if domain.is_affordable(sizes) else None
         is_new = all(sizes != one.problem.sizes for one in given)
         if (
             is_new
-            and made is not None
-            and _is_small(made)
-            and entries >= {step.entry for step in made.launches}
+            and workload is not None
+            and _is_small(workload)
+            and entries >= {step.entry for step in workload.launches}
         ):
-            left.setdefault(repr(sizes), made)
+            left.setdefault(repr(sizes), workload)
     chosen: list[Workload] = []
     while left and len(chosen) < count:
-        found = {key: news(one) for key, one in left.items()}
-        best = max(found, key=lambda key: len(found[key]))
-        if not found[best]:
+        news_by_key = {key: news(one) for key, one in left.items()}
+        best = max(news_by_key, key=lambda key: len(news_by_key[key]))
+        if not news_by_key[best]:
             break
-        known |= found[best]
+        shown |= news_by_key[best]
         chosen.append(left.pop(best))
     return chosen
 

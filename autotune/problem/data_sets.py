@@ -1,4 +1,4 @@
-"""Other values for a problem's random inputs."""
+"""Other values for a workload's random inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A problem's data on the host: inputs drawn from its seed, and the results that the reference returns."""
+"""A workload's data on the host: inputs drawn from its seed, and the results that the reference returns."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _Draw: TypeAlias = Callable[[Generator, NDArray[Any]], None]  # draws the elemen
 
 @dataclass(frozen=True)
 class WorkloadData:
-    """One problem on the host: inputs, expected outputs, and magnitudes of their terms, by array.
+    """The data of one workload on the host: inputs, expected outputs and magnitudes of their terms, by array.
 
     Expected outputs may be NaN if inputs have special values. The reference's time is None if unknown.
     """
@@ -83,11 +83,13 @@ def prepare(
             results = run() if cache is None else cache.result(reference, workload.data_key, run)
     took_s = results.pop(_TOOK_S, None)
     dtypes = {array.name: array.dtype for array in workload.arrays}
-    found = {name: loaded(values, dtypes[name]) for name, values in results.items()}
-    _require_kept(workload, inputs, found)
+    expected = {name: loaded(values, dtypes[name]) for name, values in results.items()}
+    _require_kept(workload, inputs, expected)
     magnitudes = _magnitudes(workload, reference, inputs, cache)
     reference_s = None if took_s is None else float(took_s[0])
-    return WorkloadData(problem, inputs, found, magnitudes, has_special_values(workload.arrays), reference_s)
+    return WorkloadData(
+        problem, inputs, expected, magnitudes, has_special_values(workload.arrays), reference_s
+    )
 
 
 def _require_kept(

@@ -7,22 +7,22 @@ Triton, the numbers of programs are followed.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from autotune.core.launch_plan import NO_ARRAY
 from autotune.core.records import Sizes
-from autotune.core.syntax import parse_expression
 from autotune.core.text import table_sizes
 from autotune.problem.covering import Domain
 from autotune.problem.index_runs import IndexRuns
 from autotune.problem.loops import Make
 from autotune.problem.workload import Workload
-from autotune.sources.triton import kernels
+from autotune.sources.triton import entry_signature, kernels
+from autotune.sources.triton_follower import BITS, UNKNOWN, NotFollowed
 from autotune.sources.triton_module import Module
-from autotune.sources.triton_ranges import BITS, UNKNOWN, NotFollowed, Pointer, RangeRun, number
+from autotune.sources.triton_ranges import Pointer, RangeRun, number
 from autotune.space.signatures import own_name
 
 _LARGE, _SMALL = (32, 31), 24  # powers of two, in elements; numbers of 32 bits may hold the second only
@@ -86,7 +86,10 @@ def overflow_in_triton(text: str, path: Path) -> Overflow:
         for launch in dict.fromkeys(workload.launches):
             name, values = own_name(launch.entry), iter(launch.arguments)
             taken = [one.name for one in parameters[name] if not one.is_constant]
-            named = {one: given.get(next(values), UNKNOWN) for one in taken} | _constants(launch.entry)
+            kinds, constants = entry_signature(launch.entry)
+            named = {name: number(value) for name, value in constants.items()}
+            for one, kind in zip(taken, kinds, strict=True):
+                named[one] = None if kind == NO_ARRAY else given.get(next(values), UNKNOWN)
             for program in product(*({0, extent - 1} for extent in launch.grid)):  # at the corners
                 run = RangeRun(module, launch.grid, program)
                 try:
@@ -99,12 +102,6 @@ def overflow_in_triton(text: str, path: Path) -> Overflow:
         return "" if is_known else None
 
     return found
-
-
-def _constants(entry: str) -> dict[str, Any]:
-    call = parse_expression(entry)
-    assert isinstance(call, ast.Call)
-    return {one.arg or "": number(ast.literal_eval(one.value)) for one in call.keywords}
 
 
 def _elements(workload: Workload) -> int:

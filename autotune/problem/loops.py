@@ -40,37 +40,37 @@ class Loops:
 
     def further(
         self,
-        given: Sequence[Workload],
+        verified: Sequence[Workload],
         checked: Sequence[Workload],
         timed: Workload,
         make: Make,
     ) -> tuple[list[Workload], bool]:
-        """Problems for loops that turn again at the size to tune for, and at no checked size.
+        """Workloads for loops that turn again at the size to tune for, and at no checked size.
 
         They have as few threads as possible; False comes with them if there is none for some loop.
 
         Args:
-            given: The problems of the sizes to verify, at least one.
+            verified: The workloads of the sizes to verify, at least one.
             checked: Those that are checked.
-            timed: The problem of the size to tune for.
-            make: Makes the problem of sizes.
+            timed: The workload of the size to tune for.
+            make: Makes the workload of sizes.
         """
         lacking = self.turning_again([timed]) - self.turning_again(checked)
-        base = min((one.problem.sizes for one in given), key=size_product)
-        found, is_whole = list[Workload](), True
+        base = min((one.problem.sizes for one in verified), key=size_product)
+        chosen, is_whole = list[Workload](), True
         while lacking:
             loop = min(lacking)
-            ways = [self._smallest(loop, way) for way in _ways(base, timed, [*given, timed], make)]
+            ways = [self._smallest(loop, way) for way in _ways(base, timed, [*verified, timed], make)]
             best = min(filter(None, ways), key=threads, default=None)
             if best is None:
                 is_whole = False
             else:
-                found.append(best)
+                chosen.append(best)
             lacking -= {loop, *(self.turning_again([best]) if best else ())}
-        return found, is_whole
+        return chosen, is_whole
 
     def _smallest(self, loop: _Loop, at: Callable[[float], Workload | None]) -> Workload | None:
-        """The problem closest to the base on a way of growing sizes on which a loop turns again."""
+        """The workload closest to the base on a way of growing sizes on which a loop turns again."""
         low, high = 0.0, 1.0
         best = at(high)
         if best is None or loop not in self.turning_again([best]):

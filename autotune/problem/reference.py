@@ -90,12 +90,12 @@ def call_reference(
 
     `run` calls it: it takes the name with parameters, for messages, and the arguments.
     """
-    given: tuple[Any, ...] = (dict(inputs), dict(problem.sizes))
+    arguments: tuple[Any, ...] = (dict(inputs), dict(problem.sizes))
     if not takes_indices(function):
-        return expected_results(function, run("reference(inputs, sizes)", *given), arrays)
+        return expected_results(function, run("reference(inputs, sizes)", *arguments), arrays)
     outputs = [array for array in arrays if array.role in ("out", "inout")]
     indices = indices or {array.name: sample_indices(array, problem.seed) for array in outputs}
-    results = run("reference(inputs, sizes, indices)", *given, dict(indices))
+    results = run("reference(inputs, sizes, indices)", *arguments, dict(indices))
     return expected_results(function, results, arrays, indices)
 
 
@@ -145,16 +145,16 @@ def _imported(text: str) -> set[str]:
         statements: list[ast.AST] = [*parse_module(text).body]
     except (SyntaxError, ValueError):  # reported when it runs
         return set()
-    found: set[str] = set()
+    packages: set[str] = set()
     while statements:
-        one = statements.pop()
-        if isinstance(one, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in one.names}
-        elif isinstance(one, ast.ImportFrom):
-            found.add((one.module or "").partition(".")[0])
-        elif not (isinstance(one, ast.FunctionDef) and one.name.startswith(BASELINE)):
-            statements += ast.iter_child_nodes(one)
-    return found
+        node = statements.pop()
+        if isinstance(node, ast.Import):
+            packages |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            packages.add((node.module or "").partition(".")[0])
+        elif not (isinstance(node, ast.FunctionDef) and node.name.startswith(BASELINE)):
+            statements += ast.iter_child_nodes(node)
+    return packages
 
 
 def _load_module(path: Path) -> ModuleType:

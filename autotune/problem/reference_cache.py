@@ -64,9 +64,9 @@ class ReferenceCache:
         name = f"{hashlib.sha256(repr(parts).encode()).hexdigest()}.results"
         for folder in filter(None, (self.folder, self.of_run)):
             with suppress(OSError), os.fdopen(open_own(folder / name), "rb") as file:
-                found = read_results(file)
-                if found is not None:
-                    return found
+                results = read_results(file)
+                if results is not None:
+                    return results
         began = perf_counter()
         results = compute()
         took_s, size = perf_counter() - began, sum(one.nbytes for one in results.values())
@@ -117,11 +117,11 @@ def load_results(path: Path) -> Results | None:
 def read_results(file: IO[bytes]) -> Results | None:
     """The arrays of a file, which counts as used now, mapped into memory; None if it is damaged."""
     try:
-        found = retried(lambda: _read(file))
+        results = retried(lambda: _read(file))
         os.utime(file.fileno())
     except (OSError, ValueError):
         return None
-    return found
+    return results
 
 
 def _read(file: IO[bytes]) -> Results:

@@ -1,4 +1,4 @@
-"""Converts what a reference returns to the arrays of a problem, or says why it does not fit."""
+"""Converts what a reference returns to the arrays of a workload, or says why it does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides whether rounding alone could make a problem's results count as wrong."""
+"""Decides whether rounding alone could make a workload's results count as wrong."""
 
 from __future__ import annotations
 

@@ -71,12 +71,12 @@ class StoredInputs:
         key = repr((sorted(problem.sizes.items()), problem.dtype, problem.seed, drawn))
         return self._once(self._results, key, "expected", partial(self._store_results, problem, drawn))
 
-    def _once(self, known: dict[str, _T], key: str, kind: str, store: Callable[[Path], _T]) -> _T:
+    def _once(self, stored: dict[str, _T], key: str, kind: str, store: Callable[[Path], _T]) -> _T:
         """The result of `store`, which runs once, in a folder of its own."""
         with self._lock:
-            if key not in known:
-                known[key] = store(Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=self._folder)))
-            return known[key]
+            if key not in stored:
+                stored[key] = store(Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=self._folder)))
+            return stored[key]
 
     def _store_inputs(
         self, problem: Problem, declared: Sequence[FilledArgument], folder: Path
@@ -150,15 +150,15 @@ def _arguments(problem: Problem) -> tuple[Any, ...]:
     return (*arguments, *filter(None, (problem.data, problem.variant)))
 
 
-def _checked_arrays(found: Any, dtypes: Mapping[str, str]) -> Mapping[str, Any]:
+def _checked_arrays(returned: Any, dtypes: Mapping[str, str]) -> Mapping[str, Any]:
     """The arrays from `inputs`; raises SetupError unless they are exactly the declared ones."""
-    if not isinstance(found, Mapping):
-        raise SetupError(f"returned {type(found).__name__}, expected a dict of arrays by argument name")
-    missing, unknown = sorted(dtypes.keys() - found.keys()), sorted(found.keys() - dtypes.keys())
+    if not isinstance(returned, Mapping):
+        raise SetupError(f"returned {type(returned).__name__}, expected a dict of arrays by argument name")
+    missing, unknown = sorted(dtypes.keys() - returned.keys()), sorted(returned.keys() - dtypes.keys())
     if missing or unknown:
         unasked = f"{', '.join(unknown)}, with no fill: {INPUTS}"
         raise SetupError(f"returned nothing for {', '.join(missing)}" if missing else f"returned {unasked}")
-    return found
+    return returned
 
 
 def _inputs_in_child(
@@ -166,9 +166,9 @@ def _inputs_in_child(
 ) -> dict[str, StoredArray]:
     """Call `inputs` of a reference file and store its arrays; runs in a child."""
     named = [name for name in ("data", "variant") if getattr(problem, name)]
-    wanted = f"{INPUTS}({', '.join(('sizes', 'rng', *named))})"
-    function = load_function(reference, INPUTS, f"{wanted} that fills {', '.join(dtypes)}")
-    arrays = _checked_arrays(call(reference, function, wanted, *_arguments(problem)), dtypes)
+    signature = f"{INPUTS}({', '.join(('sizes', 'rng', *named))})"
+    function = load_function(reference, INPUTS, f"{signature} that fills {', '.join(dtypes)}")
+    arrays = _checked_arrays(call(reference, function, signature, *_arguments(problem)), dtypes)
     return {
         name: _stored(_converted(arrays[name], dtype, name), Path(folder) / name, dtype)
         for name, dtype in dtypes.items()
@@ -178,34 +178,34 @@ def _inputs_in_child(
 def _from_file(path: Path, name: str, dtype: str, folder: Path) -> StoredArray:
     """Use a .npy file if it has the argument's element type; else store a converted copy."""
     try:
-        found = retried(lambda: np.load(path, mmap_mode="r", allow_pickle=False))
+        array = retried(lambda: np.load(path, mmap_mode="r", allow_pickle=False))
     except OSError as error:
         reason = f"cannot be read: {error.strerror}"
         raise InputError(f"{path}: {reason}; argument {name} is filled from it") from None
     except ValueError:
         raise InputError(f"{path}: not a .npy file of numbers; argument {name} is filled from it") from None
-    if not isinstance(found, np.ndarray):
+    if not isinstance(array, np.ndarray):
         raise InputError(f"{path}: holds several arrays; argument {name} needs a .npy file with one")
-    found = loaded(found, dtype)
-    if found.dtype == numpy_dtype(dtype):
-        return StoredArray(str(path.absolute()), dtype, found.shape, content_sha256(found))
+    array = loaded(array, dtype)
+    if array.dtype == numpy_dtype(dtype):
+        return StoredArray(str(path.absolute()), dtype, array.shape, content_sha256(array))
     try:
-        return _stored(_converted(found, dtype, name), folder / name, dtype)
+        return _stored(_converted(array, dtype, name), folder / name, dtype)
     except SetupError as error:
         raise InputError(f"{path}: {error}") from None
 
 
 def _converted(values: Any, dtype: str, name: str) -> NDArray[Any]:
     """Convert to the declared element type; raises SetupError if that would change an integer."""
-    found, wanted = np.asarray(values), numpy_dtype(dtype)
-    is_number = is_floating(found.dtype) or found.dtype.kind in ("biuc" if wanted.kind == "c" else "biu")
-    if not (found.dtype.names == wanted.names if wanted.names else is_number):
-        raise SetupError(f"argument {name}: elements of type {found.dtype}; expected {dtype}")
+    array, declared = np.asarray(values), numpy_dtype(dtype)
+    is_number = is_floating(array.dtype) or array.dtype.kind in ("biuc" if declared.kind == "c" else "biu")
+    if not (array.dtype.names == declared.names if declared.names else is_number):
+        raise SetupError(f"argument {name}: elements of type {array.dtype}; expected {dtype}")
     with np.errstate(all="ignore"):
-        typed = found.astype(wanted, copy=False)
-    if typed is not found and typed.dtype.kind in "biu" and not np.array_equal(typed, found):
+        typed = array.astype(declared, copy=False)
+    if typed is not array and typed.dtype.kind in "biu" and not np.array_equal(typed, array):
         raise SetupError(f"argument {name}: has values that {dtype} cannot hold")
-    return np.ascontiguousarray(typed).reshape(found.shape)
+    return np.ascontiguousarray(typed).reshape(array.shape)
 
 
 def _stored(values: NDArray[Any], stem: Path, dtype: str, sha256: str = "") -> StoredArray:
@@ -230,14 +230,14 @@ def _save(path: Path, values: NDArray[Any]) -> None:
 
 def content_sha256(values: NDArray[Any]) -> str:
     """A hash of element type, shape and elements; the chunks of a large array are hashed in parallel."""
-    found, content = hashlib.sha256(repr((values.dtype.str, values.shape)).encode()), _bytes(values)
+    digest, content = hashlib.sha256(repr((values.dtype.str, values.shape)).encode()), _bytes(values)
     if content.size <= _CHUNK_BYTES:
-        found.update(content.data)
+        digest.update(content.data)
     else:
-        found.update(
+        digest.update(
             b"".join(_in_chunks(content, lambda chunk: hashlib.sha256(content[chunk].data).digest()))
         )
-    return found.hexdigest()[:32]
+    return digest.hexdigest()[:32]
 
 
 def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:

@@ -107,7 +107,7 @@ class Workload:
         newer = {  # than the first journals, which have none of them
             "bounds": [[name, bound.rtol, bound.atol, bound.factor] for name, bound in self.bounds],
             "views": [[view.name, view.of, view.offset_bytes] for view in self.views],
-            "local": [[one.name, array_bytes(one.dtype, one.shape)] for one in self.local],
+            "local": [[item.name, array_bytes(item.dtype, item.shape)] for item in self.local],
             "device": [list(setting) for setting in self.settings],
         }
         return {

@@ -136,14 +136,6 @@ class Child:
             raise ChildRaised(*raised)
         return answer
 
-    @property
-    def has_answered(self) -> bool:
-        """True if `answer` would return or raise at once; waits for the start of the process."""
-        try:
-            return self.pid is None or self._pipe.poll()
-        except OSError:  # it was killed
-            return True
-
     def finish(self, timeout_s: float) -> tuple[int, str]:
         """Let the child end by itself; return its exit code, and what it and its wrapper printed.
 

@@ -171,11 +171,11 @@ def user_folder(name: str) -> Path:
 def remove_oldest(folder: Path, limit_bytes: int) -> None:
     """Remove the least recently used files of a folder if it exceeds a limit; raises OSError."""
     with os.scandir(folder) as entries:
-        found = [(entry.stat(follow_symlinks=False), Path(entry.path)) for entry in entries]
-    total = sum(status.st_size for status, _ in found)
+        files = [(entry.stat(follow_symlinks=False), Path(entry.path)) for entry in entries]
+    total = sum(status.st_size for status, _ in files)
     if total <= limit_bytes:
         return
-    for status, path in sorted(found, key=lambda item: item[0].st_mtime_ns):
+    for status, path in sorted(files, key=lambda item: item[0].st_mtime_ns):
         if total <= limit_bytes * _KEPT_SHARE:
             return
         with suppress(FileNotFoundError):  # another process removed it

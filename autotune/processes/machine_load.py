@@ -44,8 +44,8 @@ def cores() -> int:
 
 def governors() -> tuple[str, ...]:
     """The frequency governors of the CPU's cores, each once; none where the system does not tell."""
-    found = _GOVERNORS.glob("cpu*/cpufreq/scaling_governor")
-    return tuple(sorted({path.read_text().strip() for path in found}))
+    paths = _GOVERNORS.glob("cpu*/cpufreq/scaling_governor")
+    return tuple(sorted({path.read_text().strip() for path in paths}))
 
 
 def _own_ticks() -> int:

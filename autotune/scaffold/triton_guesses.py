@@ -235,13 +235,14 @@ class TritonGuess:
                 yield name, (1,) if name in self._strides_alone else (8,)
             else:
                 yield name, (1,)
+        pipelined = (
+            kernel.found.has_loop and kernel.found.has_dot
+        )  # other loops need a `num_stages` of their own
+        usual = () if kernel.configs else ("num_warps", *(("num_stages",) if pipelined else ()))
         for name in TRITON_OPTIONS:
             if any(name in config for config in kernel.configs):
                 yield name, _distinct(config.get(name, DEFAULTS[name]) for config in kernel.configs)
-            elif name in self._constants or (
-                not kernel.configs
-                and (name == "num_warps" or (name == "num_stages" and kernel.found.has_loop))
-            ):
+            elif name in self._constants or name in usual:
                 yield name, _OPTION_VALUES[name]
 
     def _tile_values(self, count: int) -> tuple[Value, ...]:

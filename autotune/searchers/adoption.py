@@ -75,13 +75,13 @@ class _Source:
         """Rows from which no faster row differs in a single parameter, fastest first."""
         fastest = self.fastest[:MAX_FASTEST]
         among = positions[fastest]
-        found: list[int] = []
+        optima: list[int] = []
         for place, row in enumerate(fastest):
-            if len(found) == MAX_OPTIMA:
+            if len(optima) == MAX_OPTIMA:
                 break
             if not ((among[:place] != among[place]).sum(axis=1) <= 1).any():
-                found.append(int(row))
-        return found
+                optima.append(int(row))
+        return optima
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,30 +104,30 @@ def evaluate(stream: TrialStream, configs: Sequence[Config]) -> list[Trial]:
     Raises NoMoreTrials after the last one that the budget covers.
     """
     stream.submit(configs)
-    found: dict[Config, Trial] = {}
+    trials: dict[Config, Trial] = {}
     missing = set(configs)
     while missing:
         for trial in stream.collect():
-            found[trial.config] = trial
+            trials[trial.config] = trial
             missing.discard(trial.config)
-    return [found[config] for config in configs]
+    return [trials[config] for config in configs]
 
 
 def collect_next(stream: TrialStream, count: int) -> list[Trial]:
     """The next `count` trials of one device; with several devices, whatever ends first."""
-    found = stream.collect()
-    while stream.parallel == 1 and len(found) < count:
-        found += stream.collect()
-    return found
+    trials = stream.collect()
+    while stream.parallel == 1 and len(trials) < count:
+        trials += stream.collect()
+    return trials
 
 
 def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], stream: TrialStream) -> None:
     """Evaluate rows of the space in this order; NoMoreTrials passes through."""
     under_way = 0
     for start in range(0, len(rows), ROWS_AT_ONCE):
-        batch = [space.config(int(row)) for row in rows[start : start + ROWS_AT_ONCE]]
-        stream.submit(batch)
-        under_way += len(batch)
+        configs = [space.config(int(row)) for row in rows[start : start + ROWS_AT_ONCE]]
+        stream.submit(configs)
+        under_way += len(configs)
         while under_way > ROWS_AT_ONCE // 2:  # compilers and devices stay busy
             under_way -= len(stream.collect())
     while under_way:

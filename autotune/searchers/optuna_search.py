@@ -91,10 +91,10 @@ class OptunaSearch:
             asked |= fresh
             stream.submit(list(fresh))
             ended = collect_next(stream, len(asked))
-            found = [_objective_values(trial, settings.objectives) for trial in ended]
-            known = [values for values in (worst, *found) if values is not None]
-            worst = [max(column) for column in zip(*known, strict=True)] if known else None
-            for trial, values in zip(ended, found, strict=True):
+            ended_values = [_objective_values(trial, settings.objectives) for trial in ended]
+            measured = [values for values in (worst, *ended_values) if values is not None]
+            worst = [max(column) for column in zip(*measured, strict=True)] if measured else None
+            for trial, values in zip(ended, ended_values, strict=True):
                 _tell(study, asked.pop(trial.config), values, worst)
             batch = settings.batch
 

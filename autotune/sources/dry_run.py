@@ -12,6 +12,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -84,8 +86,7 @@ class Pointer:
 _OF_VARIABLE = Pointer(Memory("", None, 0, "thread"), UNKNOWN, 0)
 
 
-@dataclass(frozen=True)
-class Mask:
+class Mask(NamedTuple):
     """The threads that surely run a statement, and those that may."""
 
     sure: Bools
@@ -94,14 +95,13 @@ class Mask:
 
 @dataclass(frozen=True)
 class Beyond:
-    """An access beyond the end of an array, or before its begin, by a thread of a block."""
+    """An access beyond the end of an array, or before its begin."""
 
     memory: Memory
     element: int
     elements: int
     is_written: bool
-    thread: tuple[int, int, int]
-    block: tuple[int, int, int]
+    who: str  # the thread, or in Triton the program
 
 
 @dataclass(frozen=True)
@@ -348,19 +348,9 @@ class DryRun:
 
     def _forget(self, loop: Loop, mask: Mask) -> None:
         """Make what a loop changes unknown."""
-        for part in ast.walk(loop):
-            match part:
-                case (
-                    ast.Assign([ast.Name(name)])
-                    | ast.AugAssign(ast.Name(name))
-                    | ast.AnnAssign(ast.Name(name))
-                ):
-                    self._assign(name, UNKNOWN, mask)
-                case ast.Expr(value=value):  # what is passed by reference
-                    calls = (one for one in ast.walk(value) if isinstance(one, ast.Call))
-                    for given in (given for call in calls for given in call.args):
-                        if isinstance(given, ast.Name) and not isinstance(self._of(given, mask), Pointer):
-                            self._assign(given.id, UNKNOWN, mask)
+        for name, is_passed in _changed_by(loop):
+            if not (is_passed and isinstance(self._of(name, mask), Pointer)):
+                self._assign(name.id, UNKNOWN, mask)
 
     def _declare(self, name: str, own: Declared, value: ast.expr | None, mask: Mask) -> None:
         frame = self._frame
@@ -464,8 +454,8 @@ class DryRun:
             lane = int(bad.argmax())
             first = int(np.broadcast_to(offset, (self._lanes,))[lane])
             element = (first if first < 0 else first + item - 1) // memory.unit
-            where = _of_lane(self._threads, lane), _of_lane(self._blocks, lane)
-            found = Beyond(memory, element, memory.size // memory.unit, is_written, *where)
+            who = f"thread {_of_lane(self._threads, lane)} of block {_of_lane(self._blocks, lane)}"
+            found = Beyond(memory, element, memory.size // memory.unit, is_written, who)
             self.found.setdefault((self._at, memory.name), found)
         if (mask.may & (~known | is_beyond)).any():
             memory.is_lost = True
@@ -714,6 +704,25 @@ class DryRun:
             return None
         lowest, highest = int(value.data.min()), int(value.data.max())
         return lowest if lowest == highest >= 0 else None
+
+
+@lru_cache(maxsize=1024)  # a loop within another one is met at each turn of that
+def _changed_by(loop: Loop) -> tuple[tuple[ast.Name, bool], ...]:
+    """The variables that a loop changes; True comes with those that it passes, perhaps by reference."""
+    found: list[tuple[ast.Name, bool]] = []
+    for part in ast.walk(loop):
+        match part:
+            case (
+                ast.Assign([ast.Name() as name])
+                | ast.AugAssign(ast.Name() as name)
+                | ast.AnnAssign(ast.Name() as name)
+            ):
+                found.append((name, False))
+            case ast.Expr(value=value):
+                calls = (one for one in ast.walk(value) if isinstance(one, ast.Call))
+                given = (given for call in calls for given in call.args)
+                found += [(one, True) for one in given if isinstance(one, ast.Name)]
+    return tuple(found)
 
 
 def _of_lane(rows: Ints, lane: int) -> tuple[int, int, int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """A whole number in each thread; `kind` is empty for anything else."""
 
     kind: str
@@ -29,6 +29,7 @@ NO, YES = np.zeros(1, np.bool_), np.ones(1, np.bool_)
 UNKNOWN = Value("", np.zeros(1, np.int64), NO)
 
 
+@lru_cache(maxsize=4096)  # the same constants at every turn of a loop; nothing writes to a value's data
 def whole(number: int, kind: str = "") -> Value:
     """One number in all threads; without a type, that of C for such a number."""
     bits = number.bit_length()

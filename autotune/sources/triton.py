@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from autotune.core.frozen import dataclass
 from autotune.core.records import Value
@@ -185,7 +186,15 @@ class TritonKernel:
 def kernels(text: str, path: Path) -> dict[str, tuple[TritonParameter, ...]]:
     """The parameters of every function under `@triton.jit`, by name; raises InputError."""
     found = Module(text, path).kernels
-    return {name: tuple(_parameters(function.args)) for name, function in found.items()}
+    return {name: tuple(parameters(function.args)) for name, function in found.items()}
+
+
+def entry_signature(entry: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The types of the arguments that an entry of a launch names, and its constants and options."""
+    call = parse_expression(entry)
+    assert isinstance(call, ast.Call)
+    kinds = tuple(str(ast.literal_eval(one)) for one in call.args)
+    return kinds, {one.arg or "": ast.literal_eval(one.value) for one in call.keywords}
 
 
 def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
@@ -219,13 +228,14 @@ def element_types(text: str, path: Path, entry: str) -> frozenset[str]:
 
 
 def _kernel(module: Module, function: ast.FunctionDef, grids: Sequence[Sequence[str]]) -> TritonKernel:
-    parameters = tuple(_parameters(function.args))
-    found = walk(module, function, {one.name for one in parameters if one.is_constant})
+    taken = tuple(parameters(function.args))
+    found = walk(module, function, {one.name for one in taken if one.is_constant})
     configs = _configs(module, function)
-    return TritonKernel(function.name, parameters, found, *configs, _heuristics(module, function), grids)
+    return TritonKernel(function.name, taken, found, *configs, _heuristics(module, function), grids)
 
 
-def _parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
+def parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
+    """The parameters of a kernel, in its order."""
     positional = [*arguments.posonlyargs, *arguments.args]
     without = [None] * (len(positional) - len(arguments.defaults))
     defaults = [*without, *arguments.defaults, *arguments.kw_defaults]

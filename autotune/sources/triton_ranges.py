@@ -13,15 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autotune.core.expression_ops import COMPARE
+from autotune.sources.triton_follower import BITS, UNKNOWN, Follower, Names, NotFollowed, bind
 from autotune.sources.triton_module import LOOP_RANGES, RESHAPING, Module, decorator_name
-from autotune.sources.triton_values import NotRead
 
 _MOST = 2**31
-_MAX_DEPTH, _MAX_STATEMENTS = 8, 20_000
+_MAX_STATEMENTS = 20_000
 _SAME = RESHAPING | {"constexpr"}
-BITS = {"int32": 32, "int64": 64}
-UNKNOWN = object()
-Names = dict[str, Any]
 _Turns = tuple[Sequence[Any], int | None]
 _ANY_TURNS: _Turns = ([UNKNOWN] * 3, None)
 
@@ -53,82 +50,21 @@ def number(value: Any, bits: int = 0) -> Any:
     return Range(value, value, bits) if type(value) is int else value
 
 
-class NotFollowed(Exception):
-    """The kernel is too large or too deep to follow."""
-
-
-class RangeRun:
+class RangeRun(Follower):
     """Follows one program of a launch."""
 
     def __init__(self, module: Module, grid: Sequence[int], program: Sequence[int]) -> None:
+        super().__init__(module)
         self.overflowing: set[str] = set()  # arrays of which an index does
         self.is_known = True  # False once an address depends on what is not known, such as elements of arrays
-        self._module, self._grid, self._program = module, grid, program
-        self._depth, self._left = 0, _MAX_STATEMENTS
-
-    def run(self, function: ast.FunctionDef, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Follow a function; gives what it returns. Raises NotFollowed."""
-        arguments = function.args
-        positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
-        names: Names = {}
-        for name, default in zip(reversed(positional), reversed(arguments.defaults), strict=False):
-            names[name] = self._value(default, {})
-        names.update(zip((one for one in positional if one not in named), given, strict=False))
-        names.update(named)
-        if self._depth == _MAX_DEPTH:
-            raise NotFollowed
-        self._depth += 1
-        returned: list[Any] = []
-        self._block(function.body, names, returned)
-        self._depth -= 1
-        return _joined(returned)
-
-    # statements
-
-    def _block(self, body: Iterable[ast.stmt], names: Names, returned: list[Any]) -> bool:
-        """Follow statements; True if none that comes after them runs."""
-        return any(self._statement(one, names, returned) for one in body)
+        self._grid, self._program = grid, program
+        self._left = _MAX_STATEMENTS
 
     def _statement(self, node: ast.stmt, names: Names, returned: list[Any]) -> bool:
         self._left -= 1
         if self._left < 0:
             raise NotFollowed
-        match node:
-            case ast.Assign(targets, value):
-                found = self._value(value, names)
-                for target in targets:
-                    _bind(target, found, names)
-            case ast.AnnAssign(target, _, ast.expr() as value):
-                _bind(target, self._value(value, names), names)
-            case ast.AugAssign(ast.Name(name), operator, value):
-                names[name] = self._binary(names.get(name, UNKNOWN), operator, self._value(value, names))
-            case ast.If(test, then, otherwise):
-                return self._branch(self._value(test, names), then, otherwise, names, returned)
-            case ast.For(target, turns, body):
-                self._loop(target, self._turns(turns, names), body, names, returned)
-            case ast.While(test, body):
-                self._value(test, names)
-                self._loop(None, _ANY_TURNS, body, names, returned)
-            case ast.Return(value):
-                returned.append(None if value is None else self._value(value, names))
-                return True
-            case ast.Expr(value):
-                self._value(value, names)
-        return isinstance(node, ast.Break | ast.Continue)
-
-    def _branch(
-        self, test: Any, then: list[ast.stmt], otherwise: list[ast.stmt], names: Names, returned: list[Any]
-    ) -> bool:
-        if (decided := _decided(test)) is not None:
-            return self._block(then if decided else otherwise, names, returned)
-        left = []
-        for body in (then, otherwise):
-            own = dict(names)
-            if not self._block(body, own, returned):
-                left.append(own)
-        for name in {name for own in left for name in own}:
-            names[name] = _joined([own.get(name, UNKNOWN) for own in left])
-        return not left
+        return super()._statement(node, names, returned)
 
     def _turns(self, node: ast.expr, names: Names) -> _Turns:
         """The variable of a loop in the first two turns and in the last, and the number of the others."""
@@ -139,73 +75,59 @@ class RangeRun:
         found, bits = range(*ends[:3]), max(one.bits for one in given)
         return [Range(one, one, bits) for one in (*found[:2], *found[2:][-1:])], len(found) - 3
 
-    def _loop(
-        self, target: ast.expr | None, turns: _Turns, body: list[ast.stmt], names: Names, returned: list[Any]
-    ) -> None:
+    def _loop(self, node: ast.For | ast.While, names: Names, returned: list[Any]) -> None:
         """Follow the first two turns of a loop, and the last: before it, values change as in the second."""
-        variables, skipped = turns
+        if isinstance(node, ast.For):
+            variables, skipped = self._turns(node.iter, names)
+        else:
+            self._value(node.test, names)
+            variables, skipped = _ANY_TURNS
         held = names
         for turn, variable in enumerate(variables):
             if turn == 2:
                 for name, old in held.items():
                     names[name] = _carried(old, names[name], skipped)
             held = dict(names)
-            if target is not None:
-                _bind(target, variable, names)
-            self._block(body, names, returned)
-
-    # expressions
+            if isinstance(node, ast.For):
+                bind(node.target, variable, names)
+            self._block(node.body, names, returned)
 
     def _value(self, node: ast.expr, names: Names) -> Any:
         match node:
-            case ast.Constant(bool() | int() | float() | str() | None as value):
-                return number(value)
-            case ast.Name(name):
-                return names[name] if name in names else self._global(name)
-            case ast.BinOp(left, operator, right):
-                return self._binary(self._value(left, names), operator, self._value(right, names))
-            case ast.UnaryOp(ast.USub(), operand):
-                return self._binary(Range(0, 0, 0), ast.Sub(), self._value(operand, names))
-            case ast.UnaryOp(ast.Not(), operand):
-                decided = _decided(self._value(operand, names))
-                return UNKNOWN if decided is None else not decided
-            case ast.BoolOp(operator, parts):
-                known = [_decided(self._value(part, names)) for part in parts]
-                settling = isinstance(operator, ast.Or)
-                return settling if settling in known else UNKNOWN if None in known else not settling
-            case ast.Compare(left, [operator], [right]):
-                return _compared(self._value(left, names), operator, self._value(right, names))
-            case ast.IfExp(test, then, otherwise):
-                decided = _decided(self._value(test, names))
-                if decided is not None:
-                    return self._value(then if decided else otherwise, names)
-                return _joined([self._value(then, names), self._value(otherwise, names)])
-            case ast.Subscript(base, index):
-                held = self._value(base, names)
-                if not isinstance(held, tuple):
-                    return held
-                place = self._value(index, names)
-                is_in = isinstance(place, Range) and place.is_one and -len(held) <= place.low < len(held)
-                return held[place.low] if is_in else UNKNOWN
-            case ast.Tuple(parts) | ast.List(parts):
-                return tuple(self._value(part, names) for part in parts)
-            case ast.Call():
-                return self._call(node, names)
-            case ast.Attribute(_, name) if name in BITS:  # such as tl.int64
-                return name
             case ast.Attribute(base, "T"):
                 return self._value(base, names)
-        for part in ast.iter_child_nodes(node):  # a load may be in it
-            if isinstance(part, ast.expr) and not isinstance(node, ast.Attribute):
-                self._value(part, names)
-        return UNKNOWN
+        return super()._value(node, names)
 
-    def _global(self, name: str) -> Any:
-        try:
-            found = self._module.value(name)
-        except NotRead:
+    def _number(self, value: Any) -> Any:
+        return number(value)
+
+    def _decided(self, value: Any) -> bool | None:
+        """A condition that the compiler decides; None for any other."""
+        if isinstance(value, Range):
+            return bool(value.low) if value.bits == 0 else None
+        return None if value is UNKNOWN or isinstance(value, Pointer) else bool(value)
+
+    def _item(self, held: Any, index: ast.expr, names: Names) -> Any:
+        if not isinstance(held, tuple):
+            return held
+        place = self._value(index, names)
+        is_in = isinstance(place, Range) and place.is_one and -len(held) <= place.low < len(held)
+        return held[place.low] if is_in else UNKNOWN
+
+    def _compared(self, left: Any, operator: ast.cmpop, right: Any) -> Any:
+        sides = [one.low if isinstance(one, Range) and one.bits == 0 else one for one in (left, right)]
+        if any(one is UNKNOWN or isinstance(one, Range | tuple) for one in sides):
             return UNKNOWN
-        return number(found) if isinstance(found, bool | int | float | str | None) else UNKNOWN
+        if isinstance(operator, ast.Is | ast.IsNot):
+            return (sides[0] is sides[1]) == isinstance(operator, ast.Is)
+        try:
+            return bool(COMPARE[type(operator)](*sides))
+        except (KeyError, TypeError):
+            return UNKNOWN
+
+    def _unary(self, operator: ast.unaryop, value: Any) -> Any:
+        is_sign = isinstance(operator, ast.USub)
+        return self._binary(Range(0, 0, 0), ast.Sub(), value) if is_sign else UNKNOWN
 
     def _binary(self, left: Any, operator: ast.operator, right: Any) -> Any:
         if isinstance(right, Pointer) and isinstance(operator, ast.Add):
@@ -221,17 +143,7 @@ class RangeRun:
             return _arithmetic(left, operator, right)
         return UNKNOWN
 
-    def _call(self, node: ast.Call, names: Names) -> Any:
-        called = decorator_name(node)
-        given = [self._value(one, names) for one in node.args if not isinstance(one, ast.Starred)]
-        named = {one.arg: self._value(one.value, names) for one in node.keywords if one.arg}
-        if (function := self._module.called(node.func)) is not None:
-            outer, self._module = self._module, function[0]
-            found = self.run(function[1], given, named)
-            self._module = outer
-            return found
-        base = self._value(node.func.value, names) if isinstance(node.func, ast.Attribute) else UNKNOWN
-        own = given if base is UNKNOWN else [base, *given]  # of a function, or of a method
+    def _built_in(self, node: ast.Call, called: str, own: Sequence[Any], named: Mapping[str, Any]) -> Any:
         match called, own, named:
             case (("program_id" | "num_programs"), _, _):
                 return self._programs(called, next(iter([*own, *named.values()]), UNKNOWN))
@@ -255,40 +167,14 @@ class RangeRun:
                 self.is_known = False
         return own[0] if called in _SAME and own else UNKNOWN
 
+    def _joined(self, values: Sequence[Any]) -> Any:
+        return _joined(values)
+
     def _programs(self, called: str, axis: Any) -> Any:
         if not isinstance(axis, Range) or axis.low > 2:
             return UNKNOWN
         found = (self._program if called == "program_id" else self._grid)[axis.low]
         return Range(found, found)
-
-
-def _bind(target: ast.expr, value: Any, names: Names) -> None:
-    match target:
-        case ast.Name(name):
-            names[name] = value
-        case ast.Tuple(parts) | ast.List(parts):
-            items = value if isinstance(value, tuple) else (UNKNOWN,) * len(parts)
-            for part, item in zip(parts, items, strict=False):
-                _bind(part, item, names)
-
-
-def _decided(value: Any) -> bool | None:
-    """A condition that the compiler decides; None for any other."""
-    if isinstance(value, Range):
-        return bool(value.low) if value.bits == 0 else None
-    return None if value is UNKNOWN or isinstance(value, Pointer) else bool(value)
-
-
-def _compared(left: Any, operator: ast.cmpop, right: Any) -> Any:
-    sides = [one.low if isinstance(one, Range) and one.bits == 0 else one for one in (left, right)]
-    if any(one is UNKNOWN or isinstance(one, Range | tuple) for one in sides):
-        return UNKNOWN
-    if isinstance(operator, ast.Is | ast.IsNot):
-        return (sides[0] is sides[1]) == isinstance(operator, ast.Is)
-    try:
-        return bool(COMPARE[type(operator)](*sides))
-    except (KeyError, TypeError):
-        return UNKNOWN
 
 
 def _joined(values: Sequence[Any]) -> Any:

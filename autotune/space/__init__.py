@@ -8,11 +8,9 @@ from autotune.space.lint import (
     constraint_report,
     lint,
     lint_source,
-    place_at,
-    placed_lines,
     require_seen,
-    source_place,
 )
+from autotune.space.source_places import place_at, placed_lines, source_place
 from autotune.space.space import Space, bind, problem_of
 from autotune.space.spec import Constraint, SpaceSpec, load_space
 from autotune.space.yaml_document import located

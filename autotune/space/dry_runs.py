@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,13 +21,19 @@ from autotune.core.argument_values import arguments
 from autotune.core.c_types import element_bytes, struct_fields
 from autotune.core.expressions import names_behind, parse
 from autotune.core.frozen import replace
+from autotune.core.launch_plan import NO_ARRAY
 from autotune.core.records import Argument, Config, Launch, Sizes
 from autotune.errors import AutotuneError
-from autotune.sources.dry_run import Beyond, Divergent, DryRun, Memory, OutOfSteps, Pointer, Steps, blocks_of
+from autotune.sources.dry_run import Beyond, Divergent, DryRun, Memory, OutOfSteps, Steps, blocks_of
 from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.thread_values import Bools, Ints
+from autotune.sources.triton import entry_signature, parameters
+from autotune.sources.triton_dry_run import TritonDryRun
+from autotune.sources.triton_follower import UNKNOWN
+from autotune.sources.triton_module import Module
 from autotune.space.signatures import arguments_of_template, own_name, space_macros
+from autotune.space.source_places import place_at
 from autotune.space.space import Space
 
 _MOST_THREADS = 16_384  # of a launch whose blocks all run; of a larger one, those at its corners
@@ -34,33 +42,39 @@ _STEPS_OF_PLAN = 4_000  # of one configuration at some sizes
 _MOST_LETTERS = 200_000  # of a source, which is read for each configuration
 
 
+_Written = dict[str, tuple[str, Bools]]  # outputs: a configuration, and the elements that it writes
+
+
 class Mistake(NamedTuple):
     """What is wrong."""
 
     kind: str  # out_of_bounds, divergent_barrier, small_grid or unwritten_output
     subject: str  # the array, or the place in the space file
-    place: int | None  # where it shows in the source's text; None for what is wrong in the space file
+    place: str  # where it shows in the source, as FILE:LINE; empty for what is wrong in the space file
     detail: str  # what happens and what to do
 
 
-def run_mistakes(space: Space, read: KernelSource) -> Iterator[Mistake]:
+def run_mistakes(space: Space, read: KernelSource | Module) -> Iterator[Mistake]:
     """What goes wrong in a few configurations, each thing once."""
     spec = space.spec
-    if spec.functions.source is not None or len(read.original) > _MOST_LETTERS:
+    is_long = isinstance(read, KernelSource) and len(read.original) > _MOST_LETTERS
+    if spec.functions.source is not None or is_long:
         return
     rows = (space.config(0), space.config(len(space) - 1))
     configs = [config for config in dict.fromkeys((spec.default, *rows)) if config in space]
     steps = Steps(_STEPS)
-    seen: set[tuple[str, str, int | None]] = set()
+    seen: set[tuple[str, str, str]] = set()
+    written: dict[int, _Written] = {}
     for config in configs:
         if not steps.left:
             break
         try:
-            source = _Source.of(space, config, read)
+            source = _InTriton(read) if isinstance(read, Module) else _InC.of(space, config, read)
         except AutotuneError:  # other branches of the source, or options, that fail when they are tried
             continue
-        for sizes in (*spec.verify_sizes, {}):
-            for one in _Plan(space, config, sizes, source).mistakes(steps):
+        for number, sizes in enumerate((*spec.verify_sizes, {})):
+            plan = _Plan(space, config, sizes, source)
+            for one in [*plan.mistakes(steps)] or plan.differing(written.setdefault(number, {})):
                 if one[:3] not in seen:
                     seen.add(one[:3])
                     yield one
@@ -70,7 +84,7 @@ def leaves_arrays(space: Space, config: Config, before: KernelSource, after: Ker
     """Why a changed source may leave arrays where the source does not; empty if it surely stays inside."""
     lost: list[set[str]] = []
     for read in (before, after):
-        plan = _Plan(space, config, {}, _Source(read, 0))
+        plan = _Plan(space, config, {}, _InC(space, read, 0))
         try:
             found, unknown = plan.reach(Steps(_STEPS))
         except OutOfSteps:
@@ -84,16 +98,42 @@ def leaves_arrays(space: Space, config: Config, before: KernelSource, after: Ker
     return f"its accesses to {', '.join(more)} are not understood" if more else ""
 
 
-@dataclass(frozen=True)
-class _Source:
-    """The source of a configuration, and the statements of its functions that were needed so far."""
+class _Run(Protocol):
+    """What blocks of a launch do."""
 
+    found: dict[tuple[int, str], Beyond | Divergent]
+    is_whole: bool
+
+
+class _Source(ABC):
+    """What a configuration compiles."""
+
+    who = "thread"  # runs, in messages
+    taker = "block"  # takes some elements
+    mend = "guard the access"
+
+    @abstractmethod
+    def prepared(
+        self, launch: Launch, passed: Mapping[str, Memory | int | None], steps: Steps
+    ) -> tuple[_Run, Callable[[Ints], None]]:
+        """A run of a launch, and what runs some blocks in it; raises NotUnderstood."""
+
+    @abstractmethod
+    def place(self, at: int) -> str:
+        """Where in the source something was found, as FILE:LINE."""
+
+
+@dataclass(frozen=True)
+class _InC(_Source):
+    """A source in C, and the statements of its functions that were needed so far."""
+
+    space: Space
     read: KernelSource
     ahead: int  # letters in front of the source
     bodies: dict[str, list[ast.stmt]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, space: Space, config: Config, read: KernelSource) -> _Source:
+    def of(cls, space: Space, config: Config, read: KernelSource) -> _InC:
         """The source of a configuration, given that of the default."""
         macros = space_macros(space, config)
         for option in space.options(config, space.device.backend):
@@ -105,12 +145,46 @@ class _Source:
             head = "".join(f"#define {name} {value}\n" for name, value in macros.items())
             macros = {}
         elif config == space.spec.default:
-            return cls(read, 0)
-        return cls(read_kernel_source(head + read.original, macros, space.spec.dialect), len(head))
+            return cls(space, read, 0)
+        return cls(space, read_kernel_source(head + read.original, macros, space.spec.dialect), len(head))
 
-    def place(self, place: int) -> int:
-        """Where a letter of the code stands in the source's text."""
-        return max(0, self.read.code.place(place) - self.ahead)
+    def prepared(
+        self, launch: Launch, passed: Mapping[str, Memory | int | None], steps: Steps
+    ) -> tuple[_Run, Callable[[Ints], None]]:
+        run = DryRun(self.read, steps, self.bodies)
+        kernels = [one for one in self.read.kernels if one.name == own_name(launch.entry)]
+        if len(kernels) != 1 or len(kernels[0].parameters) != len(launch.arguments):
+            raise NotUnderstood
+        given = [passed[name] for name in launch.arguments]
+        return run, partial(run.run, kernels[0], launch, arguments_of_template(launch.entry) or (), given)
+
+    def place(self, at: int) -> str:
+        letter = max(0, self.read.code.place(at) - self.ahead)
+        return place_at(self.space.spec.source, self.read.original[self.ahead :], letter)
+
+
+@dataclass(frozen=True)
+class _InTriton(_Source):
+    """A file with kernels in Triton."""
+
+    module: Module
+    who = taker = "program"
+    mend = "mask the access"
+
+    def prepared(
+        self, launch: Launch, passed: Mapping[str, Memory | int | None], steps: Steps
+    ) -> tuple[_Run, Callable[[Ints], None]]:
+        run, name = TritonDryRun(self.module, steps), own_name(launch.entry)
+        kinds, named = entry_signature(launch.entry)
+        taken = [one.name for one in parameters(self.module.kernels[name].args) if not one.is_constant]
+        values = iter(launch.arguments)
+        for one, kind in zip(taken, kinds, strict=True):
+            given = None if kind == NO_ARRAY else passed[next(values)]
+            named[one] = UNKNOWN if given is None and kind != NO_ARRAY else given
+        return run, partial(run.run, name, named, launch.grid)
+
+    def place(self, at: int) -> str:
+        return f"{self.module.path}:{at}"
 
 
 class _Plan:
@@ -121,6 +195,7 @@ class _Plan:
         self._sizes = {**space.problem.sizes, **sizes}
         self._memories: dict[str, Memory] = {}
         self._arguments: dict[str, Argument] = {}
+        self._is_whole = False  # True once all that its launches reach is followed
 
     def mistakes(self, steps: Steps) -> Iterator[Mistake]:
         """What goes wrong in them."""
@@ -174,24 +249,22 @@ class _Plan:
             is_whole = is_whole and run.is_whole
             if steps.left < 0:
                 return
+        self._is_whole = is_whole
         if is_whole:
             small = [*self._small_grids(launches, steps)]
             yield from small or self._unwritten()
 
-    def _launched(self, launch: Launch, blocks: Ints, steps: Steps) -> DryRun:
+    def _launched(self, launch: Launch, blocks: Ints, steps: Steps) -> _Run:
         """A run of some blocks, which is not whole if it takes too long."""
-        run = DryRun(self._source.read, steps, self._source.bodies)
-        kernels = [one for one in self._source.read.kernels if one.name == own_name(launch.entry)]
-        passed = [self._passed(name) for name in launch.arguments]
-        if len(kernels) != 1 or len(kernels[0].parameters) != len(passed):
-            raise NotUnderstood
+        passed = {name: self._passed(name) for name in launch.arguments}
+        run, run_blocks = self._source.prepared(launch, passed, steps)
         try:
-            run.run(kernels[0], launch, arguments_of_template(launch.entry) or (), passed, blocks)
+            run_blocks(blocks)
         except OutOfSteps:
             run.is_whole = False
         return run
 
-    def _passed(self, name: str) -> Memory | Pointer | int | None:
+    def _passed(self, name: str) -> Memory | int | None:
         one = self._arguments[name]
         if one.of or one.symbol:
             raise NotUnderstood
@@ -199,10 +272,10 @@ class _Plan:
             return self._memories[name]
         return one.value if isinstance(one.value, int) else None
 
-    def _places(self, run: DryRun) -> Iterator[Mistake]:
+    def _places(self, run: _Run) -> Iterator[Mistake]:
         where = self._where()
-        for (line, _), one in run.found.items():
-            place = self._source.place(line)
+        for (at, _), one in run.found.items():
+            place = self._source.place(at)
             if isinstance(one, Divergent):
                 yield Mistake(
                     "divergent_barrier",
@@ -215,7 +288,7 @@ class _Plan:
             elif isinstance(one, Beyond):
                 verb = "writes" if one.is_written else "reads"
                 mend = (
-                    f"guard the access, or correct the shape of {one.memory.name}"
+                    f"{self._source.mend}, or correct the shape of {one.memory.name}"
                     if one.memory.kind == "argument"
                     else f"make {one.memory.name} larger, or keep the index within it"
                 )
@@ -223,7 +296,7 @@ class _Plan:
                     "out_of_bounds",
                     one.memory.name,
                     place,
-                    f"thread {one.thread} of block {one.block} {verb} element {one.element} of "
+                    f"{one.who} {verb} element {one.element} of "
                     f"{one.memory.name}, which has {one.elements}, {where}; {mend}",
                 )
 
@@ -246,14 +319,14 @@ class _Plan:
             found = [self._left_out(launch, axis, before, steps) for axis in range(len(texts))]
             count, name, element = max(found, default=(0, "", 0))
             if count:
-                axis = found.index((count, name, element))
+                axis, taker = found.index((count, name, element)), self._source.taker
                 yield Mistake(
                     "small_grid",
                     f"launch[{number}].grid[{axis}]",
-                    None,
-                    f"{texts[axis]} is {launch.grid[axis]}, and only more blocks reach all of {name}, as "
+                    "",
+                    f"{texts[axis]} is {launch.grid[axis]}, and only more {taker}s reach all of {name}, as "
                     f"element {element}, {self._where()}; correct it, such as to ceil_div(SIZE, TILE) with "
-                    "the elements that a block takes",
+                    f"the elements that a {taker} takes",
                 )
 
     def _left_out(
@@ -306,27 +379,53 @@ class _Plan:
             if self._arguments[name].role == "out" and not memory.is_lost and memory.written is not None:
                 missing = np.flatnonzero(~memory.written)
                 if len(missing) and memory.written[missing[0] :].any():  # at its end may be room
-                    number = [one.name for one in self._space.spec.arguments].index(name)
                     yield Mistake(
                         "unwritten_output",
-                        f"arguments[{number}]",
-                        None,
-                        f"no thread writes {len(missing)} of the {len(memory.written)} elements of {name}, "
-                        f"such as element {missing[0]}, {self._where()}; correct the grid, the source or the "
-                        "shape, or write role: inout if they keep their values",
+                        self._place(name),
+                        "",
+                        f"no {self._source.who} writes {len(missing)} of the {len(memory.written)} elements "
+                        f"of {name}, such as element {missing[0]}, {self._where()}; correct the grid, the "
+                        "source or the shape, or write role: inout if they keep their values",
                     )
+
+    def differing(self, others: _Written) -> Iterator[Mistake]:
+        """Outputs of which another configuration writes more or fewer elements; the first is added to them.
+
+        That settles whether there is room at the end of one.
+        """
+        for name, memory in self._memories.items() if self._is_whole else ():
+            if memory.written is None or memory.is_lost or self._arguments[name].role != "out":
+                continue
+            other, elements = others.setdefault(name, (str(self._config), memory.written))
+            if self._has_own_shape(name) and len(differing := np.flatnonzero(elements != memory.written)):
+                first = differing[0]
+                names = (str(self._config), other) if elements[first] else (other, str(self._config))
+                yield Mistake(
+                    "unwritten_output",
+                    self._place(name),
+                    "",
+                    f"no {self._source.who} writes element {first} of {name} with {names[0]} at "
+                    f"{self._at()}, and one does with {names[1]}; correct the grid or the source",
+                )
+
+    def _place(self, name: str) -> str:
+        """The place of an argument in the space file."""
+        return f"arguments[{[one.name for one in self._space.spec.arguments].index(name)}]"
 
     def _number(self, launch: Launch) -> int:
         plan = self._space.spec.launch
         return next(
             number
             for number, step in enumerate(plan)
-            if own_name(step.entry) == own_name(launch.entry) and {*step.arguments} == {*launch.arguments}
+            if own_name(step.entry) == own_name(launch.entry)
+            and {*step.arguments} - {NO_ARRAY} == {*launch.arguments}
         )
 
     def _where(self) -> str:
-        sizes = ", ".join(f"{name}={size}" for name, size in self._sizes.items())
-        return f"with {self._config} at {sizes}" if self._config else f"at {sizes}"
+        return f"with {self._config} at {self._at()}" if self._config else f"at {self._at()}"
+
+    def _at(self) -> str:
+        return ", ".join(f"{name}={size}" for name, size in self._sizes.items())
 
 
 def _memory(argument: Argument) -> Memory:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from autotune.core.json_values import is_name
-from autotune.core.launch_plan import AMD_OPTIONS, NO_ARRAY, TRITON, TRITON_OPTIONS, is_entry
+from autotune.core.launch_plan import AMD_OPTIONS, NO_ARRAY, TRITON, TRITON_OPTIONS, TRITON_USUAL, is_entry
 from autotune.core.records import ArgumentSpec, LaunchSpec
 from autotune.core.text import hint
 from autotune.sources.triton import TritonParameter
@@ -65,10 +65,11 @@ def _triton_launch(
     constants += tuple(name for name in (*TRITON_OPTIONS, *AMD_OPTIONS) if name in names)
     if not constants:
         raise element.error(f"{entry} has nothing to tune: no tl.constexpr, and no num_warps in the space")
+    warps = "num_warps" if "num_warps" in names else TRITON_USUAL["num_warps"]
     return LaunchSpec(
         entry=entry,
         grid=_extent(entries["grid"], names),
-        block=("32 * num_warps" if "num_warps" in names else "128",),  # Triton's default: 4 warps
+        block=(f"{warps} * device.warp_size",),
         arguments=passed,
         swap=_swap(element, entries, arguments, passed) if "swap" in entries else (),
         constants=constants,

@@ -8,35 +8,36 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from autotune.core.expressions import integer, names_behind, parse
-from autotune.core.launch_plan import DTYPE_MACROS, constant_expressions, macro_name
+from autotune.core.launch_plan import DTYPE_MACROS, TRITON, constant_expressions, macro_name
 from autotune.core.records import Config, Parameter
 from autotune.core.syntax import parse_expression
 from autotune.core.text import nearest
 from autotune.errors import ExpressionError, InputError, SpaceError
-from autotune.sources.bare_code import bare_code, bare_lines
+from autotune.sources.bare_code import bare_code
 from autotune.sources.branches import Branches, read_branches
 from autotune.sources.dialects import BUILT_IN
 from autotune.sources.facts import Facts, factors_around, facts
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macro_reach import Unseen, unseen_macros
+from autotune.sources.triton_module import Module
+from autotune.sources.triton_walk import walk
 from autotune.space.configurations import PARTS, TROUBLES
 from autotune.space.dry_runs import run_mistakes
 from autotune.space.misspelt import is_slip, misspelt_names
 from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
 from autotune.space.signatures import mismatches, own_name, space_macros
+from autotune.space.source_places import place_at, source_place
 from autotune.space.space import Space
 from autotune.space.spec import SpaceSpec
 from autotune.space.yaml_document import located
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
-_LINE = re.compile(r'[ \t]*#[ \t]*line[ \t]+(\d+)[ \t]+"(.*)"')
 _THREAD_INDEX = {"portable": "THREAD_INDEX({0})", "cuda": "threadIdx.{0}", "opencl": "get_local_id({1})"}
 # Findings whose consequences a run would show as mistakes of their own.
 _BREAKS = (
@@ -46,6 +47,7 @@ _BREAKS = (
     "unknown_name",
     "hidden_variable",
     "flat_block",
+    "odd_tile",
 )
 
 
@@ -158,9 +160,34 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
         *_large_grids(space, found),
         *_flat_blocks(space, found),
     )
-    if read is None or any(one.kind in _BREAKS for one in findings):
+    module = _triton_module(space)
+    if module is not None:
+        findings += (*_odd_tiles(space, module),)
+    runs = module or read
+    if runs is None or any(one.kind in _BREAKS for one in findings):
         return findings
-    return (*findings, *_dry_runs(space, source, read))
+    return (*findings, *_dry_runs(space, runs))
+
+
+def _triton_module(space: Space) -> Module | None:
+    """The file with a space's kernels in Triton; None for another dialect."""
+    path = space.spec.source
+    return Module(path.read_text(encoding="utf-8-sig"), path) if space.spec.dialect == TRITON else None
+
+
+def _odd_tiles(space: Space, module: Module) -> Iterator[Finding]:
+    """Values that Triton does not compile: lengths of tiles, and numbers of warps, are powers of two."""
+    lengths = {"num_warps"}
+    for name in {step.entry for step in space.spec.launch}:
+        lengths |= walk(module, module.kernels[name], space.spec.default).tiles
+    for parameter in space.parameters:
+        whole = [one for one in parameter.values if isinstance(one, int)]
+        odd = [str(one) for one in whole if one < 1 or one & (one - 1)]
+        if parameter.name in lengths and odd:
+            what = "numbers of warps" if parameter.name == "num_warps" else "lengths of tiles"
+            detail = f"Triton takes powers of two as {what}; remove {', '.join(odd)}"
+            place = located(space.spec.path, f"parameters.{parameter.name}")
+            yield Finding("odd_tile", parameter.name, detail, place)
 
 
 def read_default(space: Space, source: str) -> KernelSource | None:
@@ -359,41 +386,6 @@ def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[st
             yield Finding("hidden_variable", name, detail, place)
 
 
-def source_place(space: Space, source: str, word: str, after: str = "") -> str:
-    """Where a source first has a word, as `FILE:LINE`; the `#line` of an included file counts.
-
-    The file alone where its code does not have the word. With `after`, the word counts from the line on that
-    has this other word.
-    """
-    is_after = not after
-    for place, bare in placed_lines(space.spec.source, source):
-        is_after = is_after or re.search(rf"\b{after}\b", bare) is not None
-        if is_after and re.search(rf"\b{word}\b", bare):
-            return place
-    return str(space.spec.source)
-
-
-def placed_lines(own: Path, source: str) -> Iterator[tuple[str, str]]:
-    """Each line of a source without comments and strings behind its place, as `FILE:LINE`.
-
-    `own` is the file, whose name is given in full; of other files, `#line` directives say the name.
-    """
-    file, line = own.name, 0
-    code = bare_lines(source, is_python=own.suffix == ".py")
-    for raw, bare in zip(source.split("\n"), code, strict=True):
-        line += 1
-        if marked := _LINE.match(raw):
-            file, line = marked[2], int(marked[1]) - 1
-        else:
-            yield f"{own if file == own.name else file}:{line}", bare
-
-
-def place_at(own: Path, source: str, at: int) -> str:
-    """Where a letter of a source stands, as `placed_lines` says it."""
-    before = sum(not _LINE.match(line) for line in source[:at].split("\n")[:-1])
-    return [place for place, _ in placed_lines(own, source)][before]
-
-
 def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:
     for number, report in enumerate(constraints):
         if report.never_removes and not _removes_at_checks(space, number):
@@ -481,12 +473,10 @@ def _flat_blocks(space: Space, found: Facts) -> Iterator[Finding]:
                 break
 
 
-def _dry_runs(space: Space, source: str, read: KernelSource) -> Iterator[Finding]:
+def _dry_runs(space: Space, read: KernelSource | Module) -> Iterator[Finding]:
     """Mistakes that show when a few configurations run on indices alone."""
     for one in run_mistakes(space, read):
-        at, own = one.place, space.spec.path
-        place = located(own, one.subject) if at is None else place_at(space.spec.source, source, at)
-        yield Finding(one.kind, one.subject, one.detail, place)
+        yield Finding(one.kind, one.subject, one.detail, one.place or located(space.spec.path, one.subject))
 
 
 def _untried_edges(space: Space) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from inspect import signature
 from time import monotonic
 from typing import Any, Literal
 
@@ -73,7 +74,8 @@ class TunedKernel:
         self._name, self._options = name, dict(options)
         self._names: tuple[str, ...] = tuple(function.arg_names)
         record = newest(name, self._options.get("cache")).record
-        passed = [one.name for one in function.params if not one.is_constexpr]
+        taken = signature(function.fn).parameters.values()  # also where Triton interprets the function
+        passed = [one.name for one in taken if "constexpr" not in str(one.annotation)]
         self._reader = reader_of(record, function.__name__, passed)
         self._chosen: dict[Any, tuple[float, dict[str, Any]]] = {}
 

@@ -65,13 +65,13 @@ def update_result(
     reasons = changes(entry.provenance, task.provenance)
     if not reasons:
         return None
-    found = AgedResult(recheck(task, options, observer, entry), reasons)
-    if not found.loses:
-        refresh(task, root, found.checked)
-        return found
+    aged = AgedResult(recheck(task, options, observer, entry), reasons)
+    if not aged.loses:
+        refresh(task, root, aged.checked)
+        return aged
     left_s = deadline_s - time.perf_counter()
     if left_s < MIN_SEARCH_S:
-        return replace(found, note="no time is left for a search; give more with --time")
-    own = replace(options, fresh=True, budget=Budget(seconds=left_s), cache=Path(root))
-    result = search(task, own, observer, priors_of(task, own))
-    return replace(found, searched_ms=result.final.median_ms)
+        return replace(aged, note="no time is left for a search; give more with --time")
+    search_options = replace(options, fresh=True, budget=Budget(seconds=left_s), cache=Path(root))
+    result = search(task, search_options, observer, priors_of(task, search_options))
+    return replace(aged, searched_ms=result.final.median_ms)

@@ -61,7 +61,7 @@ def _warning_of_another(path: str, record: KernelRecord, task: TuningTask, root:
     that come with autotune, and source text that a program passed, have no path: these kernels differ if
     their parameters do.
     """
-    stored, own = ([item.name for item in one.arguments] for one in (record, task.spec))
+    stored, own = ([item.name for item in kernel.arguments] for kernel in (record, task.spec))
     sizes, own_sizes = record.size_names, task.space.problem.sizes
     if task.spec.functions.source is not None:
         is_other_call = stored != own or bool(sizes and sizes != own_sizes.keys())
@@ -75,8 +75,8 @@ def _warning_of_another(path: str, record: KernelRecord, task: TuningTask, root:
             "the kernel"
         )
     source = source_path(task, root)
-    newest = max((entry.provenance for entry in record.entries), key=lambda one: one.tuned_at, default=None)
-    if record.source == source or (newest and newest.source_sha256 == task.source.sha256):
+    newest = max(record.entries, key=lambda entry: entry.provenance.tuned_at, default=None)
+    if record.source == source or (newest and newest.provenance.source_sha256 == task.source.sha256):
         return ""
     if record.source and source:
         is_other = (root / record.source).is_file()

@@ -14,13 +14,13 @@ FINDINGS = (*WRONG, Status.CRASHED)
 ConfigChecks = Mapping[Config, Checks]
 
 
-def outcome_of(found: bool | Failure | None) -> Outcome:
-    """A run that did not end, or that the machine broke, has not passed: a later search repeats it."""
-    if isinstance(found, Failure) and not is_finding(found):
-        return Unchecked(found.detail, is_late=True)
-    return found if isinstance(found, Failure) else PASSED
+def outcome_of(answer: bool | Failure | None) -> Outcome:
+    """The outcome of a run; the next search repeats one that did not end, or that the machine broke."""
+    if isinstance(answer, Failure) and not is_finding(answer):
+        return Unchecked(answer.detail, is_late=True)
+    return answer if isinstance(answer, Failure) else PASSED
 
 
-def is_finding(found: bool | Failure | None) -> TypeGuard[Failure]:
+def is_finding(answer: bool | Failure | None) -> TypeGuard[Failure]:
     """True if a failure shows a mistake of the kernel, not of the machine."""
-    return isinstance(found, Failure) and found.status in FINDINGS and not found.by_machine
+    return isinstance(answer, Failure) and answer.status in FINDINGS and not answer.by_machine

@@ -9,7 +9,7 @@ import math
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from autotune.compilers.binary_cache import default_folder
 from autotune.core import timeline
 from autotune.core.records import Config
-from autotune.core.stages import Stage
+from autotune.core.stages import Stage, unobserved
 from autotune.core.trials import Binary, Failure, Objective, Problem
-from autotune.devices import cold_variables
+from autotune.devices import Address, cold_variables
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting, verify_once
 from autotune.evaluation.evaluator import Evaluator
+from autotune.evaluation.fleet import Fleet, LocalFleet
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.job_runner import JobRunner, OneDevice
 from autotune.evaluation.journal import Journal
@@ -50,9 +51,8 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
 
-if TYPE_CHECKING:  # these need the extra `cluster`
+if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
-    from autotune.cluster.fleet import Fleet
 
 POLICY = MeasurementPolicy()
 # for times that are compared in a report: no configuration is given up early
@@ -109,7 +109,7 @@ class TuningContext:
 
     @cached_property
     def further_sizes(self) -> FurtherSizes:
-        """The problems at sizes that the space does not list; only the checks of winners need them."""
+        """The workloads at sizes that the space does not list; only the checks of winners need them."""
         return FurtherSizes(self.maker)
 
     @property
@@ -126,7 +126,7 @@ class TuningContext:
         """
         instances = [self.maker.make(config) for config in configs]
         compilations = [self.pool.compile(instance) for instance in instances]
-        built: dict[Config, BuiltConfig] = {}
+        builds: dict[Config, BuiltConfig] = {}
         failures: dict[Config, Failure] = {}
         for done, (instance, compilation) in enumerate(zip(instances, compilations, strict=True), 1):
             if stage:
@@ -136,8 +136,13 @@ class TuningContext:
             if isinstance(binary, Failure):
                 failures[instance.config] = binary
             else:
-                built[instance.config] = BuiltConfig(instance, binary)
-        return built, failures
+                builds[instance.config] = BuiltConfig(instance, binary)
+        return builds, failures
+
+    def compile_ahead(self, configs: Iterable[Config]) -> None:
+        """Begin to compile configurations whose binaries will be needed."""
+        for config in configs:
+            self.pool.compile(self.maker.make(config))
 
     def run(
         self,
@@ -155,21 +160,21 @@ class TuningContext:
         )
 
     def run_default(self, function: Callable[..., Any], what: str, timeout_s: float) -> Any:
-        """Compile the default and run `function(state, binary, problem)`; raises SetupError for `what`."""
+        """Compile the default and run `function(state, binary, workload)`; raises SetupError for `what`."""
         instance = self.maker.make(self.task.spec.default)
-        found = self.pool.compile(instance).result()
-        if not isinstance(found, Failure):
-            found = self.worker.run(function, found, instance.workload, timeout_s=timeout_s)
-        if isinstance(found, Failure):
-            raise SetupError(f"{what}: {found}")
-        return found
+        answer = self.pool.compile(instance).result()
+        if not isinstance(answer, Failure):
+            answer = self.worker.run(function, answer, instance.workload, timeout_s=timeout_s)
+        if isinstance(answer, Failure):
+            raise SetupError(f"{what}: {answer}")
+        return answer
 
     def run_or_close(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run as `run` does; close the worker after a failure, because it may have written anywhere."""
-        found = self.run(function, *arguments, **options)
-        if isinstance(found, Failure):
+        answer = self.run(function, *arguments, **options)
+        if isinstance(answer, Failure):
             self.worker.close()
-        return found
+        return answer
 
     def verify(self, binary: Binary, workload: Workload, timeout_s: float | None = None) -> bool | Failure:
         """Verify a configuration on one workload; True if it can be repeated without restoring its arrays."""
@@ -197,7 +202,7 @@ class Processes:
             self.scratch if options.fresh else "",
             of_run=Path(self.scratch) / "references",
         )
-        self._worker: Worker | None = None
+        self._workers: dict[Address, Worker] = {}
         self._stored: tuple[Problem, StoredInputs] | None = None  # the latest problem's
         self._makers: dict[JournaledTask, InstanceMaker] = {}
 
@@ -234,26 +239,32 @@ class Processes:
             self._makers[journaled] = maker
         return self._makers[journaled]
 
-    def worker(self, maker: InstanceMaker, default: KernelInstance) -> Worker:
-        """Return the device process, shared with earlier problems, except for trusted kernels."""
-        task = self._task
+    def workers(self, maker: InstanceMaker, default: KernelInstance) -> Mapping[Address, Worker]:
+        """Begin to open the task's devices, each in a process of its own.
+
+        Later problems share the processes, except for trusted kernels.
+        """
+        task, options = self._task, self._options
         trusts = task.spec.full == TRUSTED
         workloads = default.verify_workloads if trusts else (*default.verify_workloads, default.workload)
-        if self._worker is not None and not trusts:
-            self._worker.turn_to(workloads)
-            return self._worker
-        if self._worker is not None:
-            self._worker.end()  # else each problem's process would hold device memory to the end
-        limit_s = self._options.timeout_s
-        make = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=limit_s)
-        setting = DeviceSetting(
-            task.address, task.spec.reference, workloads, self._wrong_arrays, self._reference_cache
-        )
-        worker = self._worker = (make if trusts else Worker)(setting, self.variables, self._on_stage)
-        self._ended.callback(worker.end)
-        self._opened.callback(worker.end, waits=False)
-        worker.start()
-        return worker
+        for earlier in self._workers.values():
+            if trusts:
+                earlier.end()  # else each problem's process would hold device memory to the end
+            else:
+                earlier.turn_to(workloads)
+        if trusts or not self._workers:
+            trusting = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=options.timeout_s)
+            on_stage = unobserved if task.others else self._on_stage  # several would tell at the same time
+            for address in (task.address, *task.others):
+                setting = DeviceSetting(
+                    address, task.spec.reference, workloads, self._wrong_arrays, self._reference_cache
+                )
+                worker = (trusting if trusts else Worker)(setting, self.variables, on_stage)
+                self._workers[address] = worker
+                self._ended.callback(worker.end)
+                self._opened.callback(worker.end, waits=False)
+                worker.start()
+        return self._workers
 
     def references(self) -> References:
         """Return the process for later references, which is not begun yet."""
@@ -263,20 +274,16 @@ class Processes:
             self.variables,
         )
 
-    def fleet(
+    def cluster_fleet(
         self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]
     ) -> AbstractContextManager[Fleet]:
-        """Let the workers of a cluster claim their devices; `on_lost` as for `Fleet`.
-
-        Raises InputError for a space that needs one device.
-        """
+        """Let the workers of a cluster claim their devices; `on_lost` as for `Fleet`."""
         from autotune.cluster.device_host import HostSetting
         from autotune.cluster.fleet import open_fleet
         from autotune.cluster.travelling_files import paths_of
 
-        spec = self._task.spec
-        _require_parallel(spec)
-        workloads, reference = (*default.verify_workloads, default.workload), spec.reference.absolute()
+        workloads = (*default.verify_workloads, default.workload)
+        reference = self._task.spec.reference.absolute()
         setting = HostSetting(
             search=uuid.uuid4().hex[:12],
             run=cluster.run,
@@ -305,7 +312,7 @@ def open_processes(task: TuningTask, options: Options, observer: Observer) -> It
 
 
 def compiler_processes(kind: str) -> int:
-    """One per core; with a GPU, two cores are left to the worker and to this process."""
+    """Their number: one per core; with a GPU, two cores are left to the worker and to this process."""
     cores = len(os.sched_getaffinity(0))
     return cores if kind == "cpu" else max(1, cores - 2)
 
@@ -334,10 +341,11 @@ def open_context(
     """Open the journal, the compilers and the worker, and close them at the end whatever happens.
 
     Without `processes`, which several contexts may share, it has its own; without a cluster, it uses the
-    task's device.
+    task's devices.
     """
     task = journaled.task
     policy = replace(policy, call_mode=task.spec.measure)
+    is_alone = processes is None
     with ExitStack() as opened:
         processes = processes or opened.enter_context(open_processes(task, options, observer))
         maker = processes.maker(journaled)
@@ -360,22 +368,39 @@ def open_context(
                 "binary of an earlier run is used; name folders of headers in include_dirs"
             )
         pool = processes.pool  # compiles while the device is opened
+        on_lost = partial(_lost, observer, journal)
         worker: DeviceWorker
         devices: JobRunner
-        fleet = None
+        fleet: Fleet | None = None
+        on_spent = None
+        if cluster is not None or task.others:
+            _require_parallel(task.spec)
         if cluster is not None:
-            on_lost = partial(_lost, observer, journal)
-            devices = fleet = opened.enter_context(processes.fleet(default, cluster, on_lost))
-            worker = fleet.worker(next(iter(fleet.devices)))
+            fleet = opened.enter_context(processes.cluster_fleet(default, cluster, on_lost))
+        elif task.others:
+            workers = processes.workers(maker, default)
+            fleet = opened.enter_context(closing(LocalFleet(workers, on_lost)))
+        if fleet is not None:
+            devices, worker = fleet, fleet.worker(next(iter(fleet.names)))
         else:
-            worker = own = processes.worker(maker, default)
-            devices = OneDevice(own)
+            (local_worker,) = processes.workers(maker, default).values()
+            devices, worker = OneDevice(local_worker), local_worker
+            if is_alone and _has_room_for_two(task):
+                on_spent = local_worker.begin_next
         references = processes.references()
         opened.callback(references.close)
         ledger = Ledger(journal, options.budget, journaled.scoring, observer.tried)
         limit_s = options.timeout_s
         evaluator = Evaluator(
-            maker, pool, devices, worker, ledger, policy=policy, timeout_s=limit_s, on_stage=observer.stage
+            maker,
+            pool,
+            devices,
+            worker,
+            ledger,
+            policy=policy,
+            timeout_s=limit_s,
+            on_stage=observer.stage,
+            on_spent=on_spent,
         )
         yield TuningContext(
             journaled=journaled,
@@ -390,6 +415,14 @@ def open_context(
             references=references,
             fleet=fleet,
         )
+
+
+def _has_room_for_two(task: TuningTask) -> bool:
+    """True if a process may open the device beside the one that a search uses.
+
+    On a CPU it would disturb times, and the settings of a device, such as its clock, are one process's.
+    """
+    return task.device.kind == "gpu" and not task.spec.device
 
 
 def _lost(observer: Observer, journal: Journal, device: str, reason: str) -> None:

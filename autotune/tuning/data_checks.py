@@ -28,7 +28,7 @@ from autotune.tuning.task import TuningTask
 DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
 
 
-def check_other_data(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
+def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of each configuration on each other data set.
 
     At each size, the default judges the data set first: it does not apply if rounding alone could exceed the
@@ -36,13 +36,13 @@ def check_other_data(context: TuningContext, built: Builds, deadline: Deadline) 
     disagree. Special values are always used, because the space asks for them.
     """
     default, special = context.task.spec.default, context.task.spec.special
-    by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
+    by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
     # the names of the sets that the inputs can have
-    sets = list(dict.fromkeys(name for name, _ in _default_problems(context))) if built else []
-    with_default = {**context.build([default])[0], **built} if sets else {}
+    sets = list(dict.fromkeys(name for name, _ in _default_problems(context))) if builds else []
+    with_default = {**context.build([default])[0], **builds} if sets else {}
     slow: set[str] = set()  # sizes whose reference would take the time of the other checks
     for number, name in enumerate(sets, 1):
-        for workloads in _by_size(built if name in special else with_default, name):
+        for workloads in _by_size(builds if name in special else with_default, name):
             context.observer.stage(Stage("last round: other data", number, len(sets)))
             context.references.settle(tuple(workloads.values()))
             applies: Outcome | None = PASSED
@@ -58,7 +58,7 @@ def check_other_data(context: TuningContext, built: Builds, deadline: Deadline) 
                 if first_failure(by_config[config]) is None:
                     outcome = NO_TIME if deadline.is_over else applies
                     if outcome is PASSED:
-                        outcome = _verified(context, built[config].binary, workload, name)
+                        outcome = _verify(context, builds[config].binary, workload, name)
                     _note(by_config[config], name, outcome)
     return by_config
 
@@ -67,7 +67,7 @@ def _note(outcomes: dict[str, Outcome], name: str, outcome: Outcome) -> None:
     outcomes[data_check(name)] = worst((outcomes.get(data_check(name), PASSED), outcome))
 
 
-def _verified(context: TuningContext, binary: Binary, workload: Workload, name: str) -> Outcome:
+def _verify(context: TuningContext, binary: Binary, workload: Workload, name: str) -> Outcome:
     outcome = outcome_of(context.verify(binary, workload))
     if isinstance(outcome, Failure):
         return replace(outcome, detail=f"with {data_check(name)}: {outcome.detail}")
@@ -89,10 +89,10 @@ def _applies(
     if name in SHAPES and size in slow:
         return None
     began_s = time.perf_counter()
-    found = _on_default(context, default, workload, name)
+    outcome = _on_default(context, default, workload, name)
     if time.perf_counter() - began_s > MAX_JUDGED_S:
         slow.add(size)
-    return found
+    return outcome
 
 
 def _on_default(context: TuningContext, default: Binary, workload: Workload, name: str) -> Outcome | None:
@@ -103,14 +103,14 @@ def _on_default(context: TuningContext, default: Binary, workload: Workload, nam
     """
     if not is_robust_to_rounding(context.worker, workload):
         return None
-    found = context.run(verify_once, default, with_margin(workload))
-    if not isinstance(found, Failure):
+    answer = context.run(verify_once, default, with_margin(workload))
+    if not isinstance(answer, Failure):
         return PASSED
-    found = context.run(verify_once, default, with_margin(workload, DOUBTED))
-    if name not in SHAPES or not is_finding(found) or found.status is Status.CRASHED:
+    answer = context.run(verify_once, default, with_margin(workload, DOUBTED))
+    if name not in SHAPES or not is_finding(answer) or answer.status is Status.CRASHED:
         return None
     context.observer.warn(
-        f"default and reference disagree with {data_check(name)}, which counts against no other: {found}; "
+        f"default and reference disagree with {data_check(name)}, which counts against no other: {answer}; "
         f"to repeat: {default_command(context.task, 'check')}"
     )
     return Unchecked("default and reference disagree") if name in WITHIN_FILLS else None
@@ -119,21 +119,21 @@ def _on_default(context: TuningContext, default: Binary, workload: Workload, nam
 def default_command(task: TuningTask, verb: str, sizes: Sizes | None = None) -> str:
     """The command that runs or checks the default, at sizes."""
     at = [word for name, size in (sizes or {}).items() for word in ("--size", f"{name}={size}")]
-    given = ("-d", str(task.address), "--config", str(task.spec.default), *at)
-    return shlex.join(("autotune", verb, str(task.spec.path), *given))
+    options = ("-d", str(task.address), "--config", str(task.spec.default), *at)
+    return shlex.join(("autotune", verb, str(task.spec.path), *options))
 
 
 def small_data_workloads(context: TuningContext) -> list[Workload]:
-    """The problems on other data whose results are small enough to be kept ahead, in the order of checks."""
+    """The workloads on other data whose results are small enough to be kept ahead, in the order of checks."""
     return [
         workload
         for _, workload in _default_problems(context)
-        if sum(one.size_bytes for one in workload.arrays if one.role in ("out", "inout")) <= MAX_BYTES
+        if sum(array.size_bytes for array in workload.arrays if array.role in ("out", "inout")) <= MAX_BYTES
     ]
 
 
 def _default_problems(context: TuningContext) -> Iterator[tuple[str, Workload]]:
-    """The problems of the default on other data, each with the name of the set."""
+    """The workloads of the default on other data, each with the name of the set."""
     default = context.maker.make(context.task.spec.default)
     for name in (*DATA_SETS, *context.task.spec.special):
         for usual in at_sizes(name, default.verify_workloads, default.workload):
@@ -141,14 +141,14 @@ def _default_problems(context: TuningContext) -> Iterator[tuple[str, Workload]]:
                 yield name, workload
 
 
-def _by_size(built: Builds, name: str) -> Iterable[dict[Config, Workload]]:
-    """The problems with other data, size by size: memory holds one size at a time."""
-    found: dict[str, dict[Config, Workload]] = {}
-    for config, one in built.items():
-        for usual in at_sizes(name, one.instance.verify_workloads, one.instance.workload):
+def _by_size(builds: Builds, name: str) -> Iterable[dict[Config, Workload]]:
+    """The workloads with other data, size by size: memory holds one size at a time."""
+    by_size: dict[str, dict[Config, Workload]] = {}
+    for config, built in builds.items():
+        for usual in at_sizes(name, built.instance.verify_workloads, built.instance.workload):
             if workload := other_data(usual, name):
-                found.setdefault(size_text(workload.problem.sizes), {})[config] = workload
-    return found.values()
+                by_size.setdefault(size_text(workload.problem.sizes), {})[config] = workload
+    return by_size.values()
 
 
 def is_robust_to_rounding(worker: DeviceWorker, workload: Workload) -> bool:
@@ -156,14 +156,14 @@ def is_robust_to_rounding(worker: DeviceWorker, workload: Workload) -> bool:
     return worker.run(DeviceState.allows_rounding, workload, timeout_s=SETUP_TIMEOUT_S) is True
 
 
-def check_variants(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
+def check_variants(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of each configuration on each variant of the inputs, which the space asks for."""
-    by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in built}
+    by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
     for name in context.task.spec.variants:
         context.observer.stage(Stage(f"last round: {data_check(name)}"))
-        for config, (instance, binary) in built.items():
-            found = map(partial(_on_variant, context, config, binary, name), instance.verify_workloads)
-            by_config[config][data_check(name)] = NO_TIME if deadline.is_over else worst(found)
+        for config, (instance, binary) in builds.items():
+            outcomes = map(partial(_on_variant, context, config, binary, name), instance.verify_workloads)
+            by_config[config][data_check(name)] = NO_TIME if deadline.is_over else worst(outcomes)
     return by_config
 
 
@@ -174,4 +174,4 @@ def _on_variant(
         other = context.further_sizes.variant(config, workload, name)
     except SetupError as error:
         return Unchecked(str(error))
-    return PASSED if other is None else _verified(context, binary, other, name)
+    return PASSED if other is None else _verify(context, binary, other, name)

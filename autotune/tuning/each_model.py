@@ -43,13 +43,15 @@ def search_each_model(
     shared = _SharedObserver(observer)
     for cluster in clusters:
         try:
-            task = bind_target(target, observer.stage, (cluster.address, cluster.info))
+            task = bind_target(target, observer.stage, [(cluster.address, cluster.info)])
             models.append(_Model(task, cluster, shared, models))
         except AutotuneError as error:
             failures.append(f"{cluster.info.name}: {error}")
     threads = ThreadPoolExecutor(max(1, len(models)), thread_name_prefix="model")
     try:
-        running = {threads.submit(one.search, _share(options, one.task, len(models))): one for one in models}
+        running = {
+            threads.submit(model.search, _share(options, model.task, len(models))): model for model in models
+        }
         for ended in as_completed(running):
             if ended.exception() is None:
                 on_result(ended.result())
@@ -110,8 +112,8 @@ class _Model(Observer):
         learns = options.transfer and learns_from_priors(engine)
         others = [model for model in self._models if model is not self and learns]
         names = {origin_of(model.task) for model in others}
-        known = [one for one in priors_of(self.task, options) if one.origin not in names]
-        return search(self.task, options, self, _GrowingSources(known, others), self._cluster)
+        earlier = [prior for prior in priors_of(self.task, options) if prior.origin not in names]
+        return search(self.task, options, self, _GrowingSources(earlier, others), self._cluster)
 
     def so_far(self) -> PriorResults:
         """The results so far."""
@@ -155,9 +157,9 @@ class _Model(Observer):
 class _GrowingSources(Iterable[PriorResults]):
     """Results of earlier searches, and what the other searches have found so far."""
 
-    def __init__(self, known: Sequence[PriorResults], others: Sequence[_Model]) -> None:
-        self._known, self._others = known, others
+    def __init__(self, earlier: Sequence[PriorResults], others: Sequence[_Model]) -> None:
+        self._earlier, self._others = earlier, others
 
     def __iter__(self) -> Iterator[PriorResults]:
-        found = [model.so_far() for model in self._others]
-        return iter([*self._known, *(one for one in found if one.results)])
+        so_far = [model.so_far() for model in self._others]
+        return iter([*self._earlier, *(prior for prior in so_far if prior.results)])

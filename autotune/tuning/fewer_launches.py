@@ -24,13 +24,13 @@ def with_fewer_launches(space: Space, known: Sequence[Config]) -> list[Config]:
     It differs from a known one in at most MAX_CHANGES parameters.
     """
     most = max((len(_plan(space, config)) for config in known[:1]), default=0)
-    found: dict[_Launches, Config] = {}
-    for one in known if most > 1 else ():
-        for config in space.neighbours(one, MAX_CHANGES):
+    by_plan: dict[_Launches, Config] = {}
+    for base in known if most > 1 else ():
+        for config in space.neighbours(base, MAX_CHANGES):
             plan = _plan(space, config)
             if 0 < len(plan) < most:
-                found.setdefault(plan, config)
-    return list(found.values())
+                by_plan.setdefault(plan, config)
+    return list(by_plan.values())
 
 
 def _plan(space: Space, config: Config) -> _Launches:

@@ -119,12 +119,12 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], deadline_s: floa
     Trials that fail here are returned too, so that the last round rejects them and reports why.
     """
     of_config = {trial.config: trial for trial in trials}
-    built, rejected = context.build(of_config, COMPILING)
+    builds, rejected = context.build(of_config, COMPILING)
     series = []
-    for config, one in built.items():
+    for config, built in builds.items():
         measured = of_config[config].measurement
         batch = measured.batch if measured else 1
-        series.append(Series(one, batch, repeatable=batch > 1))
+        series.append(Series(built, batch, repeatable=batch > 1))
     Turns(context, series, rejected, min, "choosing finalists").run(SELECTION_ROUNDS, deadline_s)
     failed = [trial for trial in trials if trial.config in rejected]
     left = [timed for timed in series if timed.config not in rejected]

@@ -7,20 +7,17 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from autotune.core import timeline
 from autotune.core.checks import combined
 from autotune.core.records import Config, Entry
-from autotune.core.stages import Stage
 from autotune.core.trials import Objective, Trial, pareto_front
 from autotune.errors import Overtaken
 from autotune.processes.machine_load import cpu_times
-from autotune.searchers.base import StoppingEstimate
 from autotune.serving.cache import record_path, store
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import walk
 from autotune.tuning.cache_entry import choose_measured, kernel_record
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import MAX_FINALISTS, FinalistChoice, by_score, measured_binary
+from autotune.tuning.finalists import MAX_FINALISTS, by_score, measured_binary
 from autotune.tuning.groups import compare_groups
 from autotune.tuning.last_round import Decision, Exploration, run_last_round
 from autotune.tuning.result import SearchResult
@@ -32,7 +29,7 @@ def finish_search(
 ) -> SearchResult:
     """Measure the best few again in a last round, and store the winner in the cache.
 
-    `checks` have the records of configurations that have passed the checks before storing already.
+    `checks` have the outcomes of configurations that were checked before.
 
     Raises:
         SetupError: The default fails.
@@ -43,9 +40,9 @@ def finish_search(
     while True:
         cached = _evaluate_cached(context, exploration.root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
-        known = {trial.config: trial for trial in earlier} | context.ledger.trials
-        trials, decision = run_last_round(context, exploration, known, checks, left)
-        result = _result(context, exploration, trials, decision, cached)
+        candidates = {trial.config: trial for trial in earlier} | context.ledger.trials
+        trials, decision = run_last_round(context, exploration, candidates, checks, left)
+        result = _search_result(context, exploration, trials, decision, cached)
         others = _other_times(context, exploration, trials, decision)
         record = kernel_record(result, others, exploration.seed, context.policy)
         seen = () if cached is None else (cached,)
@@ -75,7 +72,7 @@ def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
             yield trial
 
 
-def _result(
+def _search_result(
     context: TuningContext,
     exploration: Exploration,
     trials: Mapping[Config, Trial],
@@ -85,6 +82,7 @@ def _result(
     """Sum up the search; `trials` has the best earlier ones of the journal, `cached` is what was served."""
     task, objective, ledger = context.task, context.objective, context.ledger
     winner, *ties = decision.stored
+    assert decision.estimate is not None  # the last round of a search asks for it
     instance = context.maker.make(winner.config)
     again = {measured_binary(trial) for trial in trials.values() if trial.key in decision.measurements}
     was_served = cached is not None and cached.config == winner.config
@@ -101,7 +99,7 @@ def _result(
         resumed=ledger.resumed,
         beside_budget=ledger.beside_budget,
         time_was_over=ledger.time_was_over,
-        timed_again=frozenset(one.config for one in trials.values() if measured_binary(one) in again),
+        timed_again=frozenset(trial.config for trial in trials.values() if measured_binary(trial) in again),
         lacked_time=exploration.limits.is_limited
         and any(measured_binary(one) not in again for one in exploration.choice.fastest(trials.values())),
         journal=context.journal.path,
@@ -111,7 +109,7 @@ def _result(
         objective_name=context.scoring.name,
         metrics=tuple(context.scoring.metrics(trials[config]) for config in ledger.trials),
         priors=exploration.priors,
-        stopping_estimate=_stopping_estimate(context, winner, trials, exploration.choice),
+        stopping_estimate=decision.estimate,
         uncompared=instance.uncompared(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
         search_seconds=exploration.seconds,
@@ -122,27 +120,6 @@ def _result(
     )
 
 
-def _stopping_estimate(
-    context: TuningContext, winner: Trial, trials: Mapping[Config, Trial], choice: FinalistChoice
-) -> StoppingEstimate:
-    """Estimate the gain of untried configurations; no estimated time beats the memory bandwidth.
-
-    It takes seconds, and is left out if finalists were named: trials at other sizes tell more.
-    """
-    floor_ms = context.maker.make(winner.config).floor_ms if context.objective is Objective.TIME else 0.0
-    tried = context.ledger.trials | {winner.config: winner}  # the winner may come from an earlier search
-    valid = len(context.task.space)
-    if len(tried) == valid:
-        return StoppingEstimate(valid, valid, 0.0, 0.0)
-    if choice.named:
-        return StoppingEstimate(len(tried), valid, None, None)
-    context.observer.stage(Stage("estimating the chance of a faster one"))
-    with timeline.span("import the model"):
-        from autotune.searchers.surrogate import stopping_estimate  # takes long to import
-
-    return stopping_estimate(context.task.space, [trials[config] for config in tried], floor_ms)
-
-
 def _other_times(
     context: TuningContext, exploration: Exploration, trials: Mapping[Config, Trial], decision: Decision
 ) -> tuple[tuple[Config, float], ...]:
@@ -151,7 +128,7 @@ def _other_times(
         return ()
     task = context.task
     records = walk(CacheReader(), [str(exploration.root)], task.spec.kernel, skip_damaged=True)
-    others = (one.record for one in records if one.folder != task.device.slug)
+    others = (device_record.record for device_record in records if device_record.folder != task.device.slug)
     bests = {entry.config for record in others for entry in record.entries}
     kept = bests | {task.spec.default, *exploration.choice.named, *task.served_elsewhere}
     return choose_measured(trials.values(), decision.measurements, decision.stored[0], kept)

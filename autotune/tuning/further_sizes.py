@@ -1,9 +1,10 @@
-"""Problems at sizes that a space does not list, where a configuration does something new."""
+"""Workloads at sizes that a space does not list, where a configuration does something new."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from threading import Lock
 from typing import NamedTuple
 
 from autotune.core.launch_plan import TRITON
@@ -22,7 +23,7 @@ from autotune.sources.kernel_source import read_kernel_source
 
 MAX_SIZES = 6  # that the tiles of a configuration make interesting
 LARGE = (32, 31)  # powers of two, in elements, that numbers of 32 bits do not hold
-_SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: problems at sizes of tiles have the smaller ones
+_SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: workloads at sizes of tiles have the smaller ones
 
 
 def unknown_text(power: int) -> str:
@@ -31,12 +32,11 @@ def unknown_text(power: int) -> str:
 
 
 class SmallWorkloads(NamedTuple):
-    """Problems for slow checks.
+    """Workloads for slow checks.
 
     Attributes:
-        verified: The fewest and smallest problems that show all that the sizes to verify show.
-        looping: Problems in which loops turn again that turn once in each verified problem that the CPU can
-            run.
+        verified: The fewest and smallest workloads that show all that the sizes to verify show.
+        looping: Workloads in which loops turn again that turn once in each verified one that the CPU can run.
         is_whole: True if each of these loops turns again in one of them.
     """
 
@@ -46,14 +46,15 @@ class SmallWorkloads(NamedTuple):
 
 
 class FurtherSizes:
-    """Makes the problems of further sizes."""
+    """Makes the workloads of further sizes."""
 
     def __init__(self, maker: InstanceMaker) -> None:
-        """Prepare to make problems; the maker makes inputs and expected results as well."""
+        """Prepare to make workloads; the maker makes inputs and expected results as well."""
         self._maker, self._planner = maker, maker.without_data()
         self._space = maker.space
         self._small: dict[str, SmallWorkloads] = {}  # by the key of an instance
         self._kernels: dict[str, IndexRuns | None] = {}
+        self._one_at_a_time = Lock()  # threads that compute at the same time would delay every other one
 
     def is_declared(self, instance: KernelInstance, workload: Workload) -> bool:
         """True if the sizes of a workload divide as all of the space do: whatever is wrong there counts."""
@@ -62,9 +63,9 @@ class FurtherSizes:
     def advice(self, instance: KernelInstance, workload: Workload) -> str:
         """The constraint to write if a kernel is not made for the sizes of a workload; empty without one."""
         sizes = workload.problem.sizes
-        found = " or ".join(f"`{one}`" for one in self._domain(instance).excluding(sizes))
+        rules = " or ".join(f"`{rule}`" for rule in self._domain(instance).excluding(sizes))
         where = f"`constraints` of {self._space.spec.path.name}"
-        return f"; if {size_text(sizes)} makes no sense, write {found} into {where}" if found else ""
+        return f"; if {size_text(sizes)} makes no sense, write {rules} into {where}" if rules else ""
 
     def workload_of(self, config: Config, workload: Workload) -> Workload | None:
         """The same workload for a configuration; None if it is not valid there, or the reference fails."""
@@ -80,7 +81,7 @@ class FurtherSizes:
         return workload.problem.seed - self._space.problem.seed
 
     def of_tiles(self, instance: KernelInstance) -> Iterator[Workload]:
-        """The problems at sizes that the configuration's own tiles make interesting."""
+        """The workloads at sizes that the configuration's own tiles make interesting."""
         config, timed = instance.config, instance.workload
 
         def make(sizes: Sizes, seed_offset: int) -> Workload | None:
@@ -92,12 +93,13 @@ class FurtherSizes:
                 yield workload
 
     def small(self, instance: KernelInstance) -> SmallWorkloads:
-        """The problems for slow checks of a configuration."""
-        if instance.key not in self._small:
-            self._small[instance.key] = self._found_small(instance)
-        return self._small[instance.key]
+        """The workloads for slow checks of a configuration."""
+        with self._one_at_a_time:
+            if instance.key not in self._small:
+                self._small[instance.key] = self._find_small(instance)
+            return self._small[instance.key]
 
-    def _found_small(self, instance: KernelInstance) -> SmallWorkloads:
+    def _find_small(self, instance: KernelInstance) -> SmallWorkloads:
         timed, runs = instance.workload, self._runs(instance)
         verified = covering(instance.verify_workloads or (timed,), instance.config)
         if not instance.verify_workloads or timed.trusted or runs is None:
@@ -105,8 +107,8 @@ class FurtherSizes:
         planned, is_whole = Loops(runs).further(
             verified, workloads_for_cpu(verified), timed, self._make(instance)
         )
-        found = [self.workload_of(instance.config, one) for one in planned]
-        return SmallWorkloads(verified, [*filter(None, found)], is_whole)
+        looping = [self.workload_of(instance.config, workload) for workload in planned]
+        return SmallWorkloads(verified, [*filter(None, looping)], is_whole)
 
     def large(
         self, instance: KernelInstance, free_bytes: float, powers: Sequence[int] = LARGE
@@ -131,10 +133,10 @@ class FurtherSizes:
 
     def unknown_beyond(self, instance: KernelInstance) -> str:
         """The reason why larger sizes may go wrong; empty if the configuration's indices hold them."""
-        found = None
+        reason = None
         if (overflow := self._overflow(instance)) is not None:
-            found = overflowing(overflow, instance.workload, self._domain(instance), self._make(instance))
-        return unknown_text(min(LARGE)) if found is None else found
+            reason = overflowing(overflow, instance.workload, self._domain(instance), self._make(instance))
+        return unknown_text(min(LARGE)) if reason is None else reason
 
     def _overflow(self, instance: KernelInstance) -> Overflow | None:
         """Finds arrays of which an index overflows; None where the kernels cannot be read."""
@@ -146,11 +148,11 @@ class FurtherSizes:
     def _runs(self, instance: KernelInstance) -> IndexRuns | None:
         """The kernels of a configuration; None where they cannot be read."""
         if instance.key not in self._kernels:
-            found = None
+            runs = None
             with suppress(InputError):
                 if self._space.spec.dialect != TRITON:
-                    found = IndexRuns(read_kernel_source(instance.source, {}, self._maker.dialect))
-            self._kernels[instance.key] = found
+                    runs = IndexRuns(read_kernel_source(instance.source, {}, self._maker.dialect))
+            self._kernels[instance.key] = runs
         return self._kernels[instance.key]
 
     def _make(self, instance: KernelInstance) -> Make:

@@ -37,7 +37,7 @@ def compare_groups(
     groups = []
     for name, group in _members(space, trials).items():
         timed = [measurements[trial.key] for trial in group if trial.key in measurements]
-        best = min(timed, key=lambda found: found.score(objective) or math.inf, default=None)
+        best = min(timed, key=lambda measurement: measurement.score(objective) or math.inf, default=None)
         groups.append(Group(name, len(group), best))
     return tuple(sorted(groups, key=lambda group: (group.best and group.best.score(objective)) or math.inf))
 

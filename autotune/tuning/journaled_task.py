@@ -37,9 +37,9 @@ def with_journal(task: TuningTask, options: Options, suffix: str = "jsonl") -> J
     header = {**task.environment, "verification": str(VERIFICATION)}
     header |= journal_header(spec, task.space.problem, source.sha256, source.hidden)
     notes = journal_notes(spec)
-    own = options.own_objective if options.objective else spec.objective or None
-    objective = options.objective or (Objective.OWN if own else Objective.TIME)
-    return JournaledTask(task, Scoring(task.space, objective, own), journal, header, notes)
+    own_objective = options.own_objective if options.objective else spec.objective or None
+    objective = options.objective or (Objective.OWN if own_objective else Objective.TIME)
+    return JournaledTask(task, Scoring(task.space, objective, own_objective), journal, header, notes)
 
 
 def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from autotune.core.checks import FRESH_INPUTS, NO_TIME, Checks, reasons, unchecked_text
 from autotune.core.records import NOISY, Config
+from autotune.core.stages import Stage
 from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import Journal, LastRound
 from autotune.processes.machine_load import CpuTimes
-from autotune.searchers.base import PriorResults
+from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import FASTEST, FinalistChoice, by_score, finalists_in_time, nearly_as_fast
 from autotune.tuning.groups import group_leaders
@@ -22,16 +25,19 @@ from autotune.tuning.limits import LastRoundLimits, TimeLeft
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
+from autotune.tuning.untried import estimate_untried
 from autotune.tuning.winner_checks import WinnerChecks
 
 MAX_TIES = 5  # that are checked and stored
 
 Remeasure = Callable[[TuningContext, Sequence[Trial], float], Remeasurement]
+Estimate = Callable[[Trial], StoppingEstimate | None]
+"""Estimates what untried configurations may gain on a winner."""
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """A finished search: its cost, its provenance, the limits of the last round and how that measures."""
+    """What a search leaves to its last round: where results go, its cost and provenance, and limits."""
 
     root: Path  # the cache folder
     label: str  # the engine and its strategy
@@ -50,9 +56,14 @@ class Decision:
 
     measurements: Mapping[str, Measurement] = field(default_factory=dict)  # of finalists, by content key
     stored: tuple[Trial, ...] = ()  # the winner, then its ties
-    checks: tuple[Checks, ...] = ()  # the record of each
+    checks: tuple[Checks, ...] = ()  # of each
     ties_left: tuple[Trial, ...] = ()  # further ties, which are neither checked nor stored
     failures: Mapping[Config, Failure] = field(default_factory=dict)
+    estimate: StoppingEstimate | None = None  # of what is left to find; None if nobody asks
+
+
+def not_estimated(_: Trial) -> None:
+    """Estimate nothing: for rounds that end no search."""
 
 
 def run_last_round(
@@ -69,20 +80,21 @@ def run_last_round(
     """
     trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
+    estimate = partial(estimate_untried, context, trials, exploration.choice)
     while True:
         best = exploration.choice.fastest(trials.values())
         named = (*exploration.choice.named, *context.task.served_elsewhere)
-        asked = nearly_as_fast(best[0], [trials[one] for one in named if one in trials])
+        asked = nearly_as_fast(best[0], [trials[config] for config in named if config in trials])
         needed = [*group_leaders(context.task.space, trials.values()), trials[default], *asked]
         remeasured = _reusable_round(context, exploration, trials.values(), best, needed)
         if remeasured is not None:
             chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]
-            decision = check_winners(context, chosen, remeasured, checks, left)
+            decision = check_winners(context, chosen, remeasured, checks, left, estimate)
         else:
-            chosen = _chosen(context, exploration, trials.values(), needed, left.round_end_s)
-            decision = remeasure_and_check(context, chosen, checks, left, exploration.measure_again)
+            chosen = _finalists(context, exploration, trials.values(), needed, left.round_end_s)
+            decision = remeasure_and_check(context, chosen, checks, left, exploration.measure_again, estimate)
         if not decision.failures:
-            _journal(context, decision)
+            _journal_round(context, decision)
             return trials, decision
         if default in decision.failures:
             raise SetupError(f"the default fails in the last round: {decision.failures[default].detail}")
@@ -103,36 +115,44 @@ def _reusable_round(
     the single best is enough. If no trial came after a round, it may have others in place of the best:
     another choice among the same trials would only differ by chance.
     """
-    known = {trial.key: trial for trial in by_score(trials)}
+    by_key = {trial.key: trial for trial in by_score(trials)}
     needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
     fewest = {best[0].key} if exploration.limits.is_limited else best_keys
-    for number, found in enumerate(reversed(context.journal.last_rounds.values())):
-        measured = found.measurements.keys()
+    for number, last_round in enumerate(reversed(context.journal.last_rounds.values())):
+        measured = last_round.measurements.keys()
         is_latest = context.journal.is_concluded and number == 0
         if is_latest and len(measured) >= len(best):
-            is_reusable = needed_keys <= measured <= known.keys()
+            is_reusable = needed_keys <= measured <= by_key.keys()
         else:
             is_reusable = needed_keys | fewest <= measured <= needed_keys | best_keys
         if (
             is_reusable
-            and NO_TIME not in found.on_fresh_inputs.values()
-            and (valued := _valued(context, known, found))
+            and NO_TIME not in last_round.on_fresh_inputs.values()
+            and (valued := _with_values(context, by_key, last_round))
         ):
-            return Remeasurement(valued, {}, found.on_fresh_inputs)
+            return Remeasurement(valued, {}, last_round.on_fresh_inputs)
     return None
 
 
-def _valued(context: TuningContext, known: Mapping[str, Trial], found: LastRound) -> dict[str, Measurement]:
+def _with_values(
+    context: TuningContext, by_key: Mapping[str, Trial], last_round: LastRound
+) -> dict[str, Measurement]:
     """Journaled measurements with the objective's values; none if one was noisy or lacks what these need."""
     try:
-        valued = {key: context.scoring.valued(known[key], one) for key, one in found.measurements.items()}
+        valued = {
+            key: context.scoring.valued(by_key[key], measurement)
+            for key, measurement in last_round.measurements.items()
+        }
     except ExpressionError:
         return {}
-    is_good = all(one.score(context.objective) and (one.noise or 0.0) <= NOISY for one in valued.values())
+    is_good = all(
+        measurement.score(context.objective) and (measurement.noise or 0.0) <= NOISY
+        for measurement in valued.values()
+    )
     return valued if is_good else {}
 
 
-def _chosen(
+def _finalists(
     context: TuningContext,
     exploration: Exploration,
     trials: Iterable[Trial],
@@ -153,15 +173,19 @@ def remeasure_and_check(
     checks: WinnerChecks,
     left: TimeLeft,
     measure_again: Remeasure = remeasure,
+    estimate: Estimate = not_estimated,
 ) -> Decision:
-    """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties."""
+    """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
+
+    What is left to find is estimated during the checks.
+    """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
     with checks.sanitizing(context, [trial.config for trial in likely], left.checks_end_s):
         remeasured = measure_again(context, chosen, left.round_end_s)
         if remeasured.rejected:
             return Decision(failures=remeasured.rejected)
-        return check_winners(context, chosen, remeasured, checks, left)
+        return check_winners(context, chosen, remeasured, checks, left, estimate)
 
 
 def check_winners(
@@ -170,31 +194,37 @@ def check_winners(
     remeasured: Remeasurement,
     checks: WinnerChecks,
     left: TimeLeft,
+    estimate: Estimate = not_estimated,
 ) -> Decision:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
     stored = tied[: 1 + MAX_TIES]
-    with left.checking() as deadline_s:
-        failures = checks.check(context, [trial.config for trial in stored], deadline_s)
+    with ThreadPoolExecutor(1, thread_name_prefix="estimate") as aside:
+        estimated = aside.submit(estimate, stored[0])  # this process only waits for the checks
+        with left.checking() as deadline_s:
+            failures = checks.check(context, [trial.config for trial in stored], deadline_s)
+        if not estimated.done():
+            context.observer.stage(Stage("estimating the chance of a faster one"))
     if missed := unchecked_text(reasons(remeasured.on_fresh_inputs)):
         context.observer.warn(missed)
     if failures:
         return Decision(failures=failures)
     stored_checks = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)
-    return Decision(remeasured.measurements, stored, stored_checks, tied[1 + MAX_TIES :])
+    further = tied[1 + MAX_TIES :]
+    return Decision(remeasured.measurements, stored, stored_checks, further, estimate=estimated.result())
 
 
-def _journal(context: TuningContext, found: Decision) -> None:
+def _journal_round(context: TuningContext, decision: Decision) -> None:
     """Write a last round to the journal, unless it has the same."""
-    fresh = {name: one for name, one in found.checks[0].items() if name == FRESH_INPUTS}
-    checked = {trial.key: outcomes for trial, outcomes in zip(found.stored, found.checks, strict=True)}
+    fresh = {name: outcome for name, outcome in decision.checks[0].items() if name == FRESH_INPUTS}
+    checked = {trial.key: outcomes for trial, outcomes in zip(decision.stored, decision.checks, strict=True)}
     row = LastRound(
-        found.measurements, dict.fromkeys(found.measurements, fresh) | checked, sanitizers(context)
+        decision.measurements, dict.fromkeys(decision.measurements, fresh) | checked, sanitizers(context)
     )
-    known = context.journal.last_rounds.get(tuple(sorted(row.measurements)))
-    if known is not None and row.sanitizers is None:  # they were left out, so they make no difference
-        row = row._replace(sanitizers=known.sanitizers)
-    if row != known:
+    journaled = context.journal.last_rounds.get(tuple(sorted(row.measurements)))
+    if journaled is not None and row.sanitizers is None:  # they were left out, so they make no difference
+        row = row._replace(sanitizers=journaled.sanitizers)
+    if row != journaled:
         context.journal.append_last_round(row)
 
 

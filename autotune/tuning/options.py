@@ -43,7 +43,7 @@ class Options:
     binary_cache: bool = True  # reuse binaries that earlier runs compiled
 
 
-def read_objective(given: OwnObjective | None) -> tuple[Objective | None, OwnObjective | None]:
-    """The requested objective: a named one, or the user's own; None if none is requested."""
-    named = next((one for one in Objective if one is not Objective.OWN and one.value == given), None)
-    return (named, None) if named or given is None else (Objective.OWN, given)
+def read_objective(asked: OwnObjective | None) -> tuple[Objective | None, OwnObjective | None]:
+    """The objective that is asked for: a named one, or the user's own; None if there is none."""
+    named = next((kind for kind in Objective if kind is not Objective.OWN and kind.value == asked), None)
+    return (named, None) if named or asked is None else (Objective.OWN, asked)

@@ -33,13 +33,13 @@ _Times = dict[Config, float | None]
 def gather_priors(
     task: TuningTask, options: Options, ignored: Iterable[TuningTask] = ()
 ) -> tuple[PriorResults, ...]:
-    """Collect results of this kernel, one record for each other device and problem; the largest comes first.
+    """Collect results of this kernel, one source for each other device and problem; the largest comes first.
 
     Results for the device and problem of the task, or of one to ignore, do not count, nor do files that
     cannot be read.
     """
-    left_out = {origin_of(one) for one in (task, *ignored)}
-    found: dict[str, _Times] = {}
+    left_out = {origin_of(other) for other in (task, *ignored)}
+    times_by_origin: dict[str, _Times] = {}
     devices: dict[str, Traits] = {}
     for origin, traits, times in (
         *_from_caches(task, options.cache),
@@ -47,9 +47,9 @@ def gather_priors(
     ):
         if origin not in left_out:
             valid = {config: time_ms for config, time_ms in times.items() if config in task.space}
-            found.setdefault(origin, {}).update(valid)
+            times_by_origin.setdefault(origin, {}).update(valid)
             devices.setdefault(origin, traits)
-    ordered = sorted(found.items(), key=lambda item: (-_timed(item[1]), item[0]))
+    ordered = sorted(times_by_origin.items(), key=lambda item: (-_timed(item[1]), item[0]))
     return tuple(
         PriorResults(origin, tuple(times.items()), devices[origin])
         for origin, times in ordered[:MAX_PRIORS]
@@ -59,14 +59,16 @@ def gather_priors(
 
 def recommended_configs(task: TuningTask) -> list[Config]:
     """Valid configurations of imported journals that have no times: other projects' files name only these."""
-    found: dict[Config, None] = {}
+    configs: dict[Config, None] = {}
     for path in sorted(RUNS.glob("*.imported.jsonl")):
         with suppress(AutotuneError):
             header, trials, *_ = read_journal(path)
             if header.get("kernel") == task.spec.kernel:
-                untimed = (one.config for one in trials if one.status is Status.OK and one.time_ms is None)
-                found |= dict.fromkeys(config for config in untimed if config in task.space)
-    return list(found)
+                untimed = (
+                    trial.config for trial in trials if trial.status is Status.OK and trial.time_ms is None
+                )
+                configs |= dict.fromkeys(config for config in untimed if config in task.space)
+    return list(configs)
 
 
 def priors_text(priors: Sequence[PriorResults]) -> str:

@@ -62,8 +62,9 @@ def check(
     """Verify configurations, and run the checks before storing; None for a configuration that passes."""
     with open_check(task, options, observer, len(configs)) as context:
         trials = evaluate(context.evaluator, configs)
-        found: dict[Config, Failure | None] = {trial.config: trial.failure for trial in trials}
-        return found | WinnerChecks().check(context, [one for one in configs if found[one] is None])
+        failures: dict[Config, Failure | None] = {trial.config: trial.failure for trial in trials}
+        passed = [config for config in configs if failures[config] is None]
+        return failures | WinnerChecks().check(context, passed)
 
 
 def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry) -> CheckedEntry:
@@ -75,8 +76,8 @@ def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry
     configs = [config for config in named if config in task.space]
     with open_check(task, options, observer, len(configs)) as context:
         trials = {trial.config: trial for trial in evaluate(context.evaluator, configs)}
-        failures = {one: failure for one, trial in trials.items() if (failure := trial.failure)}
-        return _compared(context, entry, _decided(context, trials, failures), failures)
+        failures = {config: failure for config, trial in trials.items() if (failure := trial.failure)}
+        return _compare(context, entry, _decide(context, trials, failures), failures)
 
 
 def refresh(task: TuningTask, root: str, checked: CheckedEntry) -> None:
@@ -94,13 +95,13 @@ def open_check(task: TuningTask, options: Options, observer: Observer, count: in
         SetupError: The reference or the device cannot be used.
         WriteError: The journal cannot be written.
     """
-    own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME)
-    with open_run(task, own, observer, "check.jsonl") as context:
+    check_options = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME)
+    with open_run(task, check_options, observer, "check.jsonl") as context:
         observer.started(task, count, context.journal)
         yield context
 
 
-def _decided(
+def _decide(
     context: TuningContext, trials: Mapping[Config, Trial], failures: dict[Config, Failure]
 ) -> Decision | None:
     """Time in turns the configurations that have not failed, until none fails; add failures to `failures`."""
@@ -113,11 +114,11 @@ def _decided(
     return None
 
 
-def _compared(
+def _compare(
     context: TuningContext, entry: Entry, decision: Decision | None, failures: Mapping[Config, Failure]
 ) -> CheckedEntry:
     """Compare the result with the measurements of now; without a decision, all configurations have failed."""
-    fresh = _fresh(context, entry, decision) if decision else None
+    fresh = _refreshed(context, entry, decision) if decision else None
     if decision is None or entry.config in failures:
         failure = failures[entry.config]
         state = CheckState.UNDECIDED if failure.by_machine else CheckState.WRONG
@@ -143,7 +144,7 @@ def _compared(
     return CheckedEntry(entry, state, detail, now.median_ms, fresh)
 
 
-def _fresh(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
+def _refreshed(context: TuningContext, entry: Entry, decision: Decision) -> Entry:
     """The entry with new measurements; what is known of its search stays."""
     task, (winner, *ties) = context.task, decision.stored
     final = decision.measurements[winner.key]
@@ -195,8 +196,8 @@ def served_configs(task: TuningTask, root: str) -> list[Config]:
         return []
     entries = [entry.config for entry in record.entries if entry.dtype == dtype]
     tables = [table.configs for table in record.variants if table.dtype == dtype]
-    known = dict.fromkeys([*entries, *(config for table in tables for config in table)])
-    return [config for config in known if config in task.space]
+    served = dict.fromkeys([*entries, *(config for table in tables for config in table)])
+    return [config for config in served if config in task.space]
 
 
 def compare_bits(
@@ -205,9 +206,10 @@ def compare_bits(
     """Verify configurations, then run each on the same inputs again and again."""
     with open_check(task, options, observer, len(configs)) as context:
         trials = evaluate(context.evaluator, configs)
-        found = {trial.config: Bits(failure=trial.failure) for trial in trials}
-        built, rejected = context.build([one.config for one in trials if one.failure is None], COMPILING)
-        for config, (instance, binary) in built.items():
+        results = {trial.config: Bits(failure=trial.failure) for trial in trials}
+        passed = [trial.config for trial in trials if trial.failure is None]
+        builds, rejected = context.build(passed, COMPILING)
+        for config, (instance, binary) in builds.items():
             answer = context.run(output_hashes, binary, instance.workload, BITS_RUNS)
-            found[config] = Bits(failure=answer) if isinstance(answer, Failure) else Bits(answer)
-        return found | {config: Bits(failure=failure) for config, failure in rejected.items()}
+            results[config] = Bits(failure=answer) if isinstance(answer, Failure) else Bits(answer)
+        return results | {config: Bits(failure=failure) for config, failure in rejected.items()}

@@ -65,7 +65,7 @@ def remeasure(
         context.references.settle(fresh)
     context.worker.renew()
     finalists = _Finalists(context, trials)
-    # seeds outermost: memory holds the arrays of one problem at a time
+    # seeds outermost: memory holds the arrays of one workload at a time
     outcomes: dict[str, Outcome] = {FRESH_INPUTS: PASSED} if seeds != (OWN_SEED,) else {}
     for number in range(len(seeds)):
         if number < len(seeds) - 1 and time.perf_counter() > deadline_s:
@@ -78,8 +78,8 @@ def remeasure(
         measurements = finalists.with_energy(measurements)
     measurements = finalists.with_values(measurements)
     keys = {trial.config: trial.key for trial in trials}
-    found = {keys[config]: measurement for config, measurement in measurements.items()}
-    return Remeasurement(found, finalists.rejected, outcomes)
+    by_key = {keys[config]: measurement for config, measurement in measurements.items()}
+    return Remeasurement(by_key, finalists.rejected, outcomes)
 
 
 class _Finalists:
@@ -88,13 +88,13 @@ class _Finalists:
     def __init__(self, context: TuningContext, trials: Sequence[Trial]) -> None:
         """Compile the finalists."""
         self._context, self._trials = context, {trial.config: trial for trial in trials}
-        self._built, self.rejected = context.build(self._trials, COMPILING)
+        self._builds, self.rejected = context.build(self._trials, COMPILING)
         self._repeatable: dict[Config, bool] = {}  # of each that passed
 
     def verify(self, seeds: Sequence[int], number: int) -> None:
         """Verify every finalist on the inputs of one seed; the last seed's are timed as well."""
-        context, count = self._context, len(self._built)
-        for done, (config, (instance, binary)) in enumerate(self._built.items(), number * count + 1):
+        context, count = self._context, len(self._builds)
+        for done, (config, (instance, binary)) in enumerate(self._builds.items(), number * count + 1):
             if config in self.rejected:
                 continue
             context.observer.stage(Stage("last round: verifying", done, len(seeds) * count))
@@ -103,7 +103,7 @@ class _Finalists:
             if isinstance(repeatable, Failure):
                 self.rejected[config] = repeatable
             else:
-                self._built[config] = BuiltConfig(replace(instance, workload=workload), binary)
+                self._builds[config] = BuiltConfig(replace(instance, workload=workload), binary)
                 self._repeatable[config] = repeatable
 
     def time(self, deadline_s: float) -> dict[Config, Measurement]:
@@ -115,7 +115,7 @@ class _Finalists:
             timed.stays = True
         turns = Turns(context, series + twin, rejected)
         self._run_rounds(turns, series, deadline_s)
-        found = context.worker.run(conditions, timeout_s=context.timeout_s)
+        answer = context.worker.run(conditions, timeout_s=context.timeout_s)
         left = [timed for timed in series if timed.config not in rejected]
         noise = None
         if twin and twin[0].config not in rejected:
@@ -126,7 +126,7 @@ class _Finalists:
                 tuple(timed.values_ms),
                 Rule.LAST_ROUND,
                 batch=timed.batch,
-                conditions={} if isinstance(found, Failure) else dict(found),
+                conditions={} if isinstance(answer, Failure) else dict(answer),
                 chosen_from=len(left),
                 noise=noise,
             )
@@ -148,13 +148,13 @@ class _Finalists:
 
         The batch is 1 if a finalist cannot be repeated without restoring its arrays.
         """
-        left = [config for config in self._built if config not in self.rejected]
-        earlier = {config: found for config in left if (found := self._trials[config].measurement)}
+        left = [config for config in self._builds if config not in self.rejected]
+        earlier = {config: measured for config in left if (measured := self._trials[config].measurement)}
         is_batched = all(self._repeatable[config] for config in left)
-        shared = max((found.batch for found in earlier.values()), default=1) if is_batched else 1
+        shared = max((measured.batch for measured in earlier.values()), default=1) if is_batched else 1
         return [
             Series(
-                self._built[config],
+                self._builds[config],
                 bounded_batch(shared, earlier[config].median_ms) if config in earlier else shared,
                 self._repeatable[config],
             )
@@ -163,9 +163,9 @@ class _Finalists:
 
     def with_energy(self, measurements: Mapping[Config, Measurement]) -> dict[Config, Measurement]:
         """Measure the energy of each finalist, and reject it if that fails."""
-        context, found = self._context, {}
+        context, measured = self._context, {}
         for config, measurement in measurements.items():
-            instance, binary = self._built[config]
+            instance, binary = self._builds[config]
             answer: float | Failure | None = context.run(
                 energy,
                 binary,
@@ -181,39 +181,39 @@ class _Finalists:
             elif answer is None:
                 self.rejected[config] = Failure(Status.MEASUREMENT_ERROR, "the device counted no energy")
             else:
-                found[config] = replace(measurement, energy_j=answer)
-        return found
+                measured[config] = replace(measurement, energy_j=answer)
+        return measured
 
     def with_values(self, measurements: Mapping[Config, Measurement]) -> dict[Config, Measurement]:
         """Compute the user's objective of each finalist, and reject it if that fails."""
-        found = {}
+        valued = {}
         for config, measurement in measurements.items():
             try:
-                found[config] = self._context.scoring.valued(self._trials[config], measurement)
+                valued[config] = self._context.scoring.valued(self._trials[config], measurement)
             except ExpressionError as error:
                 self.rejected[config] = Failure(Status.MEASUREMENT_ERROR, f"objective: {error}")
-        return found
+        return valued
 
 
 def distinct_seeds(maker: InstanceMaker, seeds: Sequence[int]) -> tuple[int, ...]:
     """Leave out fresh seeds that give the inputs of the search; return OWN_SEED if none is left."""
     problem = maker.space.problem
-    found = tuple(
+    distinct = tuple(
         seed
         for seed in seeds
         if seed == OWN_SEED or not maker.has_same_inputs(problem, replace(problem, seed=problem.seed + seed))
     )
-    return found or (OWN_SEED,)
+    return distinct or (OWN_SEED,)
 
 
 def workload_with_seed(maker: InstanceMaker, config: Config, seed: int) -> Workload:
-    """The problem of a configuration with the inputs of a seed, which is added to the search's."""
+    """The workload of a configuration with the inputs of a seed, which is added to the search's."""
     problem = maker.space.problem
     return maker.workload(config, replace(problem, seed=problem.seed + seed))
 
 
 def fresh_workloads(maker: InstanceMaker, config: Config, seeds: Sequence[int]) -> tuple[Workload, ...]:
-    """The problems with fresh inputs, if the reference gives their results."""
+    """The workloads with fresh inputs, if the reference gives their results."""
     fresh = (workload_with_seed(maker, config, seed) for seed in seeds if seed != OWN_SEED)
     return tuple(workload for workload in fresh if not workload.trusted)
 
@@ -221,7 +221,8 @@ def fresh_workloads(maker: InstanceMaker, config: Config, seeds: Sequence[int]) 
 def begin_references(context: TuningContext) -> None:
     """Begin to compute the references of the last round next to the search, where that disturbs no timing."""
     task = context.task
-    if context.fleet is None and _can_run_aside(task.spec, task.device.kind):
+    is_here = context.fleet is None or context.fleet.is_here
+    if is_here and _can_run_aside(task.spec, task.device.kind):
         seeds = distinct_seeds(context.maker, SEEDS)
         fresh = fresh_workloads(context.maker, task.spec.default, seeds)
         context.references.begin(fresh, small_data_workloads(context), context.worker.compared)

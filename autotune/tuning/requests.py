@@ -42,28 +42,28 @@ def requests_of_misses(cache: Path | None, device: str | None, space: Path | Non
     `spaces/KERNEL.yaml` of the current folder or of the package.
     """
     address, info = find_device(device)
-    own = locate(space) if space else None
-    kernel = load_space(own).kernel if own else None
-    found = Requests([], [])
+    space_file = locate(space) if space else None
+    kernel = load_space(space_file).kernel if space_file else None
+    requests = Requests([], [])
     for miss in read_misses(writable_root(cache)):
         if not miss.is_for(info) or kernel not in (None, miss.kernel):
             continue
-        place = own or _space_file(miss)
+        place = space_file or _space_file(miss)
         if place.is_file():
             target = Target(place, str(address), miss.sizes, miss.dtype, miss.data or None)
-            found.targets.append((target, miss))
+            requests.targets.append((target, miss))
         else:
-            found.failures.append(
+            requests.failures.append(
                 f"{miss.kernel}: spaces/{miss.kernel}.yaml: no such file; name its space, wherever it is: "
                 f"autotune search {miss.kernel}.yaml --wanted"
             )
-    return found
+    return requests
 
 
 def _space_file(miss: CacheMiss) -> Path:
     """The space file of a miss; only these two places, because the list of misses is not trusted."""
-    own = Path("spaces", f"{miss.kernel}.yaml")
-    return own if own.is_file() else packaged("spaces") / own.name
+    here = Path("spaces", f"{miss.kernel}.yaml")
+    return here if here.is_file() else packaged("spaces") / here.name
 
 
 def requests_of_tunings(tunings: Iterable[Tuning], spaces: Sequence[Path], device: str | None) -> Requests:
@@ -71,12 +71,12 @@ def requests_of_tunings(tunings: Iterable[Tuning], spaces: Sequence[Path], devic
     specs = [load_space(locate(space)) for space in spaces]
     targets: list[Target] = []
     failures: dict[str, None] = {}
-    for tuning in sorted(tunings, key=lambda one: -one.seconds):
-        own = [spec for spec in specs if tuning.function in {step.entry for step in spec.launch}]
-        if not own:
-            made = f"autotune new {tuning.file} --entry {tuning.function}"
-            failures[f"{tuning.function}: name its space; to write one: {made}"] = None
-        for spec in own:
+    for tuning in sorted(tunings, key=lambda tuning: -tuning.seconds):
+        launching = [spec for spec in specs if tuning.function in {step.entry for step in spec.launch}]
+        if not launching:
+            command = f"autotune new {tuning.file} --entry {tuning.function}"
+            failures[f"{tuning.function}: name its space; to write one: {command}"] = None
+        for spec in launching:
             try:
                 target = _target(tuning, spec, device)
             except InputError as error:
@@ -99,8 +99,8 @@ def plan_of_requests(requests: Requests, options: Options, on_stage: OnStage) ->
     failures = [*requests.failures]
     for number, (target, miss) in enumerate(requests.targets):
         name = f"{target.space.stem}: {problem_text(target.sizes, target.dtype)}"
-        found = yield PlannedSearch(number, name, partial(bind_target, target, on_stage), options)
-        if miss is not None and isinstance(found, SearchResult):
+        answer = yield PlannedSearch(number, name, partial(bind_target, target, on_stage), options)
+        if miss is not None and isinstance(answer, SearchResult):
             try:
                 forget_miss(writable_root(options.cache), miss)
             except AutotuneError as error:

@@ -43,8 +43,8 @@ def under_host_sanitizer(
         return {}
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         runs = {
-            config: begun.get(config) or threads.submit(check_on_host, context, host, one, deadline)
-            for config, one in instances.items()
+            config: begun.get(config) or threads.submit(check_on_host, context, host, instance, deadline)
+            for config, instance in instances.items()
         }
         return {
             config: dict.fromkeys(HOST_TOOLS, run.result()) | {LOOPS: _loops(context, instances[config])}
@@ -68,13 +68,13 @@ def _loops(context: TuningContext, instance: KernelInstance) -> Outcome:
     return PASSED
 
 
-def under_device_sanitizer(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
+def under_device_sanitizer(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcomes under the device's sanitizer; none without one, or at sizes too large for it."""
-    checked = {config: one for config, one in built.items() if one.instance.verify_workloads}
+    checked = {config: built for config, built in builds.items() if built.instance.verify_workloads}
     if context.processes.sanitizer is None or not checked:
         return {}
-    small = {config: context.further_sizes.small(one.instance) for config, one in checked.items()}
+    small = {config: context.further_sizes.small(built.instance) for config, built in checked.items()}
     runs = [
-        (one.binary, (*small[config].verified, *small[config].looping)) for config, one in checked.items()
+        (built.binary, (*small[config].verified, *small[config].looping)) for config, built in checked.items()
     ]
     return dict(zip(checked, context.processes.sanitizer.check(runs, deadline), strict=True))

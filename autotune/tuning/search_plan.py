@@ -57,16 +57,16 @@ def run_searches(
     try:
         planned = next(plan)
         while True:
-            found: SearchResult | AutotuneError
+            answer: SearchResult | AutotuneError
             try:
                 task, options = planned.bind(), planned.options
-                found = search(task, options, observer, priors_of(task, options), planned.cluster)
+                answer = search(task, options, observer, priors_of(task, options), planned.cluster)
             except AutotuneError as error:
                 failures.append(f"{planned.name}: {error}")
-                found = error
+                answer = error
             else:
-                results[planned.number] = found
-                on_result(found)
-            planned = plan.send(found)
+                results[planned.number] = answer
+                on_result(answer)
+            planned = plan.send(answer)
     except StopIteration as end:
         return PlanResult(tuple(results[number] for number in sorted(results)), (*failures, *end.value))

@@ -15,12 +15,12 @@ from typing import Self
 
 import numpy as np
 
-from autotune.cluster.device_host import DeviceGone
-from autotune.cluster.fleet import Fleet
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import DeviceScale, Failure, Trial, median_interval
 from autotune.errors import SetupError
+from autotune.evaluation.fleet import DeviceGone, Fleet
+from autotune.space import Space
 from autotune.tuning.context import BuiltConfig, TuningContext
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.last_round import Exploration
@@ -30,7 +30,7 @@ from autotune.tuning.result import SearchResult
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.turns import Series, Turns
 
-CONFIGURATIONS = 4  # configurations that every device times: the default, and others from all over the space
+CONFIGURATIONS = 4  # that every device times
 ROUNDS = 8
 MAX_OFF = 0.02  # relative difference to the other devices, and half the width of its interval
 
@@ -47,14 +47,16 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
     if len(names) < 2:
         return
     context.observer.stage(Stage(f"comparing {len(names)} devices"))
-    built = _built(context)
+    builds = [*context.build(compared(context.task.space))[0].values()]
     there = {name: replace(context, worker=fleet.worker(name), observer=Observer()) for name in names}
     with ThreadPoolExecutor(len(names)) as threads:
-        timed = {name: threads.submit(_times, own, built) for name, own in there.items()}
+        timed = {
+            name: threads.submit(_times, device_context, builds) for name, device_context in there.items()
+        }
     times: dict[str, _Times] = {}
-    for name, found in timed.items():
+    for name, future in timed.items():
         try:
-            times[name] = found.result()
+            times[name] = future.result()
         except DeviceGone as error:
             fleet.leave_out(name, error.reason)
     scales = scales_of(times)
@@ -105,22 +107,21 @@ def _why(scale: DeviceScale) -> str:
     return times if abs(scale.scale - 1) > MAX_OFF else f"its times are noisy: {times}"
 
 
-def _built(context: TuningContext) -> list[BuiltConfig]:
-    space = context.task.space
+def compared(space: Space) -> list[Config]:
+    """The configurations that `calibrate` times: the default, and others from all over the space."""
     rows = np.random.default_rng(0).permutation(len(space))[: CONFIGURATIONS - 1]
-    configs = dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])
-    return [*context.build(configs)[0].values()]
+    return [*dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])]
 
 
-def _times(context: TuningContext, built: Sequence[BuiltConfig]) -> _Times:
+def _times(context: TuningContext, builds: Sequence[BuiltConfig]) -> _Times:
     """Time the configurations in turns on the context's device, after verifying them there."""
     failures: dict[Config, Failure] = {}
     series = []
-    for one in built:
-        found = context.verify(one.binary, one.instance.workload)
-        if isinstance(found, Failure):
-            failures[one.instance.config] = found
-        series.append(Series(one, context.journal.batch or 1, repeatable=found is True))
+    for built in builds:
+        answer = context.verify(built.binary, built.instance.workload)
+        if isinstance(answer, Failure):
+            failures[built.instance.config] = answer
+        series.append(Series(built, context.journal.batch or 1, repeatable=answer is True))
     Turns(context, series, failures, min).run(ROUNDS)
     return [[] if timed.config in failures else timed.values_ms for timed in series]
 
@@ -134,12 +135,12 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, exploration: Exp
         CacheError: The cache cannot be written.
     """
     for used in fleet.present():
-        if used not in fleet.devices:  # it has gone since
+        if used not in fleet.names:  # it has gone since
             continue
         with _SecondDevice(context, fleet, used) as second:
             try:
-                own = replace(context, worker=fleet.worker(used))
-                result = finish_search(own, replace(exploration, measure_again=second.measure_again))
+                here = replace(context, worker=fleet.worker(used))
+                result = finish_search(here, replace(exploration, measure_again=second.measure_again))
             except DeviceGone as error:
                 fleet.leave_out(error.device, error.reason)
                 continue
@@ -191,7 +192,7 @@ class _SecondDevice:
         passed = [trial for trial in self._trials if trial.key in outcome.measurements]
         first, *ties = winner_and_ties(passed, outcome.measurements, self._context.objective)
         if winner.key not in {trial.key for trial in (first, *ties)}:
-            best_ms, own_ms = (outcome.measurements[one.key].median_ms for one in (first, winner))
+            best_ms, own_ms = (outcome.measurements[trial.key].median_ms for trial in (first, winner))
             warn(
                 f"{second} disagrees with {self._used}: there the best takes {own_ms:.4g} ms, and "
                 f"{first.config} {best_ms:.4g} ms"

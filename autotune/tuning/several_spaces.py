@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from autotune.core.stages import OnStage
 from autotune.core.trials import Budget
+from autotune.devices.listing import listing_for
 from autotune.errors import AutotuneError, InputError
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
@@ -28,7 +29,7 @@ MIN_GAIN = 0.001  # expected share of the best time, below which a space is done
 def plan_of_spaces(
     targets: Sequence[Target], options: Options, on_stage: OnStage, cluster: Cluster | None = None
 ) -> SearchPlan:
-    """A plan that searches all targets, each of another kernel, in parts.
+    """A plan that searches all targets, each of another kernel on the same devices, in parts.
 
     A part starts from the trials in the space's journal, and so does the same command when it is started
     again. A space is done when its budget is used up, when it promises no more, or after a part without a new
@@ -42,12 +43,13 @@ def plan_of_spaces(
         raise InputError("several spaces have a journal each, in runs/; leave out --journal")
     for target in targets:  # a misspelt name is reported before hours of search
         resolve(target)
-    found = None if cluster is None else (cluster.address, cluster.info)
+    devices = None if cluster is None else [(cluster.address, cluster.info)]
+    listing = listing_for(targets[0].devices or targets[0].device) if cluster is None else None
     failures: list[str] = []
     tasks: dict[int, TuningTask] = {}
     for number, target in enumerate(targets):
         try:
-            tasks[number] = bind_target(target, on_stage, found)
+            tasks[number] = bind_target(target, on_stage, devices, listing)
         except AutotuneError as error:
             failures.append(f"{target.space.stem}: {error}")
     kernels = [task.spec.kernel for task in tasks.values()]

@@ -33,10 +33,10 @@ def ladder(
         WriteError: The journal cannot be written.
     """
     if not task.spec.landmarks:
-        one = task.spec.parameters[0]
+        parameter = task.spec.parameters[0]
         raise InputError(
             f"{task.spec.path}: no landmarks, which are named configurations; add one, for example "
-            f"`landmarks: {{simple: {{{one.name}: {one.values[0]}}}}}`"
+            f"`landmarks: {{simple: {{{parameter.name}: {parameter.values[0]}}}}}`"
         )
     require_usable(task)
     steps = {landmark.name: landmark.config for landmark in task.spec.landmarks}
@@ -58,7 +58,7 @@ def run_once(task: TuningTask, options: Options, observer: Observer, config: Con
     with open_run(task, replace(options, fresh=True), observer, "run.jsonl") as context:
         observer.started(task, 1, context.journal)
         findings = lint_source(task.space, task.source.text)
-        warn_of(observer, (one for one in findings if not one.is_about_checks))
+        warn_of(observer, (finding for finding in findings if not finding.is_about_checks))
         return evaluate(context.evaluator, [config])[0]
 
 
@@ -74,10 +74,10 @@ def profile_once(
         SetupError: The configuration does not compile or run, or the profiler fails.
     """
     program = find_profiler(name, task.address)
-    own = replace(options, fresh=True)
+    fresh_options = replace(options, fresh=True)
     with (
-        open_processes(task, own, observer) as processes,
-        open_run(task, own, observer, "run.jsonl", processes=processes) as context,
+        open_processes(task, fresh_options, observer) as processes,
+        open_run(task, fresh_options, observer, "run.jsonl", processes=processes) as context,
     ):
         instance = context.maker.make(config)
         binary = context.pool.compile(instance).result()

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.checks import LARGER_SIZES, NO_TIME, PASSED, Checks, Outcome, Unchecked, worst
@@ -39,67 +40,67 @@ _REFERENCES = 5  # runs of the reference before it
 _FREE_SHARE = 0.75  # of the device's memory for this run: other programs use some as well
 
 
-def check_many_runs(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
+def check_many_runs(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of many runs of each configuration at one of the verified sizes."""
     context.observer.stage(Stage(f"last round: {MANY_RUNS}"))
     by_config: dict[Config, Checks] = {}
-    for config, (instance, binary) in built.items():
+    for config, (instance, binary) in builds.items():
         if instance.verify_workloads and not deadline.is_over:
             workload = instance.verify_workloads[len(instance.verify_workloads) // 2]
-            found = context.run_or_close(verify_often, binary, workload, MAX_RUNS, MAX_RUNS_S)
-            by_config[config] = {MANY_RUNS: outcome_of(found)}
+            answer = context.run_or_close(verify_often, binary, workload, MAX_RUNS, MAX_RUNS_S)
+            by_config[config] = {MANY_RUNS: outcome_of(answer)}
     return by_config
 
 
-def check_tile_sizes(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
+def check_tile_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of each configuration at sizes that its own tiles make interesting.
 
     Sizes that divide as all of the space do count in any case, others if the default is right there: else the
     kernel may not be made for them, and it is told that default and reference disagree.
     """
-    if not built:
+    if not builds:
         return {}
     context.observer.stage(Stage(f"last round: {TILE_SIZES}"))
     default = context.build([context.task.spec.default])[0].get(context.task.spec.default)
-    found = {
-        config: _check_one_at_tile_sizes(context, one, default, deadline)
-        for config, one in built.items()
-        if one.instance.verify_workloads
+    checked = {
+        config: _check_one_at_tile_sizes(context, built, default, deadline)
+        for config, built in builds.items()
+        if built.instance.verify_workloads
     }
-    if doubts := [doubt for _, own in found.values() for doubt in own]:
+    if doubts := [doubt for _, own_doubts in checked.values() for doubt in own_doubts]:
         context.observer.warn(
             "default and reference disagree at sizes unlike the space's, which counts against no other: "
             f"{doubts[0]}"
         )
-    return {config: {TILE_SIZES: outcome} for config, (outcome, _) in found.items()}
+    return {config: {TILE_SIZES: outcome} for config, (outcome, _) in checked.items()}
 
 
 def _check_one_at_tile_sizes(
-    context: TuningContext, one: BuiltConfig, default: BuiltConfig | None, deadline: Deadline
+    context: TuningContext, built: BuiltConfig, default: BuiltConfig | None, deadline: Deadline
 ) -> tuple[Outcome, list[Failure]]:
     """The outcome of one configuration, and what is wrong of the default."""
     doubts: list[Failure] = []
-    own = Deadline(time.perf_counter() + MAX_SIZES_S)
+    sizes_deadline = Deadline(time.perf_counter() + MAX_SIZES_S)
     verified, is_slow = 0, False
-    for workload in context.further_sizes.of_tiles(one.instance):
+    for workload in context.further_sizes.of_tiles(built.instance):
         expected_s = _reference_s(context, workload)
-        if own.left_s(math.inf) <= expected_s:
+        if sizes_deadline.left_s(math.inf) <= expected_s:
             is_slow = True
             continue
         if deadline.left_s(math.inf) <= expected_s:
             return NO_TIME, doubts
         if context.worker.load(workload) is not None:
             continue  # the reference does not take these sizes
-        found = context.verify(one.binary, workload)
+        answer = context.verify(built.binary, workload)
         verified += 1
-        if not is_finding(found):
+        if not is_finding(answer):
             continue
         by_default = _of_default(context, default, workload)
         advice = (
-            context.further_sizes.advice(one.instance, workload) if isinstance(by_default, Failure) else ""
+            context.further_sizes.advice(built.instance, workload) if isinstance(by_default, Failure) else ""
         )
-        if by_default is PASSED or context.further_sizes.is_declared(one.instance, workload):
-            return replace(found, detail=f"at sizes of its tiles: {found.detail}{advice}"), doubts
+        if by_default is PASSED or context.further_sizes.is_declared(built.instance, workload):
+            return replace(answer, detail=f"at sizes of its tiles: {answer.detail}{advice}"), doubts
         if isinstance(by_default, Failure):
             doubts.append(replace(by_default, detail=f"{by_default.detail}{advice}"))
     if is_slow and not verified:
@@ -109,41 +110,43 @@ def _check_one_at_tile_sizes(
 
 def _reference_s(context: TuningContext, workload: Workload) -> float:
     """The time that the reference may take at the sizes of a workload; 0 if it is not known."""
-    found = context.worker.run(DeviceState.reference_s, workload, timeout_s=SETUP_TIMEOUT_S)
-    return 0.0 if isinstance(found, Failure) else float(found)
+    answer = context.worker.run(DeviceState.reference_s, workload, timeout_s=SETUP_TIMEOUT_S)
+    return 0.0 if isinstance(answer, Failure) else float(answer)
 
 
 def _of_default(context: TuningContext, default: BuiltConfig | None, workload: Workload) -> Outcome:
-    own = context.further_sizes.workload_of(default.instance.config, workload) if default else None
-    if default is None or own is None:
+    same = context.further_sizes.workload_of(default.instance.config, workload) if default else None
+    if default is None or same is None:
         return Unchecked("the default is not valid at these sizes")
-    found = context.verify(default.binary, own)
-    return found if isinstance(found, Failure) else PASSED
+    answer = context.verify(default.binary, same)
+    return answer if isinstance(answer, Failure) else PASSED
 
 
-def check_other_schedules(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
+def check_other_schedules(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of each configuration with other schedules.
 
     A build that does not compile, start or end says nothing about the configuration: the changes may be the
     cause.
     """
-    instances = with_schedules(context, (one.instance for one in built.values()))
+    instances = with_schedules(context, (built.instance for built in builds.values()))
     if not instances:
         return {}
-    builds = [(config, seed) for seed in SCHEDULES for config in built]
+    scheduled = [(config, seed) for seed in SCHEDULES for config in builds]
     compilations = [context.pool.compile(instance) for instance in instances]
-    found: dict[Config, Outcome] = {}
-    for done, ((config, seed), compilation) in enumerate(zip(builds, compilations, strict=True), 1):
+    outcomes: dict[Config, Outcome] = {}
+    for done, ((config, seed), compilation) in enumerate(zip(scheduled, compilations, strict=True), 1):
         if deadline.is_over:
-            found |= {left: worst((found.get(left, PASSED), NO_TIME)) for left, _ in builds[done - 1 :]}
+            outcomes |= {
+                left: worst((outcomes.get(left, PASSED), NO_TIME)) for left, _ in scheduled[done - 1 :]
+            }
             break
-        context.observer.stage(Stage(f"last round: {OTHER_SCHEDULES}", done, len(builds)))
-        if not isinstance(found.get(config), Failure):
-            one = _with_schedule(context, built[config].instance, compilation.result(), seed, deadline)
-            found[config] = worst((found.get(config, PASSED), one))
+        context.observer.stage(Stage(f"last round: {OTHER_SCHEDULES}", done, len(scheduled)))
+        if not isinstance(outcomes.get(config), Failure):
+            outcome = _with_schedule(context, builds[config].instance, compilation.result(), seed, deadline)
+            outcomes[config] = worst((outcomes.get(config, PASSED), outcome))
     for compilation in compilations:
         compilation.cancel()  # builds that still wait would delay the following checks
-    return {config: {OTHER_SCHEDULES: outcome} for config, outcome in found.items()}
+    return {config: {OTHER_SCHEDULES: outcome} for config, outcome in outcomes.items()}
 
 
 def _with_schedule(
@@ -156,11 +159,11 @@ def _with_schedule(
     for workload in verification_order(workloads, context.task.device.kind):
         if deadline.is_over:
             return NO_TIME
-        found = context.verify(binary, workload, min(MAX_S, context.timeout_s))
-        if is_finding(found):
-            return replace(found, detail=f"with schedule {seed}: {found.detail}")
-        if isinstance(found, Failure):
-            return Unchecked(f"with another schedule: {found.detail}")
+        answer = context.verify(binary, workload, min(MAX_S, context.timeout_s))
+        if is_finding(answer):
+            return replace(answer, detail=f"with schedule {seed}: {answer.detail}")
+        if isinstance(answer, Failure):
+            return Unchecked(f"with another schedule: {answer.detail}")
     return PASSED
 
 
@@ -172,23 +175,31 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
     return [replace(one, source=perturbed(one.source, seed)) for seed in SCHEDULES for one in unchanged]
 
 
-def check_larger_sizes(context: TuningContext, built: Builds, deadline: Deadline) -> ConfigChecks:
-    """The outcome of reading how the kernels count; on a GPU, the first configuration runs as well.
-
-    It does not if reading has found an index that overflows.
-    """
+def read_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+    """The outcome of reading how the kernels count, for sizes that memory has no room for."""
     by_config: dict[Config, Checks] = {}
-    for config, one in built.items() if has_indices(context.task) else ():
+    for config, built in builds.items() if has_indices(context.task) else ():
         if deadline.is_over:
             break
-        reason = context.further_sizes.unknown_beyond(one.instance)
-        is_unknown = reason == unknown_text(min(LARGE))
-        found: Checks = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
-        runs = not by_config and context.task.device.kind == "gpu" and (is_unknown or not reason)
-        if runs and deadline.left_s(math.inf) > MAX_LARGE_S:
-            found = {**found, **run_beyond(context, one, is_unknown=is_unknown)}
-        by_config[config] = found
+        reason = context.further_sizes.unknown_beyond(built.instance)
+        by_config[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
     return by_config
+
+
+def check_larger_sizes(
+    context: TuningContext, built: Builds, read: ConfigChecks, deadline: Deadline
+) -> ConfigChecks:
+    """The outcome of running the first configuration at such a size, on a GPU; `read` is what reading told.
+
+    There is none if reading has found an index that overflows.
+    """
+    for config, one in islice(built.items(), 1):
+        outcome = read.get(config, {}).get(LARGER_SIZES)
+        is_unknown = outcome == Unchecked(unknown_text(min(LARGE)))
+        is_worth_it = context.task.device.kind == "gpu" and (is_unknown or outcome == PASSED)
+        if is_worth_it and deadline.left_s(math.inf) > MAX_LARGE_S:
+            return {config: run_beyond(context, one, is_unknown=is_unknown)}
+    return {}
 
 
 def run_beyond(

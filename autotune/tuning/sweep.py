@@ -106,8 +106,8 @@ def bind_sweep(
     tasks = []
     for dtype in dtypes or (first.space.problem.dtype,):
         for sizes in points:
-            wanted = {**target.sizes, **sizes}
-            problem = problem_of(first.spec, first.device, wanted, dtype, data=target.data)
+            all_sizes = {**target.sizes, **sizes}
+            problem = problem_of(first.spec, first.device, all_sizes, dtype, data=target.data)
             tasks.append(replace(first, space=bind(first.spec, first.device, problem)))
     return tasks
 
@@ -123,7 +123,7 @@ def halfway_tasks(tasks: Sequence[TuningTask]) -> list[TuningTask]:
     if len(varied) != 1:
         return []
     (name,) = varied
-    found = []
+    halfway = []
     for low, high in pairwise(swept[name]):
         step = max(1, min(low & -low, high & -high) // HALFWAY_PARTS)
         middle = step * round(sqrt(low * high) / step)
@@ -132,8 +132,8 @@ def halfway_tasks(tasks: Sequence[TuningTask]) -> list[TuningTask]:
             with suppress(SpaceError):  # nothing is valid there
                 task = replace(tasks[0], space=bind(tasks[0].spec, tasks[0].device, between))
                 if not task.space.why_invalid(task.spec.default):
-                    found.append(task)
-    return found
+                    halfway.append(task)
+    return halfway
 
 
 def sweep(
@@ -184,7 +184,7 @@ def sweep(
         between = {
             dtype: [
                 SweepProblem(with_journal(task, options))
-                for task in (() if keyed else halfway_tasks([one.task for one in own]))
+                for task in (() if keyed else halfway_tasks([problem.task for problem in own]))
             ]
             for dtype, own in of_type.items()
         }
@@ -284,17 +284,17 @@ class _Run:
         """
         task = problem.task
         if not self.done:
-            own = (one.task for one in (*self.problems, *chain.from_iterable(self.between.values())))
+            own = (other.task for other in (*self.problems, *chain.from_iterable(self.between.values())))
             return gather_priors(task, self.options, ignored=own) if self.options.transfer else ()
-        nearest = sorted(self.done, key=lambda one: _distance(one, problem))[:MAX_NEIGHBOURS]
+        nearest = sorted(self.done, key=lambda other: _distance(other, problem))[:MAX_NEIGHBOURS]
         traits = traits_of(task.device)
         return tuple(
             PriorResults(
-                origin_of(one.task),
-                tuple((trial.config, trial.time_ms) for trial in one.tried if trial.config in task.space),
+                origin_of(other.task),
+                tuple((trial.config, trial.time_ms) for trial in other.tried if trial.config in task.space),
                 traits,
             )
-            for one in nearest
+            for other in nearest
         )
 
     def _candidates(self, problems: Sequence[SweepProblem], between: Sequence[SweepProblem]) -> Candidates:
@@ -313,9 +313,11 @@ class _Run:
     def _store(self, problems: Sequence[SweepProblem], candidates: Candidates, last: SearchResult) -> None:
         """Store the variants of an element type, if it has several sizes and no keyed table."""
         if self.keyed:
-            self.rows += [_measured_row(one.task, one.task.served_elsewhere, self.root) for one in problems]
+            self.rows += [
+                _measured_row(problem.task, problem.task.served_elsewhere, self.root) for problem in problems
+            ]
             return
-        measured = [_measured_row(one.task, candidates.configs, self.root) for one in problems]
+        measured = [_measured_row(problem.task, candidates.configs, self.root) for problem in problems]
         self.rows += measured
         if len(problems) < 2:
             return
@@ -323,8 +325,8 @@ class _Run:
         for problem in self.problems:
             sizes = problem.task.space.problem.sizes
             for trial in problem.searched:
-                if sizes not in (known := found_at.setdefault(trial.config, [])):
-                    known.append(sizes)
+                if sizes not in (sizes_of_config := found_at.setdefault(trial.config, [])):
+                    sizes_of_config.append(sizes)
         task, record = last.task, kernel_record(last, (), self.options.seed, POLICY)
         kernel = KernelOnDevice(record, task.device, task.space.problem.dtype)
         halfway = candidates.halfway_rows()
@@ -357,17 +359,19 @@ def _checked_root(problems: Sequence[SweepProblem], options: Options, observer: 
 
 def _wider_tables(problems: Sequence[SweepProblem], root: Path) -> list[VariantTable]:
     """The cached tables that the sweep of an element type replaces although they cover more sizes."""
-    task, sizes = problems[0].task, [one.task.space.problem.sizes for one in problems]
+    task, sizes = problems[0].task, [swept.task.space.problem.sizes for swept in problems]
     record = task.cached_record(root)
     if len(problems) < 2 or record is None:  # one size gets no table
         return []
     problem = task.space.problem
     new = VariantTable(problem.dtype, tuple(sizes), (), (), problem.data)
 
-    def is_inside(one: Sizes) -> bool:
-        return all(min(s[name] for s in sizes) <= one[name] <= max(s[name] for s in sizes) for name in one)
+    def is_inside(inner: Sizes) -> bool:
+        return all(
+            min(s[name] for s in sizes) <= inner[name] <= max(s[name] for s in sizes) for name in inner
+        )
 
-    alike = (one for one in record.variants if one.sizes[0].keys() == sizes[0].keys())
+    alike = (table for table in record.variants if table.sizes[0].keys() == sizes[0].keys())
     old = (table for table in alike if table.range == new.range)
     return [table for table in old if not all(map(is_inside, table.sizes))]
 
@@ -377,9 +381,9 @@ def _in_order(problems: Sequence[SweepProblem]) -> list[SweepProblem]:
 
     The largest comes last: its inputs take longest to draw, and the last inputs are used again.
     """
-    middle = min(reversed(problems), key=lambda one: sum(_distance(one, other) for other in problems))
-    largest = max(problems, key=lambda one: one.elements)
-    return sorted(problems, key=lambda one: (one is largest, _distance(one, middle)))
+    middle = min(reversed(problems), key=lambda problem: sum(_distance(problem, other) for other in problems))
+    largest = max(problems, key=lambda problem: problem.elements)
+    return sorted(problems, key=lambda problem: (problem is largest, _distance(problem, middle)))
 
 
 def _share(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> float:
@@ -387,7 +391,7 @@ def _share(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> f
     if not done:
         return 1.0
     dtype = problem.task.space.problem.dtype
-    alike = [one for one in done if one.task.space.problem.dtype == dtype]
+    alike = [earlier for earlier in done if earlier.task.space.problem.dtype == dtype]
     is_larger = bool(alike) and problem.elements > alike[0].elements
     return max(1 / count, SHARE_FOR_LARGER) if is_larger else SHARE_FOR_SMALLER
 
@@ -409,6 +413,6 @@ def _measured_row(task: TuningTask, candidates: Sequence[Config], root: Path) ->
     """The cached times of the candidates at one size; without any, the time of its best."""
     entry = task.cached_entry(root)
     times = entry.relative_times if entry is not None else {}
-    found = {config: times[config] for config in candidates if config in times}
+    relative_times = {config: times[config] for config in candidates if config in times}
     best = {entry.config: 1.0} if entry is not None else {}
-    return SizeRow(task.space.problem.sizes, found or best)
+    return SizeRow(task.space.problem.sizes, relative_times or best)

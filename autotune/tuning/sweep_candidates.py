@@ -93,13 +93,13 @@ class Candidates:
         self._halfway = list(filter(self._is_small, halfway))
         self._all = sorted((*problems, *self._halfway), key=lambda problem: problem.elements)
 
-    def choose(self, limit: int, each: int) -> None:
+    def choose(self, limit: int, count: int) -> None:
         """Choose, by all trials, the set that loses least over all sizes, and the best of each size.
 
-        The set has at most `limit`, and `each` is the number of the best. A configuration that is wrong or
+        The set has at most `limit`, and `count` is the number of the best. A configuration that is wrong or
         crashes at any size, searched or half-way, is left out.
         """
-        best = (trial.config for problem in self._problems for trial in fastest_trials(problem.tried, each))
+        best = (trial.config for problem in self._problems for trial in fastest_trials(problem.tried, count))
         wrong = {
             trial.config for problem in self._all for trial in problem.tried if is_finding(trial.failure)
         }
@@ -129,7 +129,7 @@ class Candidates:
         From larger sizes to smaller ones first, because the device still has the arrays of the largest. On
         the way back, sizes are skipped if their inputs would be drawn again for only a few candidates.
         """
-        pairs = neighbours([one.task.space.problem.sizes for one in self._all])
+        pairs = neighbours([problem.task.space.problem.sizes for problem in self._all])
         downwards = range(len(self._all) - 1, -1, -1)
         upwards = (place for place in reversed(downwards) if not self._is_large(self._all[place]))
         for place in [*downwards, *upwards]:
@@ -169,13 +169,13 @@ class Candidates:
         """
         began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]
-        own = [trial.config for trial in fastest_trials(problem.tried, best)]
-        named = tuple(own or [config for config in self.configs if config in tried])
+        own_best = [trial.config for trial in fastest_trials(problem.tried, best)]
+        named = tuple(own_best or [config for config in self.configs if config in tried])
         self._checks.forget_late()  # there may be time now for checks that had none at an earlier size
         with self._context(problem) as context:
             self._observer.started(task, len(tried), context.journal, note)
             context.ledger.recall(problem.tried)
-            wrong = [one for one in self._failures if one in tried and one != task.spec.default]
+            wrong = [config for config in self._failures if config in tried and config != task.spec.default]
             for trial in evaluate(context.evaluator, wrong):  # a race may not show at this size
                 marked = mark_failed(context.journal, trial, self._failures[trial.config])
                 context.ledger.trials[trial.config] = marked

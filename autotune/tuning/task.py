@@ -19,7 +19,7 @@ from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.text import nearest
 from autotune.core.trials import USUAL, CallMode
 from autotune.devices import BACKENDS, Address
-from autotune.devices.listing import Listing, find_device, listing_for
+from autotune.devices.listing import Found, Listing, find_device, listing_for
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import compiler_name
 from autotune.evaluation.get_ready import get_ready
@@ -30,6 +30,7 @@ from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
 from autotune.serving.cache import read_record, record_path
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
+from autotune.tuning.local_devices import local_devices
 
 _ARCHITECTURE = "sm_90"  # a machine without a GPU counts spaces for NVIDIA GPUs with this one's limits
 _C_DIALECTS = ("cuda", "opencl")
@@ -47,6 +48,7 @@ class Target:
     dtype: str | None = None
     data: str | None = None
     measure: CallMode = USUAL  # empty values follow the space
+    devices: str | None = None  # in place of a device: several, as `local_devices` reads them
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class TuningTask:
     spec: SpaceSpec
     source: SourceText
     space: Space
+    others: tuple[Address, ...] = ()  # devices of this machine like the first, which search with it
     served_elsewhere: tuple[Config, ...] = ()  # by a framework so far; the last round compares them
 
     @property
@@ -93,8 +96,8 @@ class TuningTask:
     def cached_entry(self, root: str | Path) -> Entry | None:
         """The result in a cache folder for the task's device and problem, or None."""
         record, problem = self.cached_record(root), self.space.problem
-        own = problem.dtype, tuple(sorted(problem.sizes.items())), problem.data
-        return next((entry for entry in (record.entries if record else ()) if entry.problem == own), None)
+        key = problem.dtype, tuple(sorted(problem.sizes.items())), problem.data
+        return next((entry for entry in (record.entries if record else ()) if entry.problem == key), None)
 
 
 def provenance_of(device: DeviceInfo, compiler: str, source: SourceText, spec: SpaceSpec) -> dict[str, Any]:
@@ -135,8 +138,8 @@ def locate(space: Path) -> Path:
     Raises InputError for a missing file, and for a kernel's source, which is an easy mistake.
     """
     if space.suffix in _KERNEL_SUFFIXES:
-        own = space.with_suffix(".yaml")
-        mend = f"did you mean {own}?" if own.is_file() else f"write one with: autotune new {space}"
+        file = space.with_suffix(".yaml")
+        mend = f"did you mean {file}?" if file.is_file() else f"write one with: autotune new {space}"
         raise InputError(f"{space}: this is a kernel, not a space; {mend}")
     spaces = packaged("spaces")
     try:
@@ -144,13 +147,13 @@ def locate(space: Path) -> Path:
         if space.exists():
             return space
         folders = (spaces, space.parent) if space == Path(space.name) else (space.parent,)
-        known = {file.stem: file for folder in folders for file in folder.glob("*.yaml")}
-        known |= {file.name: file for file in space.parent.glob("*.yaml")}
+        files = {file.stem: file for folder in folders for file in folder.glob("*.yaml")}
+        files |= {file.name: file for file in space.parent.glob("*.yaml")}
     except OSError:  # not a possible file name; reading it reports the error
         return space
-    if space.name in known:
-        return known[space.name]
-    raise InputError(f"{space}: no such file; expected a space file{nearest(space.name, known)}")
+    if space.name in files:
+        return files[space.name]
+    raise InputError(f"{space}: no such file; expected a space file{nearest(space.name, files)}")
 
 
 def _require_no_other(space: Path) -> None:
@@ -158,15 +161,15 @@ def _require_no_other(space: Path) -> None:
     is_folder = space.is_dir()
     if what := "a folder" if is_folder else _OTHER_FILES.get(space.suffix):
         listed = sorted((space if is_folder else space.parent).glob("*.yaml"))
-        such = [one for one in listed if one.stem == space.stem] or listed
-        mend = f"did you mean {such[0]}?" if such else "write one with: autotune new KERNEL.cu"
+        namesakes = [file for file in listed if file.stem == space.stem] or listed
+        mend = f"did you mean {namesakes[0]}?" if namesakes else "write one with: autotune new KERNEL.cu"
         raise InputError(f"{space}: this is {what}, not a space; {mend}")
 
 
 def bind_target(
     target: Target,
     on_stage: OnStage = unobserved,
-    found: tuple[Address, DeviceInfo] | None = None,
+    found_devices: Found | None = None,
     listing: Listing | None = None,
 ) -> TuningTask:
     """Read the files, find the device and enumerate the space; raises InputError for wrong input.
@@ -174,13 +177,16 @@ def bind_target(
     Args:
         target: What to tune.
         on_stage: Is told what is being done.
-        found: The device, if it was found already; None looks for the target's in this machine.
+        found_devices: The device, and others to search with, if they were found already; None looks for the
+            target's in this machine.
         listing: The listing of this machine's devices, if it was begun already.
     """
     target = resolve(target)
     on_stage(Stage(f"reading {target.space.name}"))
     spec = load_space(target.space)
-    return bind_task(spec, read_source(spec.source, spec.include_dirs), target, on_stage, found, listing)
+    return bind_task(
+        spec, read_source(spec.source, spec.include_dirs), target, on_stage, found_devices, listing
+    )
 
 
 def bind_task(
@@ -188,7 +194,7 @@ def bind_task(
     source: SourceText,
     target: Target,
     on_stage: OnStage = unobserved,
-    found: tuple[Address, DeviceInfo] | None = None,
+    found_devices: Found | None = None,
     listing: Listing | None = None,
 ) -> TuningTask:
     """Find the device and enumerate a space that has been read before: `target.space` is not read again.
@@ -196,22 +202,27 @@ def bind_task(
     Otherwise as `bind_target`.
     """
     on_stage(Stage("finding devices"))
-    if found is None:
-        listing = listing or listing_for(target.device)
+    if found_devices is None:
+        listing = listing or listing_for(target.devices or target.device)
         get_ready(listing, triton=spec.dialect == TRITON)
-    address, device = found or find_device(target.device, listing=listing)
+        found_devices = (
+            local_devices(target.devices, listing)
+            if target.devices
+            else [find_device(target.device, listing=listing)]
+        )
+    (address, device), *others = found_devices
     _require_dialect(spec, address)
     spec = _with_call_mode(spec, address, target.measure)
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
     on_stage(Stage("counting valid configurations"))
     space = bind(spec, device, problem)
-    return TuningTask(address, device, spec, source, space)
+    return TuningTask(address, device, spec, source, space, tuple(other for other, _ in others))
 
 
 def _with_call_mode(spec: SpaceSpec, address: Address, asked: CallMode) -> SpaceSpec:
     """The space with the requested call mode; raises InputError if the device has no graphs."""
-    known = spec.measure
-    measure = CallMode(asked.cache or known.cache, asked.launch or known.launch)
+    of_space = spec.measure
+    measure = CallMode(asked.cache or of_space.cache, asked.launch or of_space.launch)
     if address.dialect != "cuda":
         if measure.launch == "graph":
             raise InputError(
@@ -230,16 +241,16 @@ def count_space(target: Target) -> tuple[Space, SourceText]:
     spec = load_space(target.space)
     source = read_source(spec.source, spec.include_dirs)
     named = target.device or (_ARCHITECTURE if spec.dialect in ("cuda", TRITON) else "")
-    known = known_gpu(named)
+    gpu = known_gpu(named)
     try:
         address, device = find_device(target.device)
         _require_dialect(spec, address)
     except InputError as error:
-        if known is None:
+        if gpu is None:
             known_here = ", ".join(ARCHITECTURES)
             advice = f"; to count a space, name a GPU, such as NVIDIA H200, or its architecture: {known_here}"
             raise InputError(f"{error}{advice}") from None
-        device = replace(known, backend="opencl") if spec.dialect == "opencl" else known
+        device = replace(gpu, backend="opencl") if spec.dialect == "opencl" else gpu
         if device.backend == "hip" and spec.dialect != TRITON:
             if spec.dialect == "cuda":
                 raise InputError(

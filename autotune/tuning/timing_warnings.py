@@ -81,14 +81,14 @@ def _unrepeated(result: SearchResult) -> list[str]:
 
 
 def _conditions(conditions: Mapping[str, Value]) -> list[str]:
-    found = []
+    doubts = []
     if "throttled" in conditions:
-        found.append(f"the device was throttled: {conditions['throttled']}")
+        doubts.append(f"the device was throttled: {conditions['throttled']}")
     if "other_processes" in conditions:
-        found.append(f"other processes used the device: {conditions['other_processes']}")
+        doubts.append(f"other processes used the device: {conditions['other_processes']}")
     if float(conditions.get("flush_ratio", 2)) < 1.1:
-        found.append("flushing the cache made no difference: caches may have been warm")
-    return found
+        doubts.append("flushing the cache made no difference: caches may have been warm")
+    return doubts
 
 
 def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
@@ -99,7 +99,7 @@ def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
     factors = [final.median_ms / time_ms for time_ms, final in pairs if time_ms]
     if len(factors) < len(pairs):
         return []
-    factor = min(factors, key=lambda one: abs(math.log(one)))
+    factor = min(factors, key=lambda factor: abs(math.log(factor)))
     if 1 / SHIFT < factor < SHIFT or min(factors) < 1 < max(factors):
         return []
     return [f"times of the last round are {factor:.2g} times the search's: load or clocks changed"]

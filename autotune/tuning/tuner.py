@@ -37,6 +37,7 @@ from autotune.tuning.prior_results import gather_priors, priors_text, recommende
 from autotune.tuning.remeasure import begin_references
 from autotune.tuning.result import SearchResult
 from autotune.tuning.sanitizer_checks import sanitizers
+from autotune.tuning.several_devices import calibrate, compared, finish_on_two_devices
 from autotune.tuning.task import TuningTask
 from autotune.tuning.timing_warnings import cpu_load_warnings, timing_warnings
 
@@ -93,8 +94,6 @@ def search(
         if context.fleet is None:
             result = finish_search(context, exploration)
         else:
-            from autotune.tuning.several_devices import finish_on_two_devices
-
             result = finish_on_two_devices(context, context.fleet, exploration)
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
@@ -131,23 +130,24 @@ def explore(
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
-    known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *first]
+    tried_first = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *first]
     ahead: Sequence[Config] = []
     if isinstance(searcher, ProposesAhead):
         ahead = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
-    if context.fleet is None and (known or ahead):  # they compile while the default is verified
-        context.evaluator.submit([task.spec.default, *known, *ahead])
+    # what is compiled while the default is verified; only one device runs in the order of submission
+    if context.fleet is not None:
+        context.compile_ahead([*compared(task.space), *ahead])
+    elif tried_first or ahead:
+        context.evaluator.submit([task.spec.default, *tried_first, *ahead])
     default = try_default(context, options, total, note, searcher, warns=warns)
     if ends_here:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
     for warning in cpu_load_warnings(default, task.device.kind, began) if warns else ():
         context.observer.warn(warning)
     if context.fleet is not None:
-        from autotune.tuning.several_devices import calibrate
-
         calibrate(context, context.fleet)
     with suppress(NoMoreTrials):
-        evaluate(context.evaluator, known)
+        evaluate(context.evaluator, tried_first)
         searcher.search(task.space, context.evaluator, seed=options.seed)
         while True:  # what it left under way
             context.evaluator.collect()
@@ -161,8 +161,8 @@ def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
         owners = [name for name in engine_names() if options.strategy in strategy_names(name)]
         if owners:
             raise InputError(f"--strategy {options.strategy}: add --engine {' or --engine '.join(owners)}")
-        known = [strategy for name in engine_names() for strategy in strategy_names(name)]
-        raise InputError(f"--strategy {options.strategy}: no engine has it{hint(options.strategy, known)}")
+        names = [strategy for name in engine_names() for strategy in strategy_names(name)]
+        raise InputError(f"--strategy {options.strategy}: no engine has it{hint(options.strategy, names)}")
     if options.budget.trials is not None and options.budget.trials >= valid:
         return "exhaustive", None
     return ("optuna", "nsgaii_pareto") if options.objective is Objective.PARETO else ("surrogate", None)
@@ -223,17 +223,17 @@ def try_default(
     with ThreadPoolExecutor(1, thread_name_prefix="meanwhile") as aside:
         preparing = aside.submit(_prepare, task, searcher, warns=warns)
         aside.submit(sanitizers, context)  # for the journal: programs that take long to tell their versions
-        own = task.spec.functions
-        if task.device.kind == "cpu" or own.source or own.values:
+        functions = task.spec.functions
+        if task.device.kind == "cpu" or functions.source or functions.values:
             preparing.result()  # it would disturb the default's times, or two threads call these functions
         try:
             trial = context.evaluator.evaluate_now(task.spec.default, charged=True)
         finally:  # a mistake in the source may be the cause of an error
             findings = preparing.result()
-            warn_of(context.observer, (one for one in findings if not one.is_about_checks))
+            warn_of(context.observer, (finding for finding in findings if not finding.is_about_checks))
     if trial.status is not Status.OK:
         raise _setup_error(context, trial, is_dumped=options.dump_wrong is not None)
-    warn_of(context.observer, (one for one in findings if one.is_about_checks))
+    warn_of(context.observer, (finding for finding in findings if finding.is_about_checks))
     return trial
 
 
@@ -252,7 +252,7 @@ def _setup_error(context: TuningContext, trial: Trial, *, is_dumped: bool) -> Se
     task, is_wrong = context.task, trial.status is Status.WRONG_RESULT
     had_success = context.journal.has_success
     ends = dict.fromkeys(task.space.config(row) for row in (0, len(task.space) - 1)) if is_wrong else ()
-    others = [context.evaluator.evaluate_now(one, charged=False) for one in ends if one != task.spec.default]
+    others = [context.evaluator.evaluate_now(end, charged=False) for end in ends if end != task.spec.default]
     if not had_success and context.journal.has_success:
         context.journal.start_over()  # once the kernel is fixed, no message asks for --fresh
     failed = failed_default(task, trial, others, is_dumped=is_dumped)

@@ -59,7 +59,7 @@ class Turns:
         summarize: Callable[[tuple[float, ...]], float] = mean,
         what: str = "last round: timing",
     ) -> None:
-        """Prepare the problems of all series in the worker; values are appended to these.
+        """Prepare the workloads of all series in the worker; values are appended to these.
 
         A series that fails is added to `rejected` and no longer timed. `summarize` turns the samples of one
         turn into one value, and `what` names the turns in the progress line.
@@ -67,7 +67,7 @@ class Turns:
         self._context, self._rejected, self._summarize = context, rejected, summarize
         self._what = what
         self._order, self._random, self._rounds = list(series), Random(0), 0
-        # problems differ where shapes depend on the configuration: keep all in memory if they fit
+        # workloads differ where shapes depend on the configuration: keep all in memory if they fit
         context.worker.load(*(timed.built.instance.workload for timed in series))
 
     def run(self, rounds: int, deadline_s: float = math.inf) -> None:
@@ -122,7 +122,7 @@ def is_precise(series: Sequence[Series], objective: Objective = Objective.TIME) 
     fastest, *others = left
     low, high = median_interval(fastest, len(series))
     ratios = ([theirs / ours for theirs, ours in zip(other, fastest, strict=True)] for other in others)
-    has_rival = any(median_interval(one, len(series))[0] <= 1 for one in ratios)
+    has_rival = any(median_interval(series_ratios, len(series))[0] <= 1 for series_ratios in ratios)
     precision = PRECISION if has_rival or objective is not Objective.TIME else UNRIVALLED_PRECISION
     return high - low <= precision * median(fastest)
 

@@ -40,14 +40,14 @@ def cover(rows: Sequence[SizeRow], limit: int) -> list[Config]:
 
 def neighbours(sizes: Sequence[Sizes]) -> list[tuple[int, int]]:
     """Pairs of sizes that differ in one dimension and have no other size between them."""
-    found = []
+    pairs = []
     for name in sizes[0] if sizes else ():
         lines: dict[tuple[tuple[str, int], ...], list[int]] = {}
         for place in sorted(range(len(sizes)), key=lambda place: sizes[place][name]):
             others = {other: size for other, size in sizes[place].items() if other != name}
             lines.setdefault(tuple(others.items()), []).append(place)
-        found += [pair for line in lines.values() for pair in pairwise(line)]
-    return found
+        pairs += [pair for line in lines.values() for pair in pairwise(line)]
+    return pairs
 
 
 def left_out_slowdowns(
@@ -64,7 +64,7 @@ def left_out_slowdowns(
     """
     slowdowns = []
     for row in swept:
-        known = (
+        rows_without = (
             SizeRow(
                 other.sizes,
                 {c: t for c, t in other.relative_times.items() if [*found_at.get(c, ())] != [row.sizes]},
@@ -72,7 +72,7 @@ def left_out_slowdowns(
             for other in (*swept, *halfway)
             if other is not row
         )
-        others = [other for other in known if other.relative_times]
+        others = [other for other in rows_without if other.relative_times]
         served = in_order(others, cover(others, limit), row.sizes, kernel)
         if served:
             slowdowns.append(exp(row.cost(served[0])))

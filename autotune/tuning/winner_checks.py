@@ -41,7 +41,7 @@ _Check = Callable[[TuningContext, Builds, Deadline], ConfigChecks]
 
 @dataclass
 class WinnerChecks:
-    """Checks each configuration once, and keeps its record."""
+    """Checks each configuration once, and keeps the outcomes."""
 
     outcomes: dict[Config, Checks] = field(default_factory=dict)
     _begun: dict[Config, Future[Outcome]] = field(default_factory=dict)  # runs under the CPU's sanitizers
@@ -53,8 +53,8 @@ class WinnerChecks:
     ) -> Iterator[None]:
         """Run configurations under the CPU's sanitizers during the block, unless the CPU is timed.
 
-        For `check`, they are also compiled with other schedules, and the device's sanitizer starts. One that
-        has a record is left out. The deadline is on the clock of `time.perf_counter`.
+        For `check`, they are also compiled with other schedules, and the device's sanitizer starts. Those
+        checked before are left out. The deadline is on the clock of `time.perf_counter`.
         """
         is_timed = context.task.device.kind == "cpu"
         likely = () if is_timed else [config for config in configs if config not in self.outcomes]
@@ -84,35 +84,35 @@ class WinnerChecks:
                 sanitizer.end()
 
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
-        """Reuse journaled records in which no expected check is missing, if the sanitizers are the same."""
+        """Reuse journaled outcomes in which no expected check is missing, if the sanitizers are the same."""
         tools, expected = sanitizer_checks.sanitizers(context), expected_checks(context).keys()
-        for found in context.journal.last_rounds.values():
-            for trial in trials if tools is None or found.sanitizers == tools else ():
-                outcomes = found.checks.get(trial.key, {})
+        for last_round in context.journal.last_rounds.values():
+            for trial in trials if tools is None or last_round.sanitizers == tools else ():
+                outcomes = last_round.checks.get(trial.key, {})
                 if expected <= outcomes.keys() and not is_late(outcomes):
                     self.outcomes.setdefault(trial.config, outcomes)
 
     def check(
         self, context: TuningContext, configs: Sequence[Config], deadline_s: float = math.inf
     ) -> dict[Config, Failure]:
-        """Make all checks of the list below in turns, and meanwhile those under sanitizers.
+        """Make all checks of the list below in turns, and meanwhile those that need no device process.
 
-        Returns why some failed; one that has a record is not run again. Sanitizers may take all the time
-        until the deadline, on the clock of `time.perf_counter`, because they run in processes of their own;
-        the other checks divide it equally. A check that has begun is finished.
+        Returns why some failed; one that was checked before is not run again. Sanitizers may take all the
+        time until the deadline, on the clock of `time.perf_counter`, because they run in processes of their
+        own; those in turns divide it equally. A check that has begun is finished.
         """
-        known = {config: self.outcomes[config] for config in configs if config in self.outcomes}
+        earlier = {config: self.outcomes[config] for config in configs if config in self.outcomes}
         # one that compiled before and cannot any more is not stored unchecked
-        built, failures = context.build([config for config in configs if config not in known])
+        builds, failures = context.build([config for config in configs if config not in earlier])
         failures |= {
-            config: failed for config, outcomes in known.items() if (failed := first_failure(outcomes))
+            config: failed for config, outcomes in earlier.items() if (failed := first_failure(outcomes))
         }
         expected = expected_checks(context)
-        by_config = {config: dict(expected) for config in built}
+        by_config = {config: dict(expected) for config in builds}
         sanitizer_deadline = Deadline(deadline_s)
 
-        def take(found: ConfigChecks) -> None:
-            for config, outcomes in found.items():
+        def add(checked: ConfigChecks) -> None:
+            for config, outcomes in checked.items():
                 by_config[config] |= outcomes
                 if config not in failures and (failed := first_failure(outcomes)) is not None:
                     failures[config] = failed
@@ -123,29 +123,32 @@ class WinnerChecks:
             stress_checks.check_other_schedules,
             data_checks.check_other_data,
             data_checks.check_variants,
-            stress_checks.check_larger_sizes,
         ]
-        instances = {config: one.instance for config, one in built.items()}
-        with ThreadPoolExecutor(2) as threads:  # on the CPU and on the device
+        instances = {config: built.instance for config, built in builds.items()}
+        with ThreadPoolExecutor(3) as threads:
+            reading = threads.submit(stress_checks.read_larger_sizes, context, builds, sanitizer_deadline)
             by_sanitizers = (
                 threads.submit(
                     sanitizer_checks.under_host_sanitizer, context, instances, sanitizer_deadline, self._begun
                 ),
-                threads.submit(sanitizer_checks.under_device_sanitizer, context, built, sanitizer_deadline),
+                threads.submit(sanitizer_checks.under_device_sanitizer, context, builds, sanitizer_deadline),
             )
             try:
                 for number, check in enumerate(checks):
                     now_s = time.perf_counter()
                     deadline = Deadline(now_s + (deadline_s - now_s) / (len(checks) - number))
-                    left = {config: one for config, one in built.items() if config not in failures}
-                    take(check(context, left, deadline))
+                    left = {config: built for config, built in builds.items() if config not in failures}
+                    add(check(context, left, deadline))
+                add(read := reading.result())
+                left = {config: built for config, built in builds.items() if config not in failures}
+                add(stress_checks.check_larger_sizes(context, left, read, sanitizer_deadline))
                 context.observer.stage(Stage("last round: under sanitizers"))
-                for found in by_sanitizers:
-                    take(found.result())
+                for future in by_sanitizers:
+                    add(future.result())
             finally:  # after an interrupt, a sanitizer would go on for a minute
                 sanitizer_deadline.processes.kill()
                 self._begun_processes.kill()
-        missed = [unchecked_text(reasons(by_config[config])) for config in built if config not in failures]
+        missed = [unchecked_text(reasons(by_config[config])) for config in builds if config not in failures]
         for text, count in Counter(filter(None, missed)).items():
             context.observer.warn(f"{text}: {count_text(count, 'configuration')}")
         self.outcomes |= by_config
@@ -191,4 +194,4 @@ def expected_checks(context: TuningContext) -> Checks:
 
 
 def _first_unchecked(*outcomes: Outcome) -> Outcome:
-    return next(one for one in outcomes if one is not PASSED)
+    return next(outcome for outcome in outcomes if outcome is not PASSED)

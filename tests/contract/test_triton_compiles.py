@@ -11,11 +11,12 @@ from autotune.compilers.kernel_source import read_source
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.occupancy import why_refused
 from autotune.compilers.resource_usage import read_resources
-from autotune.compilers.triton_binary import completed, scratch_bytes, scratch_name, unpack
+from autotune.compilers.triton_binary import code_sha256, completed, scratch_bytes, scratch_name, unpack
 from autotune.core.launch_plan import TRITON, symbol_names
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Status
 from autotune.errors import CompileError, LaunchError, SpaceError
+from autotune.evaluation.instance import InstanceMaker
 from autotune.hardware.architectures import architecture
 from autotune.scaffold.triton import scaffold_triton
 from autotune.space import bind, load_space, problem_of
@@ -240,3 +241,53 @@ def test_element_types_options_and_frameworks_of_a_strangers_kernel(tmp_path):
     space = bind(spec, device, problem_of(spec, device))
     launches, binary = compiled(space, Config({**spec.default, "num_warps": 8}))
     assert unpack(binary)[launches[0].entry].warps == 8
+
+
+@pytest.fixture
+def copying(tmp_path):
+    (tmp_path / "copy.py").write_text(
+        "import triton\nimport triton.language as tl\n@triton.jit\ndef copy(x, y, n, B: tl.constexpr):\n"
+        "    o = tl.program_id(0) * B + tl.arange(0, B)\n"
+        "    tl.store(y + o, tl.sigmoid(tl.load(x + o, mask=o < n)), mask=o < n)\n"
+    )
+    (tmp_path / "copy_reference.py").write_text("")
+    text = scaffold_triton(tmp_path / "copy.py", "copy").space
+    text = text.replace("parameters:\n", "parameters:\n  num_stages: [1, 3]\n").replace(
+        "default: {B", "default: {num_stages: 1, B"
+    )
+    (tmp_path / "copy.yaml").write_text(text)
+    return tmp_path / "copy.yaml"
+
+
+def test_stages_of_a_kernel_without_a_loop_change_no_binary(copying):
+    (found,) = survey(Target(copying), [architecture("sm_90")], Settings(workers=2))
+    assert found.idle_parameters == ("num_stages",)
+    assert len({one.work for one in found.checked}) * 2 == len(found.checked) == found.valid
+
+
+def test_configurations_of_the_same_code_count_as_the_same_run(copying):
+    """A search takes the time of the first for all of them."""
+    spec, device = load_space(copying), architecture("sm_90").device
+    space, source = bind(spec, device, problem_of(spec, device)), read_source(spec.source)
+    maker, compiler = InstanceMaker(space, source, "cuda", {}), cuda_compiler("sm_90", TRITON)
+
+    def run(**values):
+        instance = maker.make(Config({**spec.default, **values}))
+        return code_sha256(compiler.compile(instance.source, (), instance.names)), instance.runs
+
+    assert run(num_stages=1) == run(num_stages=3)
+    (code, launches), (other, further) = run(B=1024), run(B=2048)
+    assert code != other and launches != further
+
+
+def test_commands_compile_also_where_programs_are_interpreted(folder, copying, monkeypatch):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    done = folder.run("space", copying, "--compile", "--device", "sm_90", "--config", "num_stages=3")
+    assert done.returncode == 0, done.stderr
+    assert "TRITON_INTERPRET is ignored" in done.stderr
+
+
+def test_a_program_that_interprets_is_told_why_nothing_is_compiled(monkeypatch):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    with pytest.raises(CompileError, match="TRITON_INTERPRET is set"):
+        cuda_compiler("sm_90", TRITON).compile("import triton\n", (), ("f()",))

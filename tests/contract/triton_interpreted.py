@@ -6,10 +6,19 @@ A program of its own, because the interpreter is chosen when Triton is imported.
 import importlib.util
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+
+from autotune.core.records import Config, Entry
+from autotune.hardware.architectures import architecture
+from autotune.serving.cache import store
+from autotune.space import load_space
+from autotune.triton import tuned
+from autotune.tuning.cache_entry import record_of
+from tests.cache_example import PROVENANCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,9 +42,11 @@ class Storage:
 class Tensor:
     """An array of numpy with what the interpreter asks of a tensor; all of them share one memory."""
 
+    device = "cpu"
+
     def __init__(self, array):
         self._array = array
-        self.dtype = f"torch.{array.dtype.name}"
+        self.dtype, self.shape = f"torch.{array.dtype.name}", array.shape
         self.data_ptr = Storage(array).data_ptr
 
     def untyped_storage(self):
@@ -109,6 +120,17 @@ def softmax(m, n, **constants):
     return difference("softmax", {"x": x}, {"m": m, "n": n}, {"y": y})
 
 
+def softmax_as_tuned(m, n):
+    x, y, device = half(m, n), np.full((m, n), np.nan, np.float16), architecture("sm_90").device
+    config = Config({"ROWS": 1, "BLOCK": 1024, "num_warps": 8, "num_stages": 1})
+    entry = Entry({"m": m, "n": n}, "float16", config, 1.0, (0.9, 1.1), 2.0, (), PROVENANCE)
+    with tempfile.TemporaryDirectory() as cache:
+        store(Path(cache), device, record_of(load_space(ROOT / "spaces/triton_softmax.yaml"), "", entry))
+        kernel = tuned("triton_softmax", cache=Path(cache))(module("triton_softmax").softmax)
+        kernel[(m,)](Tensor(x), Tensor(y), m, n)
+    return difference("softmax", {"x": x}, {"m": m, "n": n}, {"y": y})
+
+
 def layer_norm(m, n, **constants):
     inputs = {"x": half(m, n), "weight": half(n), "bias": half(n)}
     outputs = {"y": np.full((m, n), np.nan, np.float16)}
@@ -148,6 +170,7 @@ if __name__ == "__main__":
         "matmul, persistent": matmul_persistent(33, 40, 24, 3, BLOCK_M=16, BLOCK_N=16, BLOCK_K=16, GROUP_M=2),
         "softmax, one step": softmax(3, 30, ROWS=2, BLOCK=32),
         "softmax, two passes": softmax(3, 70, ROWS=2, BLOCK=32),
+        "softmax, as tuned": softmax_as_tuned(3, 70),
         "layer norm, one step": layer_norm(3, 30, ROWS=2, BLOCK=32),
         "layer norm, three passes": layer_norm(3, 70, ROWS=2, BLOCK=32),
         "attention": attention(2, 40, 16, BLOCK_M=16, BLOCK_N=16),

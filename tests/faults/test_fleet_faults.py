@@ -1,4 +1,4 @@
-"""A Dask worker that is killed: its trials are measured by others, none is lost and none counts twice."""
+"""A device process or a Dask worker that is killed: its trials run again, and each is in the journal once."""
 
 import os
 import signal
@@ -8,14 +8,15 @@ import pytest
 
 from autotune.evaluation.journal import read_trials
 from tests.conftest import LIMIT_S, wait_until
-from tests.faults.processes_of import MARK, listening, processes_of
-
-pytest.importorskip("distributed", reason="needs the extra cluster")
+from tests.faults.processes_of import MARK
 
 WAITS = """\
-import pathlib, time
+import os, pathlib, time
 
 def double(grid, block, x, y, n):
+    own = pathlib.Path(f"{os.getpid()}.new")
+    own.write_text(str(os.getpid()))
+    own.rename(f"device-{DEVICE}")
     while pathlib.Path("j.jsonl").read_text().count('{"trial"') >= 3 and not pathlib.Path("killed").exists():
         time.sleep(0.01)
     y.view("int32")[:n] = 2 * x.view("int32")[:n]
@@ -23,28 +24,60 @@ def double(grid, block, x, y, n):
 """
 
 
-def test_a_killed_worker_costs_nothing_but_time(folder):
+def trial_rows(journal):
+    """The journal's complete rows of trials."""
+    return [line for line in journal.read_text().split("\n")[:-1] if line.startswith('{"trial"')]
+
+
+def search_with_a_kill(folder, how, victim, *, again=False):
+    """Search with two devices; once three trials are journaled, kill the process that `victim` finds.
+
+    If that was the search itself, start it `again`.
+    """
     folder.write(WAITS)
     journal = folder.path / "j.jsonl"
-    process = folder.start(
-        *("search", "double.yaml", "--cluster", "local:2", "--device", "fake", "--journal", "j.jsonl"),
-        *("--engine", "random", "--budget", "9", "--timeout", "300"),
-        AUTOTUNE_FAKE_DEVICES="2",
-        **{MARK: str(folder.path)},
-    )
+    command = ("search", "double.yaml", *how, "--journal", "j.jsonl", "--engine", "random", "--budget", "9")
+    environment = {"AUTOTUNE_FAKE_DEVICES": "2", MARK: str(folder.path)}
+    process = folder.start(*command, "--timeout", "300", **environment)
     wait_until(
         lambda: (
             process.poll() is not None or (journal.exists() and journal.read_text().count('{"trial"') >= 3)
         )
     )
     assert process.poll() is None, process.communicate()
-    found = [pid for pid in processes_of(str(folder.path)) if pid != process.pid and listening(pid)]
-    assert len(found) == 2
-    os.kill(max(found), signal.SIGKILL)
+    os.kill(victim(process), signal.SIGKILL)
     (folder.path / "killed").touch()
     out, err = process.communicate(timeout=LIMIT_S)
+    if again:
+        earlier = trial_rows(journal)
+        process = folder.run(*command, **environment)
+        out, err = process.stdout, process.stderr
+        assert trial_rows(journal)[: len(earlier)] == earlier
     assert process.returncode == 0, err
     assert "tried   9 of 17" in out
-    rows = [line for line in journal.read_text().splitlines() if line.startswith('{"trial"')]
     trials = read_trials(journal)
-    assert len(rows) == len(trials) == 9 and Counter(trial.status.value for trial in trials) == {"ok": 9}
+    assert len(trial_rows(journal)) == len(trials) == 9 and Counter(
+        trial.status.value for trial in trials
+    ) == {"ok": 9}
+
+
+def test_a_killed_search_goes_on_with_its_trials(folder):
+    search_with_a_kill(folder, ("--devices", "fake:0,fake:1"), lambda search: search.pid, again=True)
+
+
+def test_a_killed_device_process_is_replaced_and_its_trial_runs_again(folder):
+    search_with_a_kill(
+        folder,
+        ("--devices", "fake:0,fake:1"),
+        lambda _: int((folder.path / "device-1").read_text()),
+    )
+
+
+def test_a_killed_dask_worker_costs_nothing_but_time(folder, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
+    monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "2")
+    monkeypatch.chdir(folder.path)
+    options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": ":0", "protocol": "tcp"}
+    with distributed.LocalCluster(n_workers=2, **options) as cluster:
+        how = ("--cluster", cluster.scheduler_address, "--device", "fake")
+        search_with_a_kill(folder, how, lambda _: cluster.workers[1].pid)

@@ -168,7 +168,6 @@ def test_a_message_about_an_argument_names_the_function(here, call, message):
 
 
 def test_several_devices_are_one_argument(here, monkeypatch):
-    pytest.importorskip("distributed", reason="needs the extra cluster")
     monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "2")
     monkeypatch.setattr(listing, "Listing", Listing)  # not as listed before
     found = tune("double.yaml", devices="fake:0,fake:1", budget=8)

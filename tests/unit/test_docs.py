@@ -330,32 +330,51 @@ def script(page: str) -> str:
     return "".join(steps)
 
 
-def test_the_first_kernel_works_as_its_page_says(tmp_path):
-    page = text_of("first-kernel.md")
-    small = page.replace("4_194_304", "65_536")
-    commands = script(small).replace("clone=~/autotune", f"clone={shlex.quote(str(ROOT))}", 1)
-    assert commands != script(small)
-    fewer = "sed -i -e 's/32, 64, 128, 256, 512/128, 256/' -e 's/1, 2, 4, 8/4/' axpy.yaml\n"
-    search = "autotune search axpy.yaml\n"
-    commands = commands.replace(search, fewer + search, 1)  # 4 configurations are as good as 35
+def run_script(folder: Path, page: str, *edits: tuple[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a page as a script in a folder, with this checkout for the clone."""
+    commands = script(page)
+    for old, new in (("clone=~/autotune", f"clone={shlex.quote(str(ROOT))}"), *edits):
+        assert old in commands
+        commands = commands.replace(old, new, 1)
     functions = f'pip() {{ :; }}\nautotune() {{ {shlex.quote(sys.executable)} -m autotune "$@"; }}\n'
     python = f'python() {{ {shlex.quote(sys.executable)} "$@"; }}\n'
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
-    environment |= {"POCL_CACHE_DIR": str(tmp_path / "pocl"), "PYOPENCL_NO_CACHE": "1"}
+    environment |= {"POCL_CACHE_DIR": str(folder / "pocl"), "PYOPENCL_NO_CACHE": "1"}
     environment.pop("AUTOTUNE_CACHE", None)
     done = subprocess.run(
         ["bash", "-e", "-c", functions + python + commands],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    samples = FENCE.findall(page)
-    explained = next(code for language, code in samples if language == "text")
-    assert "35 valid of 40" in done.stdout and explained in done.stdout
+    return done
+
+
+def shown(page: str) -> list[str]:
+    """What a page shows of outputs."""
+    return [code for language, code in FENCE.findall(page) if language == "text"]
+
+
+def test_the_first_kernel_works_as_its_page_says(tmp_path):
+    page = text_of("first-kernel.md")
+    fewer = "sed -i -e 's/32, 64, 128, 256, 512/128, 256/' -e 's/1, 2, 4, 8/4/' axpy.yaml\n"
+    search = "autotune search axpy.yaml\n"  # of 4 configurations, which are as good as 35
+    done = run_script(tmp_path, page.replace("4_194_304", "65_536"), (search, fewer + search))
+    assert "35 valid of 40" in done.stdout and shown(page)[0] in done.stdout
     assert "tried   4 of 4 valid configurations with exhaustive" in done.stdout
     assert "kept    cache/" in done.stdout and "-DORDER=ORDER_" in done.stdout
     assert done.stdout.splitlines().count("right") == 1 and "exit code 1" in done.stdout
     assert "broken.cu: the default configuration fails" in done.stderr and "out_of_bounds" in done.stderr
     assert {file.name for file in tmp_path.glob("axpy/cache/*/*")} == {"axpy.json", "device.json"}
+
+
+def test_the_first_kernel_in_triton_works_as_its_page_says(tmp_path):
+    pytest.importorskip("triton", reason="needs the extra triton")
+    page = text_of("first-kernel-in-triton.md")
+    done = run_script(tmp_path, page)
+    found = " ".join(done.stdout.split())
+    assert "the default compiles for sm_90" in found and "12 valid of 12 combinations" in found
+    assert len(shown(page)) == 2 and [one for one in shown(page) if " ".join(one.split()) not in found] == []
+    assert "16 valid of 16 combinations" in found and found.count("no findings") == 2

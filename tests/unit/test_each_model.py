@@ -51,6 +51,6 @@ def test_a_model_that_fails_is_named_and_the_others_are_tuned(folder, scheduler)
 
 
 def test_it_needs_a_cluster_and_a_journal_for_each_model(folder):
-    for options in (("--devices", "fake:0"), ("--cluster", "local:2", "--journal", "j.jsonl")):
+    for options in (("--devices", "fake:0"), ("--cluster", "slurm", "--journal", "j.jsonl")):
         done = folder.run("search", "double.yaml", "--each-model", *options)
         assert done.returncode == 2 and "--each-model needs --cluster and one space" in done.stderr

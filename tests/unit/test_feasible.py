@@ -191,3 +191,20 @@ def test_an_architecture_without_a_valid_configuration_says_so(folder, space):
     done = folder.run("space", space, "--compile", "--device", "sm_75,sm_90", "--budget", "1")
     assert done.returncode == 0, done.stderr
     assert "no configuration is valid on NVIDIA T4: nothing satisfies" in done.stdout
+
+
+def test_a_parameter_that_changes_nothing_of_what_was_compiled_is_named(folder, space):
+    """SPARE is in no source and no launch; BLOCK_SIZE changes launches alone, which counts."""
+    text = SPACE.replace("RANK: [1, 2]", "RANK: [1]\n  SPARE: [1, 2, 3]").replace(
+        "RANK: 1}", "RANK: 1, SPARE: 1}"
+    )
+    space.write_text(text.replace("[false, true]", "[false]"))
+    command = ("space", space, "--compile", "--device", "sm_75,sm_90", "--workers", "1")
+    done = folder.run(*command, "--budget", "all")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "SPARE changes no binary on sm_75: 2 binaries for 6 configurations" in lines
+    assert "SPARE changes no binary on sm_90: 6 binaries for 18 configurations" in lines
+    assert sum("changes no binary" in line for line in lines) == 2
+    few = folder.run(*command, "--config", "SPARE=2")
+    assert few.returncode == 0 and "changes no binary" not in few.stdout

@@ -1,32 +1,22 @@
 """One search with several devices: who measures what, and what the journal says of it."""
 
 import json
-import logging
-import math
-import pickle
-import uuid
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
-from autotune.cluster import local_devices as chosen_here
-from autotune.cluster.connection import _dask_settings
-from autotune.cluster.local_devices import local_devices, why_one
 from autotune.core.trials import Budget, Measurement
 from autotune.devices import Address, listing
 from autotune.devices.listing import Listing
 from autotune.errors import NoMemory, SetupError
 from autotune.evaluation.device_process import DeviceSetting
+from autotune.evaluation.fleet import LocalFleet
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
-from tests.conftest import wait_until
+from autotune.evaluation.worker import Worker
+from autotune.tuning import several_devices, task
+from autotune.tuning.local_devices import why_one
 from tests.unit.test_device_process import BINARY, problem
-
-pytest.importorskip("distributed", reason="needs the extra cluster")
-several_devices = pytest.importorskip("autotune.tuning.several_devices")
-cluster = pytest.importorskip("autotune.cluster.connection")
 
 WAITING = """\
 import time
@@ -74,12 +64,12 @@ def test_devices_that_are_unknown_or_that_one_process_must_see_are_refused(folde
     ("count", "budget", "one"),
     [
         (1, Budget(trials=10_000), True),
-        (2, Budget(seconds=20), True),
-        (2, Budget(seconds=21), False),
-        (8, Budget(seconds=12), False),  # the more there are, the sooner they win their start back
-        (2, Budget(trials=400), True),
-        (2, Budget(trials=1000), False),
-        (2, Budget(trials=1000, seconds=18), True),
+        (2, Budget(seconds=2), True),
+        (2, Budget(seconds=3), False),
+        (8, Budget(seconds=2), False),  # the more there are, the sooner they win their start back
+        (2, Budget(trials=200), True),
+        (2, Budget(trials=300), False),
+        (2, Budget(trials=300, seconds=2), True),
         (2, Budget(), False),
     ],
 )
@@ -88,19 +78,13 @@ def test_all_devices_are_one_where_the_budget_does_not_win_back_their_start(coun
 
 
 def test_a_search_with_one_of_all_devices_says_so(folder, monkeypatch):
-    monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "2")
-    found = local_devices("fake:0,fake:1")
-    monkeypatch.setattr(chosen_here, "local_devices", lambda text: found)  # here `all` are those of the CPU
-    done = folder.run("search", "double.yaml", "--devices", "all", "--budget", "4", "--json")
-    assert done.returncode == 0 and len(json.loads(done.stdout)["config"]) == 2
-    told = "--devices all: searching with fake:0 only: 2 devices take 10 s longer to start and to end"
-    assert told in done.stderr.replace("\n", " ")
-
-
-def test_a_device_with_another_driver_is_not_claimed():
-    address, info = cluster.find_devices(("fake",))[0]
-    assert address in cluster.alike("fake", info)
-    assert cluster.alike("fake", replace(info, driver="2")) == []
+    local = task.local_devices  # `all` leaves out fake devices
+    monkeypatch.setattr(task, "local_devices", lambda _, listed: local("fake:0,fake:1", listed))
+    done = folder.run("search", "double.yaml", "--devices", "all", "--journal", "j.jsonl", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["trials"] == 17
+    told = "--devices all: searching with fake:0 only: 2 devices take 1.2 s longer to start and to end, which "
+    assert told + "17 trials do not win back" in done.stderr.replace("\n", " ")
+    assert not any(trial.device for trial in read_trials(folder.path / "j.jsonl"))
 
 
 def test_a_device_that_is_off_or_noisy_is_named_and_left_out(folder):
@@ -177,115 +161,58 @@ def test_a_device_that_is_lost_in_the_last_round_is_replaced_by_the_next_one(fol
     assert len(read_trials(folder.path / "j.jsonl")) == 17
 
 
-def test_workers_that_do_not_start_end_the_search_at_once_with_their_reason(folder, monkeypatch):
-    monkeypatch.setattr(cluster, "_be_worker", int)  # which takes no address of a scheduler
-    monkeypatch.setattr(cluster, "START_TIMEOUT_S", math.inf)
-    done = folder.run("search", "double.yaml", "--devices", "fake:0,fake:1")
-    assert done.returncode != 0
-    assert "a Dask worker of this machine has ended: TypeError: 'Security' object" in done.stderr
-
-
 @contextmanager
-def opened_fleet(folder, devices, on_lost=pytest.fail, problems=()):
-    """Claim fake devices with Dask workers in this process; yields the client, the setting and the fleet."""
-    import distributed
-
-    from autotune.cluster.device_host import HostSetting
-    from autotune.cluster.fleet import open_fleet
-
-    reference = folder.path / "reference.py"
-    addresses = [Address("fake", number) for number in range(devices)]
-    name = uuid.uuid4().hex  # the devices of the machine are locked for it
-    files = {str(reference): b"def reference(inputs, sizes):\n    return {'y': 2 * inputs['x']}\n"}
-    process = DeviceSetting(addresses[0], reference, problems)
-    setting = HostSetting(name, "r", partial(list, addresses), process, files)
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
-    with (
-        distributed.LocalCluster(n_workers=devices, **options) as started,
-        distributed.Client(started) as client,
-        open_fleet(client, setting, on_lost) as fleet,
-    ):
-        assert len(fleet.devices) == devices
-        yield client, setting, fleet
+def opened_fleet(*references, of=None, on_lost=pytest.fail):
+    """A fleet of fake devices, each with a reference of its own."""
+    with ExitStack() as opened:
+        settings = [
+            DeviceSetting(Address("fake", number), reference, (of or problem(),))
+            for number, reference in enumerate(references)
+        ]
+        workers = {setting.address: Worker(setting) for setting in settings}
+        for worker in workers.values():
+            opened.callback(worker.end)
+            worker.start()
+        yield opened.enter_context(closing(LocalFleet(workers, on_lost)))
 
 
-def test_a_search_ends_though_the_scheduler_no_longer_knows_it(folder):
-    with opened_fleet(folder, 1) as (client, setting, _):
-        client.unregister_worker_plugin(setting.name)  # as if it had been started again
+def job(fleet, of=None):
+    """Run a configuration on whichever device is free; returns its outcome."""
+    item = WorkItem(BINARY, (), of or problem(), MeasurementPolicy(), None, None, 0.0)
+    (result,) = fleet.result(fleet.submit([item], 60.0))
+    return result
 
 
-def test_a_task_that_waited_for_a_device_that_was_given_back_does_not_open_it_again(folder):
-    from autotune.cluster.device_host import DeviceGone, evaluate
-
-    with opened_fleet(folder, 1) as (client, setting, fleet):
-        fleet.admit([])
-        task = client.submit(evaluate, setting.name, pickle.dumps([None]), 60.0)
-        with pytest.raises(DeviceGone, match="it was given back"):
-            task.result()
-
-
-def test_a_task_that_no_worker_was_there_for_is_sent_again_once_one_offers_a_device(folder):
-    with opened_fleet(folder, 1) as (client, _, fleet):
-        (lost,) = fleet.devices.values()
-        client.retire_workers([lost])
-        item = WorkItem(BINARY, (), problem(), MeasurementPolicy(), None, None, 0.0)
-        waiting, found = fleet.submit([item], 60.0), []
-        assert not fleet.without_device() and not fleet.devices
-        # a worker that joins before both hold finds its device still held, or is sent the task in time
-        (retired,) = client.cluster.workers.values()
-        wait_until(lambda: retired.status.name == "closed" and client.cluster.scheduler.tasks)
-        client.cluster.scale(2)  # one more than there was
-        wait_until(lambda: found.extend(fleet.without_device()) or fleet.devices)
-        assert found == [waiting]
-        (evaluated,) = fleet.submit([item], 60.0).result()
-        assert isinstance(evaluated.outcome, Measurement)
+def test_the_first_job_runs_though_another_device_is_not_ready(folder):
+    ready = folder.path / "reference.py"
+    late = folder.path / "late.py"
+    late.write_text(
+        f"import pathlib, time\nwhile not pathlib.Path({str(folder.path / 'go')!r}).exists():\n"
+        f"    time.sleep(0.01)\n{ready.read_text()}"
+    )
+    with opened_fleet(late, ready) as fleet:
+        found = [job(fleet) for _ in range(3)]
+        (folder.path / "go").touch()
+    assert all(one.device.endswith("/fake:1") and isinstance(one.outcome, Measurement) for one in found)
 
 
-def test_devices_are_there_however_often_dask_looks_at_its_scheduler_itself(folder):
-    import dask
-
-    with (
-        dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
-        opened_fleet(folder, 1) as (_, _, fleet),
-    ):
-        assert all(fleet.present() for _ in range(200))
-
-
-def test_outcomes_are_kept_though_the_worker_that_found_them_is_lost(folder):
-    with opened_fleet(folder, 1) as (client, _, fleet):
-        item = WorkItem(BINARY, (), problem(), MeasurementPolicy(), None, None, 0.0)
-        task = fleet.submit([item], 60.0)
-        wait_until(task.done)
-        (worker,) = fleet.devices.values()
-        client.sync(client.cluster.scheduler.remove_worker, worker, stimulus_id="as if it were killed")
-        (evaluated,) = fleet.result(task)
-        assert isinstance(evaluated.outcome, Measurement)
-
-
-def test_a_device_is_left_out_though_its_worker_is_gone_too_and_the_last_one_is_named(folder):
+def test_a_device_that_was_left_out_gets_no_job_and_the_last_one_is_named(folder):
     lost = []
-    with opened_fleet(folder, 2, lambda *found: lost.append(found)) as (client, _, fleet):
-        (first, address), (last, _) = fleet.devices.items()
-        client.retire_workers([address])
+    reference = folder.path / "reference.py"
+    with opened_fleet(reference, reference, on_lost=lambda *found: lost.append(found)) as fleet:
+        first, last = fleet.present()
         fleet.leave_out(first, SetupError("fell off"))
-        assert lost == [(first, "fell off")] and list(fleet.devices) == [last]
+        fleet.leave_out(first, SetupError("is gone"))  # another job says so later
+        assert lost == [(first, "fell off")] and fleet.present() == [last] and fleet.count == 1
+        assert {job(fleet).device for _ in range(4)} == {last}
         with pytest.raises(SetupError, match=f"no device is left: {last}: fell off too"):
             fleet.leave_out(last, SetupError("fell off too"))
 
 
-def test_a_device_whose_memory_is_in_use_is_left_out(folder):
+def test_a_device_whose_memory_is_in_use_is_named(folder):
     too_large = problem(scratch=2**33)
-    item = WorkItem(BINARY, (), too_large, MeasurementPolicy(), None, None, 0.0)
-    with opened_fleet(folder, 1, problems=(too_large,)) as (_, _, fleet):
-        task = fleet.submit([item], 60.0)
-        wait_until(task.done)
-        with pytest.raises(NoMemory, match=r"/fake:0: .* are in use"):  # which gets advice on sizes
-            fleet.result(task)
-
-
-def test_the_caller_s_dask_logs_as_before_after_a_search():
-    logger = logging.getLogger("distributed.worker")
-    level = logger.level
-    with _dask_settings():
-        assert logger.level == logging.CRITICAL
-    assert logger.level == level
+    with (
+        opened_fleet(folder.path / "reference.py", of=too_large) as fleet,
+        pytest.raises(NoMemory, match=r"/fake:0: .* are in use"),  # which gets advice on sizes
+    ):
+        job(fleet, too_large)

@@ -162,6 +162,12 @@ def test_a_pointer_in_triton_that_moves_on_in_each_turn_does_not_overflow(tmp_pa
     assert reason(tmp_path, KERNEL[: KERNEL.index("    at = ")] + moving, IN_TRITON) == ""
 
 
+def test_arguments_after_a_pointer_that_is_not_passed_keep_their_places(tmp_path):
+    text = KERNEL.replace("{}", CAST).replace("doubled(x, y, n,", "doubled(x, bias, y, n,")
+    text = text.replace("2 * tl.load", "(0 if bias is None else n) + tl.load")
+    assert reason(tmp_path, text, IN_TRITON.replace("[x, y, n]", "[x, None, y, n]")) == ""
+
+
 NARROW_PRODUCT = "an index of a overflows beyond 2^31 elements, for example at m=288,358 n=8,192 k=8,192"
 
 

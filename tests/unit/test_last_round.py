@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from queue import Queue
+from threading import Barrier
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,6 +24,7 @@ from autotune.evaluation.sanitizer import TOOLS
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.problem.workload import Workload
+from autotune.searchers.base import StoppingEstimate
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, winner_checks
 from autotune.tuning.context import BuiltConfig
@@ -36,6 +38,7 @@ from autotune.tuning.finalists import (
 from autotune.tuning.further_sizes import SmallWorkloads
 from autotune.tuning.last_round import check_winners
 from autotune.tuning.limits import TimeLeft
+from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.remeasure import ROUNDS, Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import LOOPS
@@ -59,7 +62,7 @@ from autotune.tuning.turns import (
     remove_shifts,
 )
 from autotune.tuning.winner_checks import WinnerChecks, expected_checks
-from tests.conftest import KERNEL, opened
+from tests.conftest import KERNEL, LIMIT_S, opened
 
 
 def entry(*samples_ms, noise=None, chosen_from=9):
@@ -330,11 +333,31 @@ class PassAll(WinnerChecks):
 def test_the_five_best_ties_are_checked_and_the_others_are_named_and_not_stored():
     chosen = [Trial(Config({"A": number}), str(number), Status.OK) for number in range(9)]
     times = {trial.key: entry(*[1.0 + 1e-4 * int(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
-    context, checks = SimpleNamespace(objective=Objective.TIME), PassAll()
+    context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
+    checks = PassAll()
     found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, TimeLeft())
     assert [trial.key for trial in found.stored] == ["0", "1", "2", "3", "4", "5"]
     assert [trial.key for trial in found.ties_left] == ["6", "7", "8"]
     assert checks.outcomes.keys() == {trial.config for trial in found.stored}
+
+
+def test_what_is_left_to_find_is_estimated_for_the_winner_while_it_is_checked():
+    both = Barrier(2, timeout=LIMIT_S)
+
+    class Meets(PassAll):
+        def check(self, context, configs, until_s=math.inf):
+            both.wait()
+            return super().check(context, configs, until_s)
+
+    def estimate(winner):
+        both.wait()
+        return StoppingEstimate(int(winner.key), 9, 0.5, 0.1)
+
+    chosen = [Trial(Config({"A": number}), str(number), Status.OK) for number in (3, 4)]
+    times = {trial.key: entry(*[float(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
+    context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
+    found = check_winners(context, chosen, Remeasurement(times, {}, {}), Meets(), TimeLeft(), estimate)
+    assert found.estimate == StoppingEstimate(3, 9, 0.5, 0.1)
 
 
 def test_builds_that_no_time_is_left_to_run_or_nothing_is_compared_of_are_not_compiled():

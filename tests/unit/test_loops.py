@@ -1,5 +1,8 @@
 """Sizes at which loops turn again: a mistake between two turns shows there, and at no smaller size."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, BrokenBarrierError
+
 import pytest
 
 from autotune.core.checks import PASSED
@@ -81,6 +84,21 @@ def test_loops_that_turn_again_at_sizes_to_verify_need_no_further_ones(tmp_path)
     space = SPACE.replace("{n: 4096, m: 8}", "{n: 4097, m: 17}")
     sizes, instance = totals(tmp_path, space=space)
     assert sizes.small(instance).looping == [] and sizes.small(instance).is_whole
+
+
+def test_threads_that_ask_at_the_same_time_compute_one_after_the_other(tmp_path, monkeypatch):
+    sizes, instance = totals(tmp_path)
+    compute, together = sizes._found_small, Barrier(2, timeout=0.2)
+
+    def meets(one):
+        with pytest.raises(BrokenBarrierError):
+            together.wait()
+        return compute(one)
+
+    monkeypatch.setattr(sizes, "_found_small", meets)
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(sizes.small, [instance] * 2)
+    assert first is second and first.looping
 
 
 def test_a_loop_whose_turns_depend_on_data_gets_no_size(tmp_path):

@@ -13,7 +13,7 @@ from autotune.tuning import stress_checks
 from autotune.tuning.context import BuiltConfig
 from autotune.tuning.further_sizes import unknown_text
 from autotune.tuning.options import Options
-from autotune.tuning.stress_checks import check_larger_sizes, run_beyond
+from autotune.tuning.stress_checks import check_larger_sizes, read_larger_sizes, run_beyond
 from autotune.tuning.task import Target, bind_target
 from tests.conftest import opened
 from tests.further_sizes_example import sizes_and_instance
@@ -170,6 +170,7 @@ def test_the_first_configuration_runs_on_a_gpu_unless_an_index_overflows(monkeyp
         further_sizes=SimpleNamespace(unknown_beyond=lambda instance: reason),
     )
     built = {Config({"A": number}): BuiltConfig(None, None) for number in (1, 2)}
-    first, second = check_larger_sizes(context, built, Deadline()).values()
-    assert ("a run" in first) is runs and "a run" not in second
-    assert first[LARGER_SIZES] == (Unchecked(reason) if reason else PASSED)
+    read = read_larger_sizes(context, built, Deadline())
+    assert read == {one: {LARGER_SIZES: Unchecked(reason) if reason else PASSED} for one in built}
+    found = check_larger_sizes(context, built, read, Deadline())
+    assert found == ({Config({"A": 1}): {"a run": PASSED}} if runs else {})

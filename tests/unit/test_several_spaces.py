@@ -3,8 +3,6 @@
 import json
 import re
 
-import pytest
-
 from autotune.devices import listing
 from autotune.devices.listing import Listing
 from autotune.evaluation.journal import read_trials
@@ -45,7 +43,6 @@ def test_a_space_that_no_time_was_left_for_is_named(folder):
 
 
 def test_several_devices_search_all_spaces(folder, monkeypatch):
-    pytest.importorskip("distributed", reason="needs the extra cluster")
     monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "2")
     monkeypatch.setattr(listing, "Listing", Listing)  # not as listed before
     two_spaces(folder)

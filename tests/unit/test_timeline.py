@@ -77,6 +77,13 @@ def test_a_search_on_the_fake_device_explains_its_time(folder):
     require_explained(folder.path / "t.json", folder.path / "j.jsonl")
 
 
+def test_a_search_begins_the_process_of_its_last_round_before_its_last_trial_ends(folder):
+    done = folder.start("search", "double.yaml", "-d", "fake", "--budget", "5", "--timeline", "t.json")
+    assert done.wait() == 0, done.stderr.read()
+    tracks, _, _ = events_of(folder.path / "t.json")
+    assert named(tracks, "open device")
+
+
 def test_a_search_on_the_cpu_explains_its_time(tmp_path):
     devices_here("opencl")
     options = ("-d", "opencl:0", "--size", "n=4096", "--budget", "3", "--no-sanitizer", "--cache", tmp_path)

@@ -1,6 +1,7 @@
 """`autotune.triton.tuned`: which constants a call gets; a recorder stands for the function."""
 
 from dataclasses import replace
+from inspect import Parameter, Signature
 from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
@@ -29,7 +30,11 @@ class Recorder:
     def __init__(self, name="softmax", constant=("ROWS", "BLOCK", "ONE_STEP")):
         self.__name__ = name
         self.launched = []
-        self.params = [SimpleNamespace(name=one, is_constexpr=one in constant) for one in self.arg_names]
+        kinds = ("tl.constexpr" if one in constant else Parameter.empty for one in self.arg_names)
+        taken = zip(self.arg_names, kinds, strict=True)
+        parameters = [Parameter(one, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind) for one, kind in taken]
+        self.fn = lambda: None
+        self.fn.__signature__ = Signature(parameters)
 
     def __getitem__(self, grid):
         return lambda *arguments, **named: self.launched.append((grid, arguments, named))

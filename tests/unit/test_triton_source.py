@@ -149,3 +149,22 @@ def test_a_source_that_is_no_python_names_its_line(folder):
     (folder / "scale.py").write_text("@triton.jit\ndef scale(:\n")
     with pytest.raises(InputError, match=r"scale.py:2: not Python"):
         loaded(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "warps", "is_valid"),
+    [
+        ("gfx942", 16, True),
+        ("gfx942", 32, False),
+        ("gfx1100", 32, True),
+        ("sm_90", 32, True),
+        ("sm_90", 64, False),
+    ],
+)
+def test_warps_of_more_threads_than_a_block_can_have_are_not_valid(folder, name, warps, is_valid):
+    text = SPACE.replace("num_warps: [1, 2]", "num_warps: [1, 16, 32, 64]")
+    spec, device = loaded(folder, text), architecture(name).device
+    reasons = bind(spec, device, problem_of(spec, device)).why_invalid({"BLOCK": 64, "num_warps": warps})
+    assert (reasons == ()) is is_valid
+    if reasons:
+        assert f"device.warp_size={device.warp_size}, num_warps={warps}" in reasons[0]

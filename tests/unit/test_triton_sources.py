@@ -158,6 +158,23 @@ def summed(x, y, n, B: tl.constexpr):
     assert sorted(sizes["n"] for sizes in space.verify_sizes) == [1, 511, 512, 513]
 
 
+@pytest.mark.parametrize(
+    ("step", "options"),
+    [
+        ("total += tl.sum(v)", {"num_warps"}),  # Triton pipelines loops of products only
+        ("total += tl.sum(tl.dot(v, v))", {"num_warps", "num_stages"}),
+    ],
+)
+def test_stages_are_guessed_where_triton_pipelines(made, step, options):
+    spec = made(
+        HEAD + "@triton.jit\ndef k(x, y, n, B: tl.constexpr):\n    total = 0.0\n"
+        "    o = tl.arange(0, B)[:, None] * n + tl.arange(0, B)[None, :]\n"
+        f"    for at in range(0, n, B):\n        v = tl.load(x + at + o)\n        {step}\n"
+        "    tl.store(y + tl.program_id(0), total)\n"
+    )
+    assert {one.name for one in spec.parameters} == {"B", *options}
+
+
 def test_tiles_of_one_block_are_bounded_together_and_extents_differ(made):
     spec = made(
         HEAD + "@triton.jit\ndef k(x, y, m, n, A: tl.constexpr, B: tl.constexpr):\n"

@@ -43,6 +43,37 @@ def test_the_last_round_starts_in_a_fresh_process_once_a_search_has_run(worker):
     assert worker.run(pid, timeout_s=LIMIT_S) != first and not _alive(first)
 
 
+def test_the_fresh_process_is_begun_once_beside_the_one_that_a_search_uses(worker):
+    worker.begin_next()
+    assert worker._next is None  # nothing was tried
+    worker.run(run_work_item, None, timeout_s=LIMIT_S)
+    worker.begin_next()
+    begun = worker._next.pid
+    worker.begin_next()
+    worker.renew()
+    assert worker.run(pid, timeout_s=LIMIT_S) == begun
+
+
+def test_a_device_with_room_for_one_process_is_opened_again_by_the_next(worker, tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOTUNE_FAKE_LOST", str(tmp_path))
+    (tmp_path / "0").touch()
+    worker.run(run_work_item, None, timeout_s=LIMIT_S)
+    worker.begin_next()
+    refused = worker._next
+    assert refused._pipe.poll(LIMIT_S)
+    (tmp_path / "0").unlink()
+    worker.renew()
+    assert worker.run(pid, timeout_s=LIMIT_S) != refused.pid and not _alive(refused.pid)
+
+
+def test_a_process_that_was_begun_ends_with_the_worker(worker):
+    worker.run(run_work_item, None, timeout_s=LIMIT_S)
+    worker.begin_next()
+    begun = worker._next.pid
+    worker.end()
+    assert not _alive(begun)
+
+
 def test_the_process_has_ended_when_the_worker_has(worker):
     found = worker.run(pid, timeout_s=LIMIT_S)
     worker.end()

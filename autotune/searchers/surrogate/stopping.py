@@ -9,6 +9,7 @@ import numpy as np
 
 from autotune.core.trials import Trial
 from autotune.searchers.base import FASTER, StoppingEstimate
+from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import Model, Models
@@ -31,10 +32,11 @@ def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0)
     history.add(list(trial_of), list(trial_of.values()))
     if (~history.failed).sum() < MIN_TIMED:
         return StoppingEstimate(len(trial_of), len(space), None, None)
-    model = Models(Encoding(space), (), np.random.default_rng(0)).fit(history)
     best = min((trial.score for trial in trials if trial.score), default=0.0)
     log_floor = math.log(floor / best) if 0 < floor <= best else -math.inf
-    return StoppingEstimate(len(trial_of), len(space), *improvement(model, log_floor))
+    with one_blas_thread():
+        model = Models(Encoding(space), (), np.random.default_rng(0)).fit(history)
+        return StoppingEstimate(len(trial_of), len(space), *improvement(model, log_floor))
 
 
 def improvement(model: Model, log_floor: float = -math.inf) -> tuple[float, float]:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from autotune.core.records import DeviceInfo
 from autotune.core.trials import Budget
-from autotune.devices import Address, choose
-from autotune.devices.listing import Listing, listing_for
+from autotune.devices import choose
+from autotune.devices.listing import ALL, Found, Listing
 from autotune.errors import InputError
 from autotune.evaluation.instance import environment
 
-ALL = "all"
-MORE_S = 10.0  # that several devices take longer than one to start and, after the last trial, to end
-TRIAL_S = 0.05  # of a slow kernel; the shipped ones take 2 to 30 ms on an H200
+MORE_S = 1.2  # that several devices take longer than one to start and, after the last trial, to end
+TRIAL_S = 0.01  # the shipped kernels take 2 to 30 ms on an H200
 
 
-def local_devices(text: str, listing: Listing | None = None) -> list[tuple[Address, DeviceInfo]]:
+def local_devices(text: str, listing: Listing) -> Found:
     """The devices of this machine that `--devices` names; `all` means all that are like the first GPU.
 
-    `listing` is that of `listing_of(text)`, if it was begun already. Raises InputError unless all are of one
-    model.
+    `listing` is that of `listing_for(text)`. Raises InputError unless all are of one model.
     """
-    found = (listing or listing_of(text)).devices()
+    found = listing.devices()
     if text == ALL:
         first, info = choose(None, found)
         return [
@@ -36,11 +33,6 @@ def local_devices(text: str, listing: Listing | None = None) -> list[tuple[Addre
         if differing:
             raise InputError(f"--devices {text}: {address} is not like {first}: {'; '.join(differing)}")
     return list(chosen.items())
-
-
-def listing_of(text: str) -> Listing:
-    """Begin to list the devices among which `--devices` chooses."""
-    return listing_for(None if text == ALL else text)
 
 
 def why_one(count: int, budget: Budget) -> str:
