@@ -183,7 +183,7 @@ class Worker:
         return failure
 
     def begin_next(self) -> None:
-        """Begin the child that `replace_if_used` turns to, and open the device there while a search uses it."""
+        """Begin the child that `replace_if_used` turns to, and open its device there while a search runs."""
         if self._has_searched and self._next is None:
             self._next = self._new_child()
             self._next.ask(open_device, timeout_s=SETUP_TIMEOUT_S)
