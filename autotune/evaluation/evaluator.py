@@ -368,8 +368,6 @@ class Evaluator:
     def _end_item(self, running: RunningItem, result: ItemResult) -> None:
         """Add the trial of a configuration that ran."""
         outcome, cost_s = result.outcome, result.cost_s
-        if self._ledger.best is None and isinstance(outcome, Measurement):
-            self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * cost_s))
         binary = running.item.binary
         trial = self._make_trial(running.instance, binary, outcome, cost_s)
         self._end_trial(replace(trial, device=result.device), running.submission, binary)
@@ -415,6 +413,8 @@ class Evaluator:
         return self._latest_trial_s - began_s
 
     def _end_trial(self, trial: Trial, submission: Submission, binary: Binary | None = None) -> None:
+        if self._ledger.best is None and trial.time_ms is not None:  # the default's, perhaps of the journal
+            self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * trial.cost_s))
         self._ledger.add(
             trial,
             submission.instance,

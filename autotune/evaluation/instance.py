@@ -226,7 +226,7 @@ class InstanceMaker:
             _not_negative("verify", space.spec.rtol, values), _not_negative("verify", space.spec.atol, values)
         )
         is_trusted = space.spec.full == TRUSTED and not to_verify
-        instance = Workload(
+        workload = Workload(
             problem=problem,
             arrays=arrays,
             expected=self._stored.expected(problem, arrays) if self._stored and not is_trusted else None,
@@ -244,8 +244,8 @@ class InstanceMaker:
             ),
         )
         if not (is_trusted and self._stored):
-            return instance
-        return replace(instance, trusted=self._stored.trusted(instance.data_key))
+            return workload
+        return replace(workload, trusted=self._stored.trusted(workload.data_key))
 
     def _floor_ms(self, values: Mapping[str, Any]) -> float:
         """The time to move the work's bytes at the memory's bandwidth; 0 if unknown or held in caches.

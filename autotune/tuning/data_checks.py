@@ -32,8 +32,8 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
     """The outcome of each configuration on each other data set.
 
     At each size, the default judges the data set first: it does not apply if rounding alone could exceed the
-    tolerances, or if the default fails on it. Where the reference takes that set, it is told that the two
-    disagree. Special values are always used, because the space asks for them.
+    tolerances, or if the default fails on it. If the reference takes a set on which the default fails, a
+    warning says that the two disagree. Special values are always used, because the space asks for them.
     """
     default, special = context.task.spec.default, context.task.spec.special
     by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}

@@ -141,7 +141,9 @@ class FurtherSizes:
     def unknown_beyond(self, instance: KernelInstance) -> str:
         """The reason why larger sizes may go wrong; empty if the configuration's indices hold them."""
         reason = None
-        if (overflow := self._overflow(instance)) is not None:
+        with self._one_at_a_time:
+            overflow = self._overflow(instance)
+        if overflow is not None:
             reason = overflowing(overflow, instance.workload, self._domain(instance), self._make(instance))
         return unknown_text(min(LARGE)) if reason is None else reason
 

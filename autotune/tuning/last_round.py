@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -109,28 +109,36 @@ def _reusable_round(
     best: Sequence[Trial],
     needed: Sequence[Trial],
 ) -> Remeasurement | None:
-    """The latest journaled round that can stand for a new one; None if there is none.
-
-    A round has to have measured all needed finalists and all of the best, and no others; under a time limit,
-    the single best is enough. If no trial came after a round, it may have others in place of the best:
-    another choice among the same trials would only differ by chance.
-    """
+    """The latest journaled round that can stand for a new one; None if there is none."""
     by_key = {trial.key: trial for trial in by_score(trials)}
     needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
-    fewest = {best[0].key} if exploration.limits.is_limited else best_keys
-    for number, last_round in enumerate(reversed(context.journal.last_rounds.values())):
+
+    def chose_the_same(measured: Set[str]) -> bool:
+        """It measured the needed finalists and the best, and no others.
+
+        Under a time limit, the single best is enough.
+        """
+        fewest = {best[0].key} if exploration.limits.is_limited else best_keys
+        return needed_keys | fewest <= measured <= needed_keys | best_keys
+
+    def chose_as_well(measured: Set[str]) -> bool:
+        """It measured the needed finalists and as many others.
+
+        Among the same trials, only chance made another choice.
+        """
+        return needed_keys <= measured <= by_key.keys() and len(measured) >= len(best)
+
+    rounds = [*context.journal.last_rounds.values()]
+    latest = rounds[-1] if rounds and context.journal.is_concluded else None  # no trial came after it
+    for last_round in reversed(rounds):
         measured = last_round.measurements.keys()
-        is_latest = context.journal.is_concluded and number == 0
-        if is_latest and len(measured) >= len(best):
-            is_reusable = needed_keys <= measured <= by_key.keys()
-        else:
-            is_reusable = needed_keys | fewest <= measured <= needed_keys | best_keys
+        is_reusable = chose_the_same(measured) or (last_round is latest and chose_as_well(measured))
         if (
             is_reusable
             and NO_TIME not in last_round.on_fresh_inputs.values()
-            and (valued := _with_values(context, by_key, last_round))
+            and (measurements := _with_values(context, by_key, last_round))
         ):
-            return Remeasurement(valued, {}, last_round.on_fresh_inputs)
+            return Remeasurement(measurements, {}, last_round.on_fresh_inputs)
     return None
 
 

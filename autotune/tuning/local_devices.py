@@ -8,8 +8,8 @@ from autotune.devices.listing import ALL, Found, Listing
 from autotune.errors import InputError
 from autotune.evaluation.instance import environment
 
-MORE_S = 2.0  # that several devices take longer than one to start and, after the last trial, to end
-TRIAL_S = 0.02  # the shipped kernels take 2 to 30 ms on an H200
+MORE_S = 1.2  # that several devices take longer than one to start and, after the last trial, to end
+TRIAL_S = 0.01  # the shipped kernels take 2 to 30 ms on an H200
 
 
 def local_devices(text: str, listing: Listing) -> Found:

@@ -47,7 +47,7 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
     if len(names) < 2:
         return
     context.observer.stage(Stage(f"comparing {len(names)} devices"))
-    builds = [*context.build(compared(context.task.space))[0].values()]
+    builds = [*context.build(calibration_configs(context.task.space))[0].values()]
     there = {name: replace(context, worker=fleet.worker(name), observer=Observer()) for name in names}
     with ThreadPoolExecutor(len(names)) as threads:
         timed = {
@@ -107,7 +107,7 @@ def _why(scale: DeviceScale) -> str:
     return times if abs(scale.scale - 1) > MAX_OFF else f"its times are noisy: {times}"
 
 
-def compared(space: Space) -> list[Config]:
+def calibration_configs(space: Space) -> list[Config]:
     """The configurations that `calibrate` times: the default, and others from all over the space."""
     rows = np.random.default_rng(0).permutation(len(space))[: CONFIGURATIONS - 1]
     return [*dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])]

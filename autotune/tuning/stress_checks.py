@@ -55,8 +55,8 @@ def check_many_runs(context: TuningContext, builds: Builds, deadline: Deadline) 
 def check_tile_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of each configuration at sizes that its own tiles make interesting.
 
-    Sizes that divide as all of the space do count in any case, others if the default is right there: else the
-    kernel may not be made for them, and it is told that default and reference disagree.
+    A failure counts if the sizes are divisible by what divides all sizes of the space. At other sizes, it
+    counts if the default is right there; if not, a warning says that default and reference disagree.
     """
     if not builds:
         return {}
@@ -223,7 +223,7 @@ def run_beyond(
         if found is None:
             is_left = is_unknown and power < max(LARGE)
             return {name: PASSED, LARGER_SIZES: Unchecked(unknown_text(max(LARGE))) if is_left else PASSED}
-        context.worker.close()  # the run may have written anywhere
+        context.worker.discard_child()  # the run may have written anywhere
         if is_finding(found) or found.status is Status.TIMEOUT:
             return {LARGER_SIZES: Unchecked(f"a run {name} fails: {found.detail}")}
     return {}

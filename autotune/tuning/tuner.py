@@ -37,7 +37,7 @@ from autotune.tuning.prior_results import gather_priors, priors_text, recommende
 from autotune.tuning.remeasure import begin_references
 from autotune.tuning.result import SearchResult
 from autotune.tuning.sanitizer_checks import sanitizers
-from autotune.tuning.several_devices import calibrate, compared, finish_on_two_devices
+from autotune.tuning.several_devices import calibrate, calibration_configs, finish_on_two_devices
 from autotune.tuning.task import TuningTask
 from autotune.tuning.timing_warnings import cpu_load_warnings, timing_warnings
 
@@ -85,7 +85,7 @@ def search(
             searcher = make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
         first = tuple(priors)  # more may come
         note = f"started from {priors_text(first)}" if first else ""
-        explore(context, searcher, options, note, began, ends_here=True)
+        explore(context, searcher, options, note, began, last_round_follows=True)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
@@ -111,7 +111,7 @@ def explore(
     first: Iterable[Config] = (),
     *,
     warns: bool = True,
-    ends_here: bool = False,
+    last_round_follows: bool = False,
 ) -> None:
     """Try the default, then the searcher's proposals until the budget is spent.
 
@@ -123,7 +123,7 @@ def explore(
         began: CPU times at the start, to warn of other programs.
         first: To try before the searcher's proposals.
         warns: False leaves out all warnings, also of mistakes in the source: an earlier search gave them.
-        ends_here: True if a last round follows in this context: its references are computed meanwhile.
+        last_round_follows: True if one follows in this context: its references are computed meanwhile.
 
     Raises:
         SetupError: The default configuration fails.
@@ -136,11 +136,11 @@ def explore(
         ahead = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
     # what is compiled while the default is verified; only one device runs in the order of submission
     if context.fleet is not None:
-        context.compile_ahead([*compared(task.space), *ahead])
+        context.compile_ahead([*calibration_configs(task.space), *ahead])
     elif tried_first or ahead:
         context.evaluator.submit([task.spec.default, *tried_first, *ahead])
     default = try_default(context, options, total, note, searcher, warns=warns)
-    if ends_here:  # not before: the reference that the default waits for would take twice as long
+    if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
     for warning in cpu_load_warnings(default, task.device.kind, began) if warns else ():
         context.observer.warn(warning)

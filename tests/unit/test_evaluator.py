@@ -107,6 +107,20 @@ def test_what_was_submitted_before_the_search_is_charged_once(task, configs):
         assert context.ledger.beside_budget == 1
 
 
+def test_the_default_of_a_journal_limits_the_other_trials_as_well(task, configs):
+    with opened(task, Options(timeout_s=600.0), SearchProgress()) as context:
+        assert context.evaluator.evaluate_now(task.spec.default, charged=True).status is Status.OK
+    with opened(task, Options(timeout_s=600.0), SearchProgress()) as context:
+        limits_s = []
+        begin = context.worker.begin_item
+        context.worker.begin_item = lambda item, timeout_s: (
+            limits_s.append(timeout_s) or begin(item, timeout_s)
+        )
+        context.evaluator.evaluate_now(task.spec.default, charged=True)
+        evaluate(context.evaluator, [config for config in configs if config != task.spec.default][:1])
+        assert limits_s and max(limits_s) < 600.0
+
+
 def test_the_device_runs_what_is_compiled_while_the_searcher_chooses(task, configs):
     with opened(task, Options(), SearchProgress()) as context:
         runs = []
