@@ -92,8 +92,10 @@ class FurtherSizes:
 
         if timed.trusted:
             return
-        verified, runs = instance.verify_workloads, self._runs(instance)
-        has_16_bits = runs is not None and any(one.has_16_bits for one in runs.runs_of(timed))
+        with self._one_at_a_time:
+            runs = self._runs(instance)
+            has_16_bits = runs is not None and any(one.has_16_bits for one in runs.runs_of(timed))
+        verified = instance.verify_workloads
         long = beyond_16_bits(verified, timed, make) if has_16_bits else ()
         for planned in (*long, *at_tiles(verified, timed, config, make, MAX_SIZES)):  # time may end
             if workload := self.workload_of(config, planned):
