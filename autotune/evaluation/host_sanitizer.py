@@ -93,6 +93,10 @@ _FRAME = (  # the first entry of a report in the kernel's source: function, file
     r"(?:    #\d+ .*/(?:threads\.h|cuda_words\.h|opencl_words\.h|\w+\.(?:inc|cpp)):\d+.*\n)*"
     r"    #\d+ (?:0x\w+ in )?(?:void )?(?:\(anonymous namespace\)::)?(\w+).* (?:\S*/)?([^ /]+:\d+)"
 )
+_FENCES = (  # `volatile` orders nothing
+    "; to hand over what a thread wrote, put a fence (MEMORY_FENCE, __threadfence, mem_fence) before its "
+    "signal and another one between the signal and the reads"
+)
 _RACE = re.compile(r"^RACE: (.*) at (\w+) and (.*) at (\w+)$", re.MULTILINE)
 _OUTSIDE = re.compile(r"^(?:==.* caused by a )?(READ|WRITE) .*\n" + _FRAME, re.MULTILINE)
 _TRAP = re.compile(r"^==.*AddressSanitizer: (FPE|ILL|BUS|SEGV) .*\n(?:==.*\n)*" + _FRAME, re.MULTILINE)
@@ -279,7 +283,9 @@ def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, st
     if race := _RACE.search(done.stdout):
         kind, code, other_kind, other_code = race.groups()
         places = _place(program, code), _place(program, other_code)
-        return _finding(Status.WRONG_RESULT, f"a race: {kind} in {places[0]} and {other_kind} in {places[1]}")
+        mend = _FENCES if {kind, other_kind} == {"atomic read", "write"} else ""
+        what = f"a race: {kind} in {places[0]} and {other_kind} in {places[1]}{mend}"
+        return _finding(Status.WRONG_RESULT, what)
     if done.returncode == -signal.SIGFPE:
         return _finding(Status.WRONG_RESULT, _TRAPS["FPE"])
     if done.returncode == _FOUND and "stack-overflow" not in done.stderr:  # of fibers, which are small

@@ -67,6 +67,9 @@ def describe(
         parts[0] += f", {count:,} of {of} elements differ{reach if count > 1 else ''}"
     if is_unwritten:
         return parts[0], fault
+    if array.is_kept:  # the space says what is right, and no reference is to correct
+        what = f"{parts[0]}; the next call begins with what a run leaves there: reset it"
+        return what, replace(fault, expected="")
     parts += [
         f"{element_text(other.array, first)} is {other.values(first, 1)[0][0]}"
         for other in buffers.arrays()

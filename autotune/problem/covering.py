@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from itertools import islice, permutations, product
 
 from autotune.core.records import Config, Sizes
 from autotune.problem.workload import Workload
@@ -24,6 +24,9 @@ _BEYOND = 4  # times the largest size of the space
 _TRIED = 80  # sizes, of which a few are chosen
 _MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of a workload at sizes of tiles
 _LITTLE_WORK = 2**18  # of any problem: its reference is fast
+_BITS_16 = 2**16  # an index of so many bits has no more values
+_BEYOND_16_BITS = _BITS_16 + 2**12 + 1  # data lead to the part beyond as well
+_MAX_LONG_BYTES, _MAX_LONG_THREADS, _LONG_WORK = 2**25, 2**25, 2**20  # of a problem with such a size
 _MANY = 3  # from so many blocks on, a grid has a first, a last and others between
 
 
@@ -67,7 +70,7 @@ class Domain:
         self._smallest = {name: min(one[name] for one in given) for name in given[0]}
         self._largest = {name: max(one[name] for one in given) for name in given[0]}
         self._steps = {name: math.gcd(*(one[name] for one in given)) for name in given[0]}
-        self._varied = {name for name in given[0] if len({one[name] for one in given}) > 1}
+        self._varied = [name for name in given[0] if len({one[name] for one in given}) > 1]
         self._equals = {  # of each, the first that always equals it
             name: next(one for one in given[0] if all(sizes[one] == sizes[name] for sizes in given))
             for name in given[0]
@@ -100,6 +103,14 @@ class Domain:
         """The next larger sizes that divide as the space's do, and are equal where these are."""
         whole = {name: -(-size // self._steps[name]) * self._steps[name] for name, size in sizes.items()}
         return {name: whole[self._equals[name]] for name in sizes}
+
+    def beyond_16_bits(self) -> Iterator[tuple[Sizes, Sizes]]:
+        """Sizes of which one is more than 16 bits hold: with the space's smallest others, and with ones."""
+        ones = dict.fromkeys(self._smallest, 1)
+        for name, largest in self._largest.items():
+            if largest <= _BITS_16:
+                few, fewest = ({**others, name: _BEYOND_16_BITS} for others in (self._smallest, ones))
+                yield self.declared(few), self.declared(fewest)
 
     def candidates(self, divisors: Sequence[int], draw: random.Random) -> Iterator[Sizes]:
         """Sizes that some tiles make interesting, drawn at random; half are equal where the space's are."""
@@ -138,12 +149,11 @@ def at_tiles(
     candidates = domain.candidates(factors, draw)
     shown = set().union(*(_remainders(one, factors) for one in given))
     largest = {name: max(one.problem.sizes[name] for one in given) for name in timed.problem.sizes}
+    shown |= set().union(*(_doublings(one) for one in given))
 
     def news(workload: Workload) -> set[tuple[object, ...]]:
-        sizes = workload.problem.sizes.items()
-        return (
-            _remainders(workload, factors) | {(name,) for name, size in sizes if size > largest[name]}
-        ) - shown
+        beyond = {(name,) for name, size in workload.problem.sizes.items() if size > largest[name]}
+        return (_remainders(workload, factors) | _doublings(workload) | beyond) - shown
 
     left: dict[str, Workload] = {}
     for number in range(_TRIED):
@@ -168,6 +178,32 @@ def at_tiles(
     return chosen
 
 
+def beyond_16_bits(
+    workloads: Sequence[Workload], timed: Workload, make: Callable[[Sizes, int], Workload | None]
+) -> Iterator[Workload]:
+    """Workloads of which one size is more than 16 bits hold, for each that is never so large in the space.
+
+    Arguments are as of `at_tiles`.
+    """
+    given = (*workloads, timed)
+    entries = {step.entry for workload in given for step in workload.launches}
+    domain = Domain([one.problem.sizes for one in given])
+    for number, choices in enumerate(domain.beyond_16_bits(), len(workloads) + 1 + _TRIED):
+        affordable = [
+            sizes for sizes in choices if domain.is_affordable(sizes) or size_product(sizes) <= _LONG_WORK
+        ]
+        made = (make(sizes, number) for sizes in affordable)
+        fitting = (
+            one
+            for one in made
+            if one is not None
+            and one.size_bytes <= _MAX_LONG_BYTES
+            and threads(one) <= _MAX_LONG_THREADS
+            and entries >= {step.entry for step in one.launches}
+        )
+        yield from islice(fitting, 1)
+
+
 def _is_small(workload: Workload) -> bool:
     return threads(workload) <= _MAX_THREADS and workload.size_bytes <= _MAX_BYTES
 
@@ -180,6 +216,16 @@ def divisors(workloads: Sequence[Workload], config: Config) -> list[int]:
     }
     factors = sorted(numbers | extents)
     return sorted({one * other for one, other in product(factors, [1, *factors])})
+
+
+def _doublings(workload: Workload) -> set[tuple[object, ...]]:
+    """How often each size doubles another one: rows may be longer than any so far."""
+    sizes = workload.problem.sizes
+    return {
+        (one, other, "doubled", times)
+        for one, other in permutations(sizes, 2)
+        for times in range((sizes[one] // sizes[other]).bit_length())
+    }
 
 
 def _remainders(workload: Workload, divisors: Sequence[int]) -> set[tuple[object, ...]]:

@@ -66,8 +66,7 @@ def prepare(
         inputs = draw_inputs(problem, workload.arrays, drawn)
     if workload.expected is not None:
         stored = {name: _from_file(array.path, array.dtype) for name, array in workload.expected}
-        _require_kept(workload, inputs, stored)
-        return WorkloadData(problem, inputs, stored)
+        return WorkloadData(problem, inputs, _with_kept(workload, inputs, stored))
     if workload.trusted:
         results = load_results(Path(workload.trusted))
         if results is None:
@@ -83,8 +82,8 @@ def prepare(
             results = run() if cache is None else cache.result(reference, workload.data_key, run)
     took_s = results.pop(_TOOK_S, None)
     dtypes = {array.name: array.dtype for array in workload.arrays}
-    expected = {name: loaded(values, dtypes[name]) for name, values in results.items()}
-    _require_kept(workload, inputs, expected)
+    returned = {name: loaded(values, dtypes[name]) for name, values in results.items()}
+    expected = _with_kept(workload, inputs, returned)
     magnitudes = _magnitudes(workload, reference, inputs, cache)
     reference_s = None if took_s is None else float(took_s[0])
     return WorkloadData(
@@ -92,18 +91,24 @@ def prepare(
     )
 
 
-def _require_kept(
-    workload: Workload, inputs: Mapping[str, NDArray[Any]], expected: Mapping[str, NDArray[Any]]
-) -> None:
-    """Raise SetupError for an array that a run changes although callers fill it only once."""
+def _with_kept(
+    workload: Workload, inputs: Mapping[str, NDArray[Any]], results: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Results with the arrays that callers fill only once: the next call begins with what a run leaves there.
+
+    Raises SetupError for one that the reference changes.
+    """
+    expected = dict(results)
     for array in workload.arrays:
-        if array.is_kept and array.name in expected:
-            before, after = inputs[array.name].reshape(-1), expected[array.name].reshape(-1)
+        if array.is_kept:
+            before = inputs[array.name].reshape(-1)
+            after = expected.setdefault(array.name, before)
             if before.size == after.size and unlike(after, before, EXACT).any():
                 raise SetupError(
                     f"the reference changes {array.name}, which `call` fills before the first run only: add "
                     f"{array.name} to the inputs of `call`, or let every run leave it as it was"
                 )
+    return expected
 
 
 def _magnitudes(

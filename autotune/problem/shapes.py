@@ -1,4 +1,4 @@
-"""Gives drawn inputs a shape on which kernels fail: ties, constant rows, large or close values.
+"""Gives drawn inputs a shape on which kernels fail: ties, sorted values, large or close ones.
 
 Each shape is a fill around the fill of the space: ("close", "normal", 0, 1). Bounded fills keep their bounds,
 with one exception: "wide" has whole numbers beyond 16 and 24 bits, for the few references that take them.
@@ -44,6 +44,10 @@ def _few_values(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
     return few[draw.integers(0, few.size, values.shape)]
 
 
+def _rising(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
+    return np.sort(values, axis=None).reshape(values.shape)
+
+
 def _negative(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
     return np.clip(-np.abs(values), *bounds)
 
@@ -81,6 +85,7 @@ _ANY: dict[str, _Shape] = {
     "constant rows": _constant_rows,
     "equal rows": _equal_rows,
     "few values": _few_values,
+    "rising": _rising,
 }
 _SIGNS: dict[str, _Shape] = {"negative": _negative, "positive": _positive}
 _UNBOUNDED: dict[str, _Shape] = {"far above": _far(1), "far below": _far(-1), "one large": _one_large}
@@ -100,7 +105,7 @@ def fill_of_shape(name: str, fill: Fill | None, dtype: str, shape: tuple[int, ..
     is_real, is_whole = dtype in SMALLEST, dtype in C_TYPES and dtype.startswith(("int", "uint"))
     kind, (low, high) = fill[0], _bounds(fill)
     has = (
-        name in ("constant rows", "few values")
+        name in ("constant rows", "few values", "rising")
         or (name == "equal rows" and len(shape) > 1)
         or (name in _SIGNS and low < 0 < high)
         # kernels in halves round between their steps: what is far then says nothing of the kernel

@@ -43,6 +43,7 @@ from autotune.sources.thread_values import (
 
 _READS = ("__ldg", "__ldca", "__ldcg", "__ldcs", "__ldcv")
 _HALVES = {"half2": 4, "__half2": 4, "__nv_bfloat162": 4}
+_ENDS_OF_16_BITS = (0xFFFF, 0x10000)
 _LANES_PER_STEP = 8192  # threads for which a step takes about twice as long
 _DEPTH = 8  # of calls
 _ALIASES = 8  # of types, one after the other
@@ -168,6 +169,7 @@ class DryRun:
         self.reached: list[tuple[str, bytes, bool]] = []
         self._most_turns, self._is_wide = most_turns, is_wide
         self.found: dict[tuple[int, str], Beyond | Divergent] = {}  # the first at each place of the source
+        self.has_16_bits = False  # True once an integer of so many bits is made, or their end is named
         self.is_whole = True  # False once something may have reached arrays that it could not follow
         self._source, self._steps, self._bodies = source, steps, bodies
         own = [one for one in source.device_functions if not one.is_kernel]
@@ -488,6 +490,7 @@ class DryRun:
         self._steps.pay(self._lanes)
         match node:
             case ast.Constant(value=bool(one)) | ast.Constant(value=int(one)):
+                self.has_16_bits |= one in _ENDS_OF_16_BITS
                 return whole(int(one))
             case ast.Name(id=name):
                 return self._named(name, mask)
@@ -680,12 +683,15 @@ class DryRun:
 
     def _converted(self, value: Value | Pointer, kind: str) -> Value | Pointer:
         """A value as a variable of a type holds it."""
-        if isinstance(value, Pointer) or not kind or kind == "auto" or not value.kind:
+        if isinstance(value, Pointer) or not kind or kind == "auto":
             return value
         plain = self._plain(kind)
+        dtype = SCALARS.get(plain, "")
+        self.has_16_bits |= dtype in ("int16", "uint16")
+        if not value.kind:
+            return value
         if plain == "bool":
             return Value("i32", (value.data != 0).astype(np.int64), value.known)
-        dtype = SCALARS.get(plain, "")
         if "int" not in dtype:
             return UNKNOWN
         bits, is_unsigned = 8 * element_bytes(dtype), dtype.startswith("u")

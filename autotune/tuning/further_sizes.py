@@ -13,7 +13,7 @@ from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, SetupError
 from autotune.evaluation.host_sanitizer import workloads_for_cpu
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.problem.covering import Domain, at_tiles, covering
+from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering
 from autotune.problem.index_runs import IndexRuns
 from autotune.problem.large_indices import Overflow, overflow_in_c, overflow_in_triton, overflowing
 from autotune.problem.loops import Loops, Make
@@ -81,14 +81,23 @@ class FurtherSizes:
         return workload.problem.seed - self._space.problem.seed
 
     def of_tiles(self, instance: KernelInstance) -> Iterator[Workload]:
-        """The workloads at sizes that the configuration's own tiles make interesting."""
+        """The workloads at sizes that the configuration's own tiles make interesting.
+
+        A kernel that has integers of 16 bits gets sizes beyond these, too.
+        """
         config, timed = instance.config, instance.workload
 
         def make(sizes: Sizes, seed_offset: int) -> Workload | None:
             return _problem_at(self._planner, config, sizes, seed_offset)
 
-        count = 0 if timed.trusted else MAX_SIZES
-        for planned in at_tiles(instance.verify_workloads, timed, config, make, count):
+        if timed.trusted:
+            return
+        with self._one_at_a_time:
+            runs = self._runs(instance)
+            has_16_bits = runs is not None and any(one.has_16_bits for one in runs.runs_of(timed))
+        verified = instance.verify_workloads
+        long = beyond_16_bits(verified, timed, make) if has_16_bits else ()
+        for planned in (*long, *at_tiles(verified, timed, config, make, MAX_SIZES)):  # time may end
             if workload := self.workload_of(config, planned):
                 yield workload
 

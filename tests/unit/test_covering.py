@@ -1,5 +1,7 @@
 """Sizes for slow checks: redundant large ones are left out, and no kind of block or trip is lost."""
 
+import pytest
+
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Problem
 from autotune.problem.covering import Domain, at_tiles, covering, size_product
@@ -91,6 +93,15 @@ def test_sizes_of_which_each_is_large_alone_are_not_large_together():
 
 def test_a_small_space_still_gets_sizes_that_it_does_not_reach():
     assert max(further(40, {"n": 5}, {"n": 1000})) > 1000
+
+
+@pytest.mark.parametrize(("tile", "group"), [(16, 16), (32, 16)])
+def test_a_size_may_be_a_larger_multiple_of_another_one_than_in_the_space(tile, group):
+    """Such as that of elements, which makes rows longer than any so far: the tiles do not ask for it."""
+    given = [pairs(queries, 16 * queries) for queries in (100, 1024, 16384)]
+    config = Config({"TILE": tile, "GROUP": group})
+    found = at_tiles(given[:-1], given[-1], config, lambda sizes, place: pairs(**sizes), 6)
+    assert max(one.problem.sizes["points"] / one.problem.sizes["queries"] for one in found) > 4 * 16
 
 
 def test_constraints_leave_out_sizes_and_none_of_the_spaces():

@@ -98,6 +98,23 @@ def test_what_is_wrong_on_denormals_only_is_found_and_flushing_is_not(check):
     assert right == flushed == "" and wrong.startswith("with data denormals: y[0] is nan, expected 1.0")
 
 
+@pytest.mark.parametrize(
+    ("kernel", "right", "wrong"),
+    [
+        # squares added up by tens, in which small terms count where all are small
+        ("repeat(np.add.reduceat(TERMS, np.arange(0, x.size, 10)), 10)", "x * x", "x * x * (abs(x) > 0.01)"),
+        ("repeat(np.max(TERMS, initial=x[0]), x.size)", "x", "x[:-1]"),
+    ],
+)
+def test_what_only_sorted_values_show_is_found(check, kernel, right, wrong):
+    reference, *results = (
+        f"np.{kernel.replace('TERMS', terms)}[: x.size]" for terms in (right, right, wrong)
+    )
+    results = [one.replace("np.", "numpy.") for one in results]
+    first, second = check(reference, "{rtol: 1e-3, atol: 1e-4}", *results)
+    assert first == "" and second.startswith("with data rising: ")
+
+
 def test_what_rounding_decides_on_other_data_is_no_mistake(check):
     """A sum of far values that nearly cancel, in two orders."""
     right, other = check(
@@ -202,6 +219,8 @@ def test_each_shape_is_what_its_name_says():
     fill = ("normal", 0, 1)
     assert len(set(with_data("constant rows", fill))) == 1
     assert len(set(with_data("few values", fill))) == 3
+    rising = with_data("rising", fill)
+    assert (np.diff(rising) >= 0).all() and np.ptp(rising) > 6
     assert with_data("far below", fill).max() < -100 < 100 < with_data("far above", fill).min()
     assert (with_data("one large", fill) > 1000).sum() == 1
     close = with_data("close", fill)

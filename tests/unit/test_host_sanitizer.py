@@ -171,6 +171,24 @@ def test_an_atomic_hands_over_what_a_fence_ordered_before_it(release, races):
         assert re.match(r"run on the CPU: a race: read in .* and write in last_sum", found.detail)
 
 
+@pytest.mark.parametrize(("fence", "races"), [("MEMORY_FENCE();", False), ("", True)])
+def test_a_volatile_reader_needs_a_fence_behind_the_signal_too(fence, races):
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    source = HANDOVER.replace("RELEASE", f"{WRITE} MEMORY_FENCE(); BARRIER(); if (i == 0)")
+    source = source.replace("    MEMORY_FENCE();\n    BARRIER", f"    {fence}\n    BARRIER")
+    source = source.replace(
+        "parts[0] + parts[1] + parts[2]",
+        " + ".join(f"((GLOBAL volatile int *)parts)[{block}]" for block in range(3)),
+    )
+    found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM], Deadline())
+    assert (found is not PASSED) == races, found
+    if races:
+        assert "a race: atomic read in last_sum" in found.detail
+        assert found.detail.endswith("and another one between the signal and the reads")
+
+
 def test_a_read_of_another_block_is_remembered_behind_those_of_the_last_one():
     """The first block reads what the last one writes, after the last one has read it, too."""
     host = find_host_sanitizer()

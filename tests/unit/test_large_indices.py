@@ -59,6 +59,39 @@ def test_an_index_of_32_bits_that_overflows_is_told_with_sizes_at_which_it_does(
     assert reason(tmp_path, SOURCE.replace(WIDE, written)) == expected
 
 
+@pytest.mark.parametrize(
+    ("row", "is_long"),
+    [
+        ("blockIdx.y", False),
+        ("(unsigned short)blockIdx.y", True),
+        ("(Row)blockIdx.y", True),
+        ("(blockIdx.y & 0xffff)", True),
+        ("(size_t)(short)x[column]", True),  # whatever memory holds
+        ("(size_t)(unsigned char)blockIdx.y", False),  # sizes of tiles are larger than 256
+    ],
+)
+def test_a_kernel_with_integers_of_16_bits_runs_beyond_them(tmp_path, row, is_long):
+    source = "typedef unsigned short Row;\n" + SOURCE.replace("(size_t)blockIdx.y", row)
+    sizes, instance = sizes_and_instance(tmp_path, "doubled", source, SPACE)
+    found = [dict(one.problem.sizes) for one in sizes.of_tiles(instance)]
+    long = [{"rows": 69_633, "columns": 1}, {"rows": 1, "columns": 69_633}]
+    assert [one for one in found if max(one.values()) > 65_536] == long * is_long
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("rows: 33,", "rows: 70_000,", [{"rows": 1, "columns": 69_633}]),
+        ("rows: 33, columns: 65", "rows: 65, columns: 65", []),  # always equal: two such sizes are too large
+    ],
+)
+def test_sizes_that_the_space_has_beyond_16_bits_are_not_repeated(tmp_path, old, new, expected):
+    source = SOURCE.replace("(size_t)blockIdx.y", "(unsigned short)blockIdx.y")
+    sizes, instance = sizes_and_instance(tmp_path, "doubled", source, SPACE.replace(old, new))
+    found = [dict(one.problem.sizes) for one in sizes.of_tiles(instance)]
+    assert [one for one in found if max(one.values()) > 65_536] == expected
+
+
 def test_an_array_that_only_data_leads_to_is_not_known(tmp_path):
     assert reason(tmp_path, SOURCE.replace("y[at] =", "if (x[at] > 0)\n            y[at] =")) == UNKNOWN
 

@@ -88,14 +88,14 @@ def test_loops_that_turn_again_at_sizes_to_verify_need_no_further_ones(tmp_path)
 
 def test_threads_that_ask_at_the_same_time_compute_one_after_the_other(tmp_path, monkeypatch):
     sizes, instance = totals(tmp_path)
-    compute, together = sizes._found_small, Barrier(2, timeout=0.2)
+    compute, together = sizes._find_small, Barrier(2, timeout=0.2)
 
     def meets(one):
         with pytest.raises(BrokenBarrierError):
             together.wait()
         return compute(one)
 
-    monkeypatch.setattr(sizes, "_found_small", meets)
+    monkeypatch.setattr(sizes, "_find_small", meets)
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(sizes.small, [instance] * 2)
     assert first is second and first.looping

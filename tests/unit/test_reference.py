@@ -10,6 +10,7 @@ from autotune.devices.element_types import numpy_dtype
 from autotune.errors import BrokenReference
 from autotune.problem.reference import expected_results, run_reference
 from autotune.problem.workload import Array
+from tests.conftest import KERNEL
 
 ARRAYS = (
     Array("x", "float32", (2, 3), "in", ("uniform", 0, 1)),
@@ -176,6 +177,27 @@ def test_inputs_that_raise_are_told_with_their_line(folder):
     (folder.path / "reference.py").write_text(text)
     done = folder.run("search", "double.yaml", "--device", "fake")
     assert done.returncode == 1 and "reference.py:2: inputs(sizes, rng) raised KeyError: 'm'" in done.stderr
+
+
+@pytest.mark.parametrize("call", ["call: {inputs: [x], returns: y}\n", ""])
+@pytest.mark.parametrize("reset", ["\n    s[:] = 1", ""])
+def test_a_run_must_leave_what_calls_keep_as_it_was_and_the_reference_need_not_return_it(folder, call, reset):
+    """Without a `call`, nobody has said that the array is hidden from callers."""
+    seen = "  - {name: seen, dtype: int32, shape: [n], role: inout, fill: {constant: 1}}\n"
+    folder.edit("  - {name: n,", seen + "  - {name: n,")
+    folder.edit("launch:", f"{call}launch:")
+    folder.edit("arguments: [x, y, n]", "arguments: [x, y, seen, n]")
+    body = f'    s = seen.view("int32")[:n]\n    s[:] = 132{reset}\n    return'
+    folder.write(KERNEL.replace("x, y, n", "x, y, seen, n").replace("    return", body))
+    done = folder.run("search", "double.yaml", "--device", "fake")
+    assert (done.returncode == 0) == bool(reset or not call), done.stderr
+    if done.returncode:
+        assert "seen[0] is 132, expected 1" in done.stderr
+        assert "; the next call begins with what a run leaves there: reset it" in done.stderr
+        assert "correct the one that is wrong" not in done.stderr
+    else:
+        unseen = "the reference does not return it"
+        assert (unseen in done.stdout + done.stderr) == (not call)
 
 
 def test_an_array_that_calls_keep_must_end_as_it_began(folder):
