@@ -494,7 +494,10 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     instance = SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ("z",))
     context = SimpleNamespace(
         task=SimpleNamespace(
-            dialect="cuda", is_c=True, spec=SimpleNamespace(default=Config({}), variants=())
+            dialect="cuda",
+            is_c=True,
+            device=SimpleNamespace(kind="gpu"),
+            spec=SimpleNamespace(default=Config({}), variants=()),
         ),
         maker=SimpleNamespace(make=lambda config: instance),
         worker=SimpleNamespace(compared=frozenset({"y"})),
@@ -506,7 +509,7 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     assert unable == {"output z": "the reference does not return it", **missed}
     assert late == [
         n
-        for n in (MANY_RUNS, TILE_SIZES, LARGER_SIZES, OTHER_SCHEDULES, *HOST_TOOLS, LOOPS, *TOOLS)
+        for n in (MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES, LARGER_SIZES, *HOST_TOOLS, LOOPS, *TOOLS)
         if n not in missed
     ]
     assert expected["output y"] is PASSED and expected[OTHER_SIZES] is PASSED
