@@ -259,7 +259,7 @@ def _expected_beyond(context: TuningContext) -> Checks:
     return _expected_larger(context) if context.task.device.kind == "gpu" else {}
 
 
-CHECKS = (  # in this order
+CHECKS: tuple[Check, ...] = (  # in this order
     Check(of_last_round(MANY_RUNS), check_many_runs, _at_sizes(MANY_RUNS), base_s=0.1, trials=0.3),
     Check(of_last_round(TILE_SIZES), check_tile_sizes, _at_sizes(TILE_SIZES), base_s=0.2, trials=0.1),
     Check(of_last_round(OTHER_SCHEDULES), check_other_schedules, _expected_schedules, base_s=0.2, trials=1.0),
