@@ -23,6 +23,21 @@ class Untrusted(InputError):
     """A result of a cache leads to code that the program has not named; the message says how it can."""
 
 
+class KernelUnread(InputError):
+    """A source has a kernel that cannot be read, or that its conditions leave out."""
+
+    def __init__(self, file: str, line: int, why: str = "") -> None:
+        """Name the line in which it begins, and why a compiler refuses the source, if it does."""
+        self.file, self.line = file, line
+        mend = f": {why}; mend that, or give what it needs with --define or --include"
+        move = (
+            ", or no values of the source's macros select it; move it and what it uses to a file of its own"
+        )
+        super().__init__(
+            f"{file}: the kernel that begins in line {line} cannot be read{mend if why else move}"
+        )
+
+
 class ExpressionError(InputError):
     """An expression does not parse, names something unknown or cannot be evaluated.
 

@@ -179,20 +179,18 @@ def _is_test(path: Path, repository: Path) -> bool:
 
 
 def shadow(source: Source, folder: Path) -> Path:
-    """Rebuild a repository in a folder with links, but for the folders above the file.
+    """Rebuild a repository in a folder, of the same files; returns the source in it."""
 
-    Files can be written next to the copy that is returned, and its includes reach what they reached before.
-    """
-    here, there = folder, source.repository
-    for part in (*source.path.relative_to(source.repository).parts[:-1], ""):
-        here.mkdir()
-        for one in there.iterdir():
-            if one.name != part and one != source.path:
-                (here / one.name).symlink_to(one)
-        here, there = (here / part, there / part) if part else (here, there)
-    copy = here / source.path.name
-    shutil.copy(source.path, copy)
-    return copy
+    def linked(file: str, copy: str) -> None:
+        try:
+            os.link(file, copy, follow_symlinks=False)
+        except OSError:  # on another disk
+            shutil.copy(file, copy, follow_symlinks=False)
+
+    ignored = shutil.ignore_patterns(".git")
+    shutil.copytree(source.repository, folder, symlinks=True, ignore=ignored, copy_function=linked)
+    (folder / ".git").mkdir()  # where a repository ends
+    return folder / source.path.relative_to(source.repository)
 
 
 def on_terminal(command: Sequence[str], folder: Path, limit_s: float, environment: dict[str, str]) -> Said:

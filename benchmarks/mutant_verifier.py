@@ -138,7 +138,7 @@ class Verifier:
         )
         self._opened.callback(self._pool.close)
         self._worker = Worker(DeviceSetting(address, self._spec.reference), variables)
-        self._opened.callback(self._worker.close)
+        self._opened.callback(self._worker.end)
         self._host = host
         self._ways = ways
         self._compilations: dict[tuple[str, tuple[str, ...]], Compilation] = {}
@@ -295,14 +295,14 @@ class Verifier:
             return binary
         failure = self._worker.load(*workloads)
         if failure is not None:  # an earlier mutant may have written anywhere
-            self._worker.close()
+            self._worker.discard_child()
             failure = self._worker.load(*workloads)
         if failure is not None:  # the reference does not take these data
             return failure
         for workload in workloads:
             found = self._worker.run(verify_once, binary, workload, timeout_s=TIMEOUT_S)
             if isinstance(found, Failure):
-                self._worker.close()  # it may have written anywhere
+                self._worker.discard_child()  # it may have written anywhere
                 return found
         return None
 

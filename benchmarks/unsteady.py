@@ -164,9 +164,9 @@ class InProcess:
         self._state.device = self._device = device
 
     def start(self, *, waits: bool = True) -> None:
-        """There is nothing to start, to renew or to end."""
+        """There is nothing to start, to replace or to end."""
 
-    end = close = renew = start
+    end = discard_child = replace_if_used = start
 
     def load(self, *cases: Any) -> None:
         """Everything is at hand."""

@@ -222,7 +222,10 @@ class OpenCLDevice(Device):
             kernel.set_args(*(_passed(arguments[name]) for name in launch.arguments))
             return cl.enqueue_nd_range_kernel(self._queue, kernel, total, launch.block)
         except cl.Error as error:
-            raise LaunchError(f"{launch.entry}: {error}") from None
+            taken = kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, self._device)
+            most = self._device.local_mem_size
+            lacks = f"; it takes {taken:,} bytes of local memory, and the device has {most:,}"
+            raise LaunchError(f"{launch.entry}: {error}{lacks if taken > most else ''}") from None
 
 
 def _passed(argument: Buffer | np.generic | LocalMemory) -> Buffer | np.generic:

@@ -75,13 +75,13 @@ class FleetWorker:
         """As `Worker.run`."""
         return self._call("run", function, *arguments, timeout_s=timeout_s, **options)
 
-    def renew(self) -> None:
-        """As `Worker.renew`."""
-        self._call("renew")
+    def replace_if_used(self) -> None:
+        """As `Worker.replace_if_used`."""
+        self._call("replace_if_used")
 
-    def close(self) -> None:
-        """As `Worker.close`."""
-        self._call("close")
+    def discard_child(self) -> None:
+        """As `Worker.discard_child`."""
+        self._call("discard_child")
 
     def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
         return or_gone(self._device, partial(self._call_it, method, arguments, options))

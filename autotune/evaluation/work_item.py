@@ -87,11 +87,14 @@ class WorkItem:
         """Items with the same key verify the same binary on the same workloads."""
         return self.binary.sha256, identity_of(self.verify_workloads)
 
-    def alone(self) -> WorkItem | None:
-        """The same item without a run of the incumbent; None if it has none."""
-        if self.incumbent is None or self.incumbent.binary is None:
-            return None
-        return replace(self, incumbent=replace(self.incumbent, binary=None))
+    @property
+    def runs_incumbent(self) -> bool:
+        """True if the incumbent runs as well."""
+        return self.incumbent is not None and self.incumbent.binary is not None
+
+    def without_incumbent(self) -> WorkItem:
+        """The same item, which runs no incumbent."""
+        return replace(self, incumbent=self.incumbent and replace(self.incumbent, binary=None))
 
 
 @dataclass(frozen=True)

@@ -55,10 +55,10 @@ class DeviceWorker(Protocol):
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Run `function(state, *arguments, **options)` on the device; return its answer or a Failure."""
 
-    def renew(self) -> None:
+    def replace_if_used(self) -> None:
         """Take a fresh process if a search has run in this one."""
 
-    def close(self) -> None:
+    def discard_child(self) -> None:
         """End the process; the next run starts a fresh one."""
 
 
@@ -78,7 +78,7 @@ class Worker:
         """Start nothing yet; `on_stage` is called when a workload is prepared."""
         self._setting, self._variables, self._on_stage = setting, variables, on_stage
         self._child: Child | None = None
-        self._next: Child | None = None  # for `renew`, if it is begun before
+        self._next: Child | None = None  # for `replace_if_used`, if it is begun before
         self._has_ended = False
         self._is_ready = False
         self._runs = 0  # configurations that ran in this child
@@ -95,17 +95,17 @@ class Worker:
         """Start the child unless there is one; it opens its device in the background."""
         if self._child is None:
             self._child = self._new_child()
-            self._open(self._child)
+            self._ask_to_open(self._child)
 
     def _new_child(self) -> Child:
         """A new child, which begins to prepare the first workloads."""
         preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module))
         return Child(DeviceState, self._setting, variables=self._variables)
 
-    def _open(self, child: Child) -> None:
+    def _ask_to_open(self, child: Child) -> None:
         child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)
         if self._has_ended:  # checked last: another thread may have ended this worker meanwhile
-            self.close()
+            self.discard_child()
             raise SetupError(f"{self._setting.address} is no longer used by this search")
         self._is_ready = self._has_searched = False
         self._runs = 0
@@ -143,12 +143,10 @@ class Worker:
         unprepared = self.load(*item.verify_workloads, item.workload)
         if unprepared is not None:
             return lambda: unprepared
-        alone = item.alone()
         self._ask(run_work_item, item, timeout_s=timeout_s)
-        self._runs += alone is not None  # the incumbent runs as well
-        return partial(
-            self._outcome, partial(self._ask, run_work_item, alone or item, timeout_s=timeout_s), timeout_s
-        )
+        self._runs += item.runs_incumbent  # which may be to blame for a failure
+        again = partial(self._ask, run_work_item, item.without_incumbent(), timeout_s=timeout_s)
+        return partial(self._outcome, again, timeout_s)
 
     def _ask(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> None:
         self._ready_child().ask(run_and_restore, function, *arguments, timeout_s=timeout_s, **options)
@@ -160,7 +158,7 @@ class Worker:
         answer = self._answer(timeout_s)
         blame = _blame(answer)
         if blame is Blame.MACHINE or (blame is Blame.PROCESS and self._runs > 1):
-            self.close()
+            self.discard_child()
             unprepared = self._load()
             if unprepared is not None:
                 return unprepared
@@ -169,7 +167,7 @@ class Worker:
             blame = _blame(answer)
         is_outside = isinstance(answer, Failure) and answer.status is Status.OUT_OF_BOUNDS
         if blame is Blame.PROCESS or is_outside:  # it may have written beyond the guard zone as well
-            self.close()
+            self.discard_child()
         return answer
 
     def _answer(self, timeout_s: float) -> Any:
@@ -181,16 +179,16 @@ class Worker:
             failure = Failure(Status.TIMEOUT, detail, error.blame)
         except ChildFailed as error:
             failure = Failure(Status.CRASHED, str(error), error.blame)
-        self.close()
+        self.discard_child()
         return failure
 
     def begin_next(self) -> None:
-        """Begin the child that `renew` turns to, and open its device beside the one that a search uses."""
+        """Begin the child that `replace_if_used` turns to, and open its device there while a search runs."""
         if self._has_searched and self._next is None:
             self._next = self._new_child()
             self._next.ask(open_device, timeout_s=SETUP_TIMEOUT_S)
 
-    def renew(self) -> None:
+    def replace_if_used(self) -> None:
         """Replace a child in which a search has run; a child that only ran passed configurations stays."""
         if self._has_searched:
             earlier = self._child
@@ -200,7 +198,7 @@ class Worker:
             if earlier is not None:
                 earlier.kill()
                 restore_abandoned()
-            self._open(self._child)
+            self._ask_to_open(self._child)
 
     def _next_child(self) -> Child:
         """The child that was begun before, if there was room for two on the device; else a new one."""
@@ -225,7 +223,7 @@ class Worker:
             if waits:
                 restore_abandoned()
 
-    def close(self) -> None:
+    def discard_child(self) -> None:
         """Kill the child; the next run starts a fresh one."""
         if self._child is not None:
             self._child.kill()
@@ -278,7 +276,7 @@ class Worker:
         try:
             yield
         except ChildFailed:
-            self.close()
+            self.discard_child()
             raise
         self._on_stage(_PREPARED)
 

@@ -7,10 +7,12 @@ a type of the space.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
-from math import prod
+from math import inf, prod
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
@@ -20,33 +22,36 @@ from autotune.compilers.kernel_source import SourceText, read_source, render, so
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.core.launch_plan import entry_name, macros
 from autotune.core.records import Parameter
+from autotune.core.text import first_error
 from autotune.core.trials import Failure
 from autotune.devices import Address
 from autotune.devices.listing import find_devices
-from autotune.errors import MissingExtra
+from autotune.errors import InputError, MissingExtra
 from autotune.evaluation.compiler_pool import CompilerPool, CompilerSetting, cuda_setting, device_setting
 from autotune.new.space_draft import ARCHITECTURE, KernelFile
 from autotune.scaffold import Assumptions, Scaffold, scaffold
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import USUAL
 from autotune.sources.branches import wanted_by
-from autotune.sources.dialects import INTRODUCER
-from autotune.sources.kernel_source import read_kernel_source
+from autotune.sources.dialects import INTRODUCER, OPENCL, dialect_of
+from autotune.sources.kernel_source import KernelSource, read_kernel_source
+from autotune.sources.macros import words_behind
 from autotune.sources.preprocessor import compiled_lines
 
 _ATTEMPTS = 4  # to find what the source leaves to its user
 _BRANCHES, _SWITCHES = 8, 2  # that are read, and that are compiled
+_OPTION, _ERROR = "-cl-std=CL2.0", "error:"  # for variables in global memory, and functions of groups
 _TIMEOUT_S = 120.0
 _MOST_CONFIGURATIONS = 1_000_000  # before constraints
 _PORTABLE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]portable\.h", re.MULTILINE)
 
 
-def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL) -> Scaffold:
+def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: float = inf) -> Scaffold:
     """Write a space whose default compiles; the complaint is empty without a compiler, too.
 
     A template that no floating-point type fits is tried with whole numbers, and a word that a branch of the
-    source defines which is left out with that branch. Raises InputError if it is no kernel's source or an
-    include is missing.
+    source defines which is left out with that branch, until `end_s` on the monotonic clock. Raises InputError
+    if it is no kernel's source or an include is missing.
     """
     assumed = replace(assumed, defined=kernel.definitions)
     made = _without_unknown_words(kernel, assumed)
@@ -54,14 +59,25 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL) -> Scaff
         return made
     others = [replace(assumed, generic="int")] if "DTYPE" in made.kernel.entry else []
     others += [replace(assumed, defined=(*assumed.defined, *one)) for one in _switches(made)]
-    tried = (_without_unknown_words(kernel, one) for one in others)
-    return next((one for one in tried if not one.complaint), made)
+    for other in others:
+        if time.monotonic() > end_s:
+            break
+        with suppress(InputError):  # with these definitions it has no kernel
+            found = _without_unknown_words(kernel, other)
+            if not found.complaint:
+                return found
+    return made
 
 
 def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:
-    """Macros that select a branch of the source in which words are defined that are open without it."""
-    read = made.source.read
-    left = {*undefined_names(made.complaint), *made.guess.launch.values, *made.kernel.types}
+    """Macros without which headers end in an `#error`, and those that define words which are open."""
+    read, branches = made.source.read, made.source.branches
+    asked = {name: value or "1" for name, value in branches.required.items()}
+    if left_out := tuple(one for one in asked.items() if one[0] not in made.guess.launch.values):
+        yield left_out
+    open_words = {*undefined_names(made.complaint), *made.guess.launch.values, *made.kernel.types}
+    left = words_behind(open_words, read.code.macros)
+    own = {name: value or "1" for name, value in made.kernel.wanted.items() if name in open_words}
     named: dict[tuple[tuple[str, str], ...], set[str]] = {}
     for line in compiled_lines(read.original):
         if words := left & {*WORD.findall(line.rest)} if line.condition else set():
@@ -70,22 +86,35 @@ def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:
     named.pop((), None)
     found = 0
     for wanted in sorted(named, key=lambda one: -len(named[one]))[:_BRANCHES]:
-        other = read_kernel_source(read.original, dict(wanted), read.dialect)
-        known = {*other.declared_names, *other.types.declared, *other.code.macros} - dict(wanted).keys()
-        if named[wanted] & known and found < _SWITCHES:
+        values = own | dict(wanted)
+        other = read_kernel_source(read.original, values, read.dialect)
+        fresh = _known(other) - (_known(read) - open_words) - values.keys()
+        if named[wanted] & fresh and found < _SWITCHES:
             found += 1
-            yield wanted
+            yield tuple(values.items())
+
+
+def _known(read: KernelSource) -> set[str]:
+    """The names that a source declares anywhere."""
+    local = (name for function in read.device_functions for name in function.declared)
+    return {*read.declared_names, *read.types.declared, *read.code.macros, *local}
 
 
 def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold:
     """Write a space in which what the compiler does not know is a parameter or a type.
 
-    A default that takes too much shared memory gives way to one that takes little.
+    A default that takes too much shared memory gives way to one that takes little, and OpenCL C to a newer
+    version with fewer errors.
     """
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         made = plain_scaffold(kernel, assumed)
         source = _source(kernel)
         made = replace(made, complaint=_complaint(made, source))
+        if made.complaint and attempt == 0 and made.source.dialect == OPENCL:
+            other = replace(made, option=_OPTION)
+            other = replace(other, complaint=_complaint(other, source))
+            if other.complaint.count(_ERROR) < made.complaint.count(_ERROR):
+                made, assumed = other, replace(assumed, option=_OPTION)
         unknown = _unknown_words(made.complaint, source.text)
         fresh = [word for word in unknown if word not in assumed.undefined]
         if fresh:
@@ -163,15 +192,27 @@ def _unknown_words(complaint: str, text: str) -> list[str]:
 
 def _complaint(made: Scaffold, source: SourceText) -> str:
     """A compiler's complaint about the default configuration; empty without one, or without a compiler."""
-    setting = _setting(made.source.dialect)
-    if setting is None:
-        return ""
     parameters = [Parameter(item.name, item.values) for item in made.guess.launch.parameters]
     config = made.guess.launch.default
     symbols = [item.symbol for item in made.kernel.arguments if item.symbol]
     names = (entry_name(made.kernel.entry, {"DTYPE": "float32", **config}), *symbols)
     options = tuple(f"-D{name}={meaning}" for name, meaning in made.kernel.types.items())
+    options += (made.option,) if made.option else ()
     text = render(source, macros(parameters, config, "float32"))
+    return _refused(made.source.dialect, text, options, names)
+
+
+def why_unread(kernel: KernelFile) -> str:
+    """Why a compiler refuses a source as it is; empty if it does not, or without a compiler."""
+    source = _source(kernel)
+    text = render(source, dict(kernel.definitions))
+    return first_error(_refused(dialect_of(source.text), text, (), ()))
+
+
+def _refused(dialect: str, text: str, options: tuple[str, ...], names: tuple[str, ...]) -> str:
+    setting = _setting(dialect)
+    if setting is None:
+        return ""
     pool = CompilerPool(setting, workers=1, timeout_s=_TIMEOUT_S, binaries=default_folder())
     try:
         compiled = pool.submit(text, options, names).result()

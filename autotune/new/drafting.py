@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
 from autotune.devices import BACKENDS
 from autotune.devices.listing import find_devices
-from autotune.errors import InputError
-from autotune.new.compiled_draft import compiled_scaffold, has_host_code, plain_scaffold
+from autotune.errors import InputError, KernelUnread
+from autotune.new.compiled_draft import compiled_scaffold, has_host_code, plain_scaffold, why_unread
 from autotune.new.front_matter import with_front
 from autotune.new.missing_definitions import what_helps
 from autotune.new.space_draft import KernelFile, SpaceDraft
@@ -46,26 +47,31 @@ def draft(kernel: KernelFile, headers: Path) -> SpaceDraft:
     """
     stand_ins = write_stand_ins(kernel.path, _folders(kernel), headers)
     assumed = Assumptions(defined=kernel.definitions)
-    made = plain_scaffold(_with_headers(kernel, stand_ins), assumed)
+    whole = _with_headers(kernel, stand_ins)
+    try:
+        made = plain_scaffold(whole, assumed)
+    except KernelUnread as error:
+        raise KernelUnread(error.file, error.line, why_unread(whole)) from None
     return _described(made, kernel, stand_ins)
 
 
-def compiled(kernel: KernelFile, stand_ins: str, front: Path) -> SpaceDraft:
-    """Draft a space whose default compiles, as far as that can be achieved.
+def compiled(kernel: KernelFile, stand_ins: str, front: Path, within_s: float) -> SpaceDraft:
+    """Draft a space whose default compiles, as far as that can be achieved in a time.
 
     If the kernel needs what the headers of `stand_ins` should have, those that other folders have are taken
     from there, and others are reported.
     What the source leaves to its host is written into the file `front`, which includes the source.
     """
-    made = compiled_scaffold(_with_headers(kernel, stand_ins))
+    end_s = time.monotonic() + within_s
+    made = compiled_scaffold(_with_headers(kernel, stand_ins), end_s=end_s)
     if stand_ins and made.complaint:
         missing = missing_headers(kernel.path, _folders(kernel))
         own = kernel.path.with_name(Path(stand_ins).parts[0])
         folders = folders_of_headers(kernel.path, missing, own)
         kernel = replace(kernel, include_dirs=(*kernel.include_dirs, *folders))
         stand_ins = stand_ins if folders else ""
-        made = compiled_scaffold(_with_headers(kernel, stand_ins))
-    if made.complaint and (found := with_front(_with_headers(kernel, stand_ins), made, front)):
+        made = compiled_scaffold(_with_headers(kernel, stand_ins), end_s=end_s)
+    if made.complaint and (found := with_front(_with_headers(kernel, stand_ins), made, front, end_s)):
         kernel, made = found
     return _described(made, kernel, stand_ins)
 
@@ -131,6 +137,10 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
     complaint = first_error(made.complaint)
     if complaint:
         structures = KnownTypes.of(source.read).unknown_structures
+        if structures:  # an error about what stands in for them says nothing
+            complaint = (
+                f"nothing defines the {'types' if structures[1:] else 'type'} {', '.join(structures[:3])}"
+            )
         complaint += what_helps(made.complaint, path, source.read.original, source.dialect, structures)
         headers = missing_headers(path, _folders(kernel))
         if headers and "include_dirs" not in complaint:

@@ -166,9 +166,10 @@ class _Work:
     def _compiled(self, kernel: KernelFile, draft: SpaceDraft, front: Path) -> SpaceDraft:
         """A draft whose default compiles, or the draft as it is with the reason why it does not."""
         self.on_stage(Stage("compiling the default"))
+        most_s = self._most_s
         try:
             found: SpaceDraft = self.workshop.run(
-                "drafting.compiled", kernel, draft.stand_ins, front, limit_s=self._most_s
+                "drafting.compiled", kernel, draft.stand_ins, front, most_s / 2, limit_s=most_s
             )
         except Stopped as why:
             return replace(draft, complaint=str(why))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections.abc import Container, Iterator, Set
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
 from autotune.compilers.kernel_source import source_text
+from autotune.core.text import first_error
 from autotune.errors import InputError
 from autotune.interop.files import write_text
 from autotune.new.compiled_draft import compiled_scaffold
@@ -26,10 +30,13 @@ _ROUNDS = 6  # of compilations: each finds what the one before was stopped by
 _CONVERSION = re.compile(r"CONVERT_(\w+)")
 
 
-def with_front(kernel: KernelFile, made: Scaffold, front: Path) -> tuple[KernelFile, Scaffold] | None:
-    """Draft a space for a file `front` that has definitions and includes a source; None without any.
+def with_front(
+    kernel: KernelFile, made: Scaffold, front: Path, end_s: float = inf
+) -> tuple[KernelFile, Scaffold] | None:
+    """Draft a space for a file `front` that has definitions and includes a source; None without any that fit.
 
-    Each word that the source leaves to its host is what a file next to it says.
+    Each word that the source leaves to its host is what a file next to it says. The search for them ends
+    at `end_s` on the monotonic clock.
     Raises WriteError if the file cannot be written.
     """
     found: dict[str, str] = {}
@@ -37,20 +44,21 @@ def with_front(kernel: KernelFile, made: Scaffold, front: Path) -> tuple[KernelF
     best = None
     for _ in range(_ROUNDS):
         fresh = dict(_definitions(kernel.path, made, front, found.keys(), refused))
-        if not fresh:
+        if not fresh or time.monotonic() > end_s:
             break
-        found |= fresh
+        found = fresh | found  # what another definition needs stands before it
         own = replace(kernel, path=front, front=_text(kernel.path, found))
         write_text(front, own.front)
         try:
-            made = compiled_scaffold(own)
+            made = compiled_scaffold(own, end_s=end_s)
         except InputError:  # of a neighbour that cannot be included
             refused |= {*fresh.values()}
             found = {word: line for word, line in found.items() if word not in fresh}
             continue
-        best = own, made
         if not made.complaint:
-            break
+            return own, made
+        if first_error(made.complaint).startswith(f"{kernel.path.name}:"):  # not of what is put before it
+            best = own, made
     if best is not None:
         write_text(front, best[0].front)
     return best
@@ -75,9 +83,9 @@ def _definitions(
     functions = made.source.read.device_functions
     called = {name: count for one in functions for name, count in one.called.items()}
     missing = dict.fromkeys((*unknown, *undefined_names(made.complaint)))
-    for word in made.source.read.prefixes - {*known}:
-        if " " in word:  # around the names of kernels
-            yield word, f"#define {word}"
+    for word, meaning in made.source.read.prefixes.items():
+        if "(" in word and word not in known:  # around the names of kernels
+            yield word, f"#define {word} {meaning}"
     for word in missing:
         if word in known or not (word in called or word in unknown):
             continue
@@ -115,7 +123,8 @@ def _include(word: str, missing: Set[str], source: Path, front: Path, read: Kern
         return []
     ((file, inner),) = chosen
     asked = (f"#define {name} {value}" for name, value in _asked(inner).items())
-    return ["\n".join((*asked, f'#include "{file.relative_to(source.parent).as_posix()}"'))]
+    name = Path(os.path.relpath(file, source.parent)).as_posix()
+    return ["\n".join((*asked, f'#include "{name}"'))]
 
 
 def _asked(inner: Condition | None) -> dict[str, str]:

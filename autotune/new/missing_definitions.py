@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
 from autotune.core.c_types import SCALARS
 from autotune.core.text import first_error
+from autotune.new.stand_in_headers import files_around
 from autotune.sources.bare_code import bare_code, definitions
+from autotune.sources.branches import wanted_by
+from autotune.sources.macros import definition
+from autotune.sources.preprocessor import compiled_lines
 
 _SOURCES = frozenset((".c", ".cl", ".clh", ".cu", ".cuh", ".h", ".hpp", ".inc", ".opencl"))
 _MAX_BYTES = 1_000_000  # of a file that is searched
 _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
+    (re.compile(r"'intel_\w+'"), "the extension of Intel that has it"),
     (re.compile(r"\b(?:get_)?(?:intel_)?sub_group_|\bget_\w*sub_group|cl_\w+_subgroups"), "cl_khr_subgroups"),
     (re.compile(r"cl_khr_fp16"), "cl_khr_fp16"),
     (
@@ -25,6 +32,7 @@ _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
         "cl_khr_int64_extended_atomics",
     ),
 )
+_ASSEMBLY = re.compile(r"\bin asm\b|'asm'")
 
 
 def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Sequence[str] = ()) -> str:
@@ -34,26 +42,60 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     """
     if dialect == "opencl" and (extension := _extension(complaint)):
         return f"; it needs a device with {extension}: name one with --device of autotune search"
+    if _ASSEMBLY.search(first_error(complaint)):
+        return "; it is in the assembly of another device: search on that one, or write it in C"
     code = bare_code(text)
     called = [word for word in undefined_names(complaint) if re.search(rf"\b{word}\s*\(", code)]
-    missing = next((word for word in (*called, *types) if word not in SCALARS), "")
+    missing = next((word for word in (*types, *called) if word not in SCALARS), "")
     if not missing:
         return ""
+    if asked := _asked_for(missing, text):
+        return f"; {missing} is there with {' '.join(f'--define {one}' for one in asked)}"
+    if includer := next((file for file in _neighbours(source) if _includes(file, source)), None):
+        name = os.path.relpath(includer, source.parent)
+        return f"; {name} includes it after definitions of its own: give that to autotune new"
     place = f"at the top of {source.name}"
-    names = [file.relative_to(source.parent).as_posix() for file in defining_files(missing, source)]
+    names = [os.path.relpath(file, source.parent) for file in defining_files(missing, source)]
     if len(names) > 1:
-        return f"; {' and '.join(names)} define {missing}: write an #include of the right one {place}"
+        return f"; {' and '.join(names[:3])} define {missing}: write an #include of the right one {place}"
     if names:
         return f'; {names[0]} defines {missing}: write #include "{names[0]}" {place}'
-    nowhere = f"; no file next to {source.name} defines {missing}"
+    nowhere = f"; no file around {source.name} defines {missing}"
     if missing in called and missing.isupper():
         return f"{nowhere}, which the host may give: write #define {missing}(...) {place}"
     return f"{nowhere}: write it, or #include the file that does, {place}"
 
 
-def defining_files(name: str, source: Path) -> Iterator[Path]:
-    """The files around a source which define a word."""
-    return (file for file in _neighbours(source) if _defines(name, file))
+def _asked_for(name: str, text: str) -> list[str]:
+    """What conditions around a definition in a source ask of its host, as NAME=VALUE; empty without one."""
+    for line in compiled_lines(text):
+        found = definition(line.rest) if line.directive == "define" else None
+        if found is not None and found[0] == name and (asked := wanted_by(line.condition)):
+            return [f"{macro}={value or '1'}" for macro, value in asked.items()]
+    return []
+
+
+def _includes(file: Path, source: Path) -> bool:
+    """True if a file includes a source, other than the one that was written for that."""
+    text = _text(file) if file.stem != f"{source.stem}_front" else ""
+    lines = compiled_lines(text) if source.name in text else ()
+    return any(
+        line.directive == "include" and Path(line.rest.strip().strip('"<>')).name == source.name
+        for line in lines
+    )
+
+
+def defining_files(name: str, source: Path) -> list[Path]:
+    """The files next to a source which define a word; if none does, those of the same kind further away."""
+    near = [file for file in _neighbours(source) if _defines(name, file)]
+    further = (file for file in _of_its_kind(source) if not near and _defines(name, file))
+    return near or [*further]
+
+
+@cache
+def _of_its_kind(source: Path) -> tuple[Path, ...]:
+    files = (file for file in files_around(source) if file.suffix == source.suffix)
+    return tuple(file for file in files if file != source.resolve() and _is_readable(file))
 
 
 def _extension(complaint: str) -> str:
@@ -68,17 +110,22 @@ def _extension(complaint: str) -> str:
 def _neighbours(source: Path) -> list[Path]:
     """The other sources in the folder of a source, in folders of that, and in the one around it."""
     files = (file for pattern in ("*", "*/*", "../*") for file in sorted(source.parent.glob(pattern)))
-    return [
-        file
-        for file in files
-        if file != source and file.suffix in _SOURCES and file.is_file() and file.stat().st_size <= _MAX_BYTES
-    ]
+    return [file for file in files if file != source and file.suffix in _SOURCES and _is_readable(file)]
+
+
+def _is_readable(file: Path) -> bool:
+    return file.is_file() and file.stat().st_size <= _MAX_BYTES
 
 
 def _defines(name: str, file: Path) -> bool:
     """True if a file defines a function, a macro or a type; one that cannot be read defines none."""
-    try:
-        text = file.read_text(errors="replace")
-    except OSError:
-        return False
+    text = _text(file)
     return name in text and name in definitions(text)
+
+
+@cache
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return ""

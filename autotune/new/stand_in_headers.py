@@ -40,18 +40,10 @@ def write_stand_ins(path: Path, include_dirs: Sequence[Path], folder: Path) -> s
 def folders_of_headers(path: Path, missing: Sequence[str], stand_ins: Path) -> list[str]:
     """The folders around a source that have headers which it misses, relative to its own.
 
-    The search goes up to the folder of the repository, or a few levels, and ends where there are many files.
     It passes over the folder `stand_ins`.
     """
     here = path.resolve().parent
-    roots = [here, *here.parents][:_LEVELS]
-    top = next((root for root in roots if (root / ".git").exists()), roots[-1])
-    files: list[Path] = []
-    for folder, inside, names in os.walk(top):
-        inside[:] = [one for one in inside if one[0] != "." and Path(folder, one) != stand_ins.resolve()]
-        files += (Path(folder, name) for name in names)
-        if len(files) > _MOST_FILES:
-            return []
+    files = [file for file in files_around(path) if stand_ins.resolve() not in file.parents]
     found = {}
     for header in missing:
         wanted = Path(header).parts
@@ -60,3 +52,17 @@ def folders_of_headers(path: Path, missing: Sequence[str], stand_ins: Path) -> l
             nearest = min(folders, key=lambda folder: len(Path(os.path.relpath(folder, here)).parts))
             found[os.path.relpath(nearest, here)] = header
     return [*found]
+
+
+def files_around(path: Path) -> list[Path]:
+    """The files of the repository of a source, or of a few folders around it; none where there are many."""
+    here = path.resolve().parent
+    roots = [here, *here.parents][:_LEVELS]
+    top = next((root for root in roots if (root / ".git").exists()), roots[-1])
+    files: list[Path] = []
+    for folder, inside, names in os.walk(top):
+        inside[:] = [one for one in inside if one[0] != "."]
+        files += (Path(folder, name) for name in names)
+        if len(files) > _MOST_FILES:
+            return []
+    return files

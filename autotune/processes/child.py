@@ -13,6 +13,7 @@ import contextlib
 import math
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -35,6 +36,7 @@ from autotune.processes.machine_load import cores
 
 _T = TypeVar("_T")
 _STDERR_TAIL_BYTES = 2000
+_WARNING = re.compile(r"^.*:\d+: \w*Warning: .*(?:\n  .*)?", re.MULTILINE)  # of Python, with its line of code
 _PLEA = "PLEASE submit a bug report"  # of LLVM in a driver, whatever crashed
 MAX_END_S = 20.0  # of a killed process; one that hangs in a driver ends when the driver lets it
 _MAX_BYTES = 2**28  # of an answer; a stray write to the pipe could announce any length
@@ -184,7 +186,7 @@ class Child:
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         end = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, end - _STDERR_TAIL_BYTES))
-        text = self._output.read().decode(errors="replace")
+        text = _WARNING.sub("", self._output.read().decode(errors="replace"))
         lines = [line for line in text.strip().splitlines() if not line.startswith(_PLEA)]
         last = f": {lines[-1]}" if lines else ""
         blame = Blame.MACHINE if was_killed(code) else Blame.PROCESS

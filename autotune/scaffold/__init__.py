@@ -10,9 +10,10 @@ from autotune.core.launch_plan import macros as values_of_macros
 from autotune.core.records import Parameter
 from autotune.errors import InputError
 from autotune.scaffold.guesses import Guess, guess
-from autotune.scaffold.macros import WORD, Macro
+from autotune.scaffold.macros import Macro
 from autotune.scaffold.reading import USUAL, Assumptions, FoundKernel, Source, read_kernels
 from autotune.scaffold.writing import reference_text, space_text
+from autotune.sources.macros import words_behind
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,13 @@ class Scaffold:
     name: str  # of the space
     guess: Guess
     include_dirs: tuple[str, ...] = ()  # folders of headers, as the space file names them
+    option: str = ""  # of the compiler, which the source needs
     complaint: str = ""  # a compiler's, of the default; empty without any
 
     @property
     def space(self) -> str:
         """The text of the space file."""
-        return space_text(self.file, self.name, self.guess, self.include_dirs)
+        return space_text(self.file, self.name, self.guess, self.include_dirs, self.option)
 
     @property
     def reference(self) -> str:
@@ -68,20 +70,12 @@ def scaffold(
     chosen = {item.name for item in found.launch.parameters}
     if not chosen.isdisjoint(_asked_of(found.launch.source)):
         found = _as_compiled(found, *given)
-    return Scaffold(file, name, found, include_dirs)
+    return Scaffold(file, name, found, include_dirs, assumed.option)
 
 
 def _asked_of(source: Source) -> set[str]:
     """The names that conditions of a source ask for, and those in what these stand for."""
-    asked: set[str] = set()
-    fresh = {*source.branches.tested, *source.branches.required}
-    while fresh:
-        asked |= fresh
-        bodies = (
-            body for name in fresh if (macro := source.read.code.macros.get(name)) for body in macro.bodies
-        )
-        fresh = {word for body in bodies for word in WORD.findall(body)} - asked
-    return asked
+    return words_behind((*source.branches.tested, *source.branches.required), source.read.code.macros)
 
 
 def _as_compiled(first: Guess, file: str, text: str, assumed: Assumptions, host: str, own: str) -> Guess:

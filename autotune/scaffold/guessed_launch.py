@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
@@ -127,7 +128,9 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     fixed = tuple(macro for macro in macros if macro not in tuned)
     tuned += [template_macro(item) for item in kernel.template if not item.choices]
     parameters, block = _parameters_and_block(kernel, source, tuned, axes)
-    parameters = with_elements(parameters, kernel.facts)
+    others = (one for one in kernel.function.source.device_functions if one is not kernel.function)
+    compiled = chain([kernel.facts], (facts(one.body, ()) for one in others))  # with the kernel
+    parameters = with_elements(parameters, compiled)
     if assumed.is_small:
         parameters = [replace(item, default=least_value(item)) for item in parameters]
     sizes = _size_names(kernel, {parameter.name for parameter in parameters})
@@ -150,7 +153,7 @@ def _parameters_and_block(
         known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
         block = _invented_block(axes, known | {*source.read.code.used})
         parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block]
-    parameters = [within_a_block(item) if item.name in block else item for item in parameters]
+    parameters = [within_a_block(item, block) for item in parameters]
     return parameters or [_placeholder(source)], block
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,6 +13,7 @@ from autotune.core.records import Value
 from autotune.scaffold.macros import Macro
 from autotune.scaffold.templates import ReadTemplate
 from autotune.sources.facts import Facts, names_in
+from autotune.sources.statements import parsed_expression
 from autotune.sources.whole_numbers import number_of
 
 _AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
@@ -102,20 +103,24 @@ def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     return guessed((1,), 1, _ANY)
 
 
-def with_elements(parameters: Sequence[GuessedParameter], found: Facts) -> list[GuessedParameter]:
+def with_elements(
+    parameters: Sequence[GuessedParameter], functions: Iterable[Facts]
+) -> list[GuessedParameter]:
     """Parameters of which nothing says what they may be, so large that arrays have elements.
 
     Nothing is divided by 0 then, either. They stay as they are if no numbers are found for that.
     """
     numbers = {item.name: int(item.default) for item in parameters if not isinstance(item.default, str)}
     able = {item.name for item in parameters if item.remark in (_ANY, _ASKED)}
-    needed = [part for one in found.declared.values() for part in one.extents]
-    needed += [
-        part.right
-        for part in found.expressions
-        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div | ast.Mod)
-    ]
-    written = {ast.unparse(one): one for one in map(found.written_out, needed) if able & names_in(one)}
+    written: dict[str, ast.expr] = {}
+    for found in functions if able else ():
+        needed = [part for one in found.declared.values() for part in one.extents]
+        needed += [
+            part.right
+            for part in found.expressions
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div | ast.Mod)
+        ]
+        written |= {ast.unparse(one): one for one in map(found.written_out, needed) if able & names_in(one)}
     asked = [one for one in written.values() if _is_of(one, numbers)]
 
     def empty(**changed: int) -> list[ast.expr]:
@@ -212,15 +217,22 @@ def divided_sizes(
     )
 
 
-def within_a_block(parameter: GuessedParameter) -> GuessedParameter:
-    """Threads of a block without the values that no block has; the largest left replaces such a default."""
-    fitting = tuple(value for value in parameter.values if int(value) <= _MAX_THREADS)
+def within_a_block(parameter: GuessedParameter, block: Sequence[str]) -> GuessedParameter:
+    """A parameter without values that no block has; the largest left replaces such a default."""
+    parts = map(parsed_expression, (extent.replace("//", "/") for extent in block))
+    own = [part for part in parts if part is not None and names_in(part) == {parameter.name}]
+    fitting = tuple(
+        value
+        for value in parameter.values
+        if all((number_of(part, {parameter.name: ast.Constant(value)}) or 0) <= _MAX_THREADS for part in own)
+    )
     if fitting == parameter.values:
         return parameter
     remark = f"no block has more than {_MAX_THREADS:,} threads"
-    if int(parameter.default) <= _MAX_THREADS:
+    if parameter.default in fitting:
         return replace(parameter, values=fitting, remark=parameter.remark or remark)
-    remark += f", and the source has {int(parameter.default):,}: does `block` below fit it?"
+    if int(parameter.default) > _MAX_THREADS:  # no guess of ours
+        remark += f", and the source has {int(parameter.default):,}: does `block` below fit it?"
     return GuessedParameter(
         parameter.name, fitting or (_MAX_THREADS,), max(fitting or (_MAX_THREADS,)), remark
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from autotune.sources.branches import Branches
+from autotune.sources.branches import Branches, behind
 from autotune.sources.dialects import BUILT_IN
 from autotune.sources.kernel_source import KernelSource
 
@@ -32,9 +32,15 @@ class Macro:
 
 
 def find_macros(
-    source: KernelSource, branches: Branches, taken: Collection[str], undefined: Collection[str]
+    source: KernelSource,
+    branches: Branches,
+    unknown: Collection[str],
+    taken: Collection[str],
+    undefined: Collection[str],
 ) -> Iterator[Macro]:
     """Find macros that are undefined, or defined only as a default, in the order of their use.
+
+    Names are `unknown` that nothing declares where a kernel is compiled.
 
     A switch, of which the source only asks whether it is defined, is none: it is off. Names that are `taken`
     mean something else, and `undefined` are words that a compiler does not know.
@@ -59,11 +65,11 @@ def find_macros(
     }
     kept = {*defaults, *passed, *undefined}
     left_out = {*branches.constants - code.used, *branches.pragmas} - branches.defined
-    open_names = left_out | source.unknown.keys()
-    asked = (branches.required, *(values for _, values in branches.kernels))
+    open_names = left_out | {*unknown}
+    asked = (branches.required, *(behind(values, branches) for _, values in branches.kernels))
     wanted = {name for values in asked for name, value in values.items() if value == ""}
     candidates = {
-        *(name for name in source.unknown if name.isupper() or _CONVENTION.fullmatch(name)),
+        *(name for name in unknown if name.isupper() or _CONVENTION.fullmatch(name)),
         *left_out,
         *(name for name, test in branches.tested.items() if test == "if"),
         *(name for name in undefined if name in open_names or name in branches.tested),
@@ -82,7 +88,8 @@ def find_macros(
             dict.fromkeys(right for right in rights if right in constants and right not in branches.defined)
         )
         numbers = {int(number[1]) for right in rights if (number := _integer(code.meaning(right) or right))}
-        test = "if" if branches.tested.get(name) == "if" or name in conditions else ""
+        is_flag = branches.tested.get(name) == "if" and name not in branches.reckoned
+        test = "if" if is_flag or name in conditions else ""
         test = "defined" if name in wanted and not test else test
         default = defaults.get(name, passed.get(name))
         yield Macro(name, default, names, tuple(sorted(numbers)), test, listed.get(name, ()))

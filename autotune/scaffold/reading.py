@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from autotune.core.c_types import C_TYPES, SCALARS
-from autotune.errors import InputError
+from autotune.errors import InputError, KernelUnread
 from autotune.scaffold.macros import Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template
 from autotune.scaffold.types import STRUCT, UNKNOWN, VECTOR, KnownTypes, constant_value
 from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
-from autotune.sources.dialects import INTRODUCER, portable_macros
+from autotune.sources.dialects import INTRODUCER, OPENCL, portable_macros
 from autotune.sources.facts import Facts, facts
 from autotune.sources.kernel_source import Function, KernelSource, Parameter, Variable, read_kernel_source
 from autotune.sources.launches import Launch
@@ -43,6 +43,7 @@ class Assumptions:
     defined: tuple[tuple[str, str], ...] = ()  # macros that the user defines, with their values
     generic: str = "DTYPE"  # the type that an instance of a template gets
     is_small: bool = False  # the default has the least of every parameter's values
+    option: str = ""  # of the compiler, which the source needs
     is_roomy: bool = False  # arrays get more room than indices show, sizes are smaller, and indices 0
 
 
@@ -87,9 +88,9 @@ class FoundKernel:
 
     @property
     def integers(self) -> list[str]:
-        """The whole numbers that a launch passes."""
+        """The whole numbers that a launch passes, and that are wide enough for a size."""
         numbers = (item for item in self.arguments if not (item.is_pointer or item.fields))
-        return [item.name for item in numbers if "int" in item.dtype]
+        return [item.name for item in numbers if item.dtype.endswith(("int32", "int64"))]
 
     @cached_property
     def facts(self) -> Facts:
@@ -157,7 +158,7 @@ def read_kernels(
         except InputError as error:
             refusals.append(str(error))
     if not found:
-        raise InputError(_first_of(own, refusals) if refusals else f"{name}: {_why_none(own)}")
+        raise InputError(_first_of(own, refusals)) if refusals else _why_none(name, own)
     types = KnownTypes.of(source, assumed.generic)
     stand_ins = _stand_ins(types, source, branches, assumed)
     of_headers = _words(source, branches) - {*assumed.undefined}
@@ -174,7 +175,8 @@ def read_kernels(
         *source.prefixes,
         *(portable_macros() if dialect == "portable" else ()),
     }
-    macros = find_macros(source, branches, taken, assumed.undefined)
+    unknown = {name for one in (source, *(each.function.source for each in found)) for name in one.unknown}
+    macros = find_macros(source, branches, unknown, taken, assumed.undefined)
     chosen = tuple(macro for macro in macros if macro.name not in of_headers)
     return Source(dialect, (*kernels,), chosen, source, branches, program, (*dict.fromkeys(refusals),))
 
@@ -190,19 +192,15 @@ def _first_of(own: str, refusals: Sequence[str]) -> str:
     return next((one for one in refusals if words & {*re.findall(r"^[^:]*: (\w+)", one)}), refusals[0])
 
 
-def _why_none(own: str) -> str:
+def _why_none(name: str, own: str) -> InputError:
     """What to say of a source without a kernel, or with one that was not understood."""
     code = without_comments(own)
     begin = next((one for one in INTRODUCER.finditer(code) if _HAS_BODY.match(code, one.end())), None)
     if begin is not None:
-        line = code.count("\n", 0, begin.start()) + 1
-        return (
-            f"the kernel that begins in line {line} cannot be read, or no values of the source's macros "
-            "select it; move it and what it uses to a file of its own"
-        )
-    return (
-        "no kernel found; expected a function that starts with KERNEL (the portable dialect), __global__ "
-        "(CUDA C++) or __kernel (OpenCL C)"
+        return KernelUnread(name, code.count("\n", 0, begin.start()) + 1)
+    return InputError(
+        f"{name}: no kernel found; expected a function that starts with KERNEL (the portable dialect), "
+        "__global__ (CUDA C++) or __kernel (OpenCL C)"
     )
 
 
@@ -218,13 +216,19 @@ def _stand_ins(
     found = {word: types.stand_in(word) for word in words if word != "DTYPE" and types.is_unknown(word)}
     open_aliases = ((name, word) for name, word in types.aliases.items() if name in used and word.isupper())
     found |= {word: types.stand_in(name) for name, word in open_aliases if types.is_open(word)}
-    found |= {word: C_TYPES[SCALARS[word]] for word in assumed.undefined if SCALARS.get(word) in C_TYPES}
+    plain = {word: C_TYPES[SCALARS[word]] for word in assumed.undefined if SCALARS.get(word) in C_TYPES}
+    short = source.dialect == OPENCL  # whose options have no spaces
+    found |= {word: kind.replace("unsigned ", "u") if short else kind for word, kind in plain.items()}
     for name in sorted(used & branches.defined):  # a macro may have put it together: REAL##4
         vector = VECTOR.fullmatch(name)
         if vector and types.is_unknown(name) and vector[1].isupper() and vector[1] not in branches.defined:
             found.setdefault(vector[1], types.stand_in(name).rstrip("0123456789"))
-    known = {*assumed.undefined, *(word for word in source.prefixes if word.isupper())}
-    return found | {**types.extents} | dict.fromkeys(sorted(source.prefixes & known), "")
+    known = {
+        *assumed.undefined,
+        *(word for word in source.prefixes if word.isupper() and word.isidentifier()),
+    }
+    beside = {word: source.prefixes[word] for word in sorted(source.prefixes.keys() & known)}
+    return found | {**types.extents} | beside
 
 
 def _kernel(
@@ -240,6 +244,12 @@ def _kernel(
     if not function.parameters:
         raise InputError(
             f"{place} takes no arguments, so no result of it can be checked; pass an array to it"
+        )
+    if source.dialect == OPENCL and function.template:
+        names = " and ".join(one.name for one in function.template)
+        raise InputError(
+            f"{place} is a template, which OpenCL C does not have; write a macro in place of {names}, which "
+            "becomes a parameter"
         )
     template = read_template(place, function, own, types)
     given = {item.name: item.given.partition("<")[0] for item in template if item.kind == "type"}

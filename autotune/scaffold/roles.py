@@ -64,5 +64,5 @@ def scalar_value(argument: KernelArgument, kernel: FoundKernel, facts: Facts, si
         return "0"
     if argument.name in facts.calls:
         return "1"
-    stands_for_n = argument.name == kernel.integers[0] and sizes[0] not in kernel.integers
+    stands_for_n = argument.name in kernel.integers[:1] and sizes[0] not in kernel.integers
     return sizes[0] if stands_for_n else "1"

@@ -17,7 +17,7 @@ from autotune.scaffold.types import assumed_bytes
 _WIDTH = 108
 
 
-def space_text(file: str, name: str, guess: Guess, include_dirs: Sequence[str] = ()) -> str:
+def space_text(file: str, name: str, guess: Guess, include_dirs: Sequence[str] = (), option: str = "") -> str:
     """The text of a space file; `file` names the source, `name` the space and its reference."""
     return "\n".join(
         (
@@ -40,7 +40,7 @@ def space_text(file: str, name: str, guess: Guess, include_dirs: Sequence[str] =
             "",
             *_launch(guess),
             *_call(guess),
-            *_types(guess.launch),
+            *_options(guess.launch, option),
             "",
             *_ending(guess),
             "",
@@ -179,13 +179,16 @@ def _stand_in(guess: Guess) -> list[str]:
     ]
 
 
-def _types(launch: GuessedLaunch) -> list[str]:
-    """Definitions of the types that the source leaves to its user, or that its compiler refuses."""
-    if not launch.kernel.types:
+def _options(launch: GuessedLaunch, option: str) -> list[str]:
+    """An option, and definitions of what the source leaves to its user, or a compiler refuses."""
+    given = dict([option.split("=")] if option else [])
+    given |= {f"-D{name}": meaning for name, meaning in launch.kernel.types.items()}
+    if not given:
         return []
-    options = ", ".join(f"-D{name}: \"'{meaning}'\"" for name, meaning in launch.kernel.types.items())
     language = "opencl" if launch.source.dialect == "opencl" else "cuda"
-    return ["compiler_options:", f"  {language}: {{{options}}}  # words that the source does not define"]
+    remark = "  # words that the source does not define" if launch.kernel.types else ""
+    options = ", ".join(f"{name}: \"'{value}'\"" for name, value in given.items())
+    return ["compiler_options:", f"  {language}: {{{options}}}{remark}"]
 
 
 def _launch(guess: Guess) -> list[str]:

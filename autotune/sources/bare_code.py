@@ -13,7 +13,7 @@ _CPP_ATTRIBUTES = re.compile(r"\[\[\s*[a-z_][^\[\]]*\]\]")  # [[maybe_unused]]
 _PYTHON_COMMENT_OR_STRING = re.compile(r'#[^\n]*|""".*?"""' + _STRING, re.DOTALL)
 _DEFINITION = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(\w+)|\btypedef\b[^;{}]*?(\w+)\s*;|\}\s*(\w+)\s*;|"
-    r"\b(?:struct|union|class)\s+(\w+)\b[^;{}]*\{|"
+    r"\b(?:struct|union|class)\s+(\w+)\b[^;{}()]*\{|"
     r"\b(?!(?:if|for|while|switch)\b)(\w+)\s*\((?:[^;{}()]|\([^;{}()]*\))*\)\s*\{",
     re.MULTILINE,
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from autotune.sources.dialects import INTRODUCER
+from autotune.sources.facts import names_in
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
 from autotune.sources.macros import definition
 from autotune.sources.preprocessor import (
@@ -28,7 +29,6 @@ _READINGS = 8  # of kernels under conditions
 _UNIQUE = "1000003"  # the value of a name, which no other has
 _UNROLLED = re.compile(r"(?<!\w)(?!unroll\b)[A-Za-z_]\w*")  # the number of steps, by any name
 _NEAR = 300  # letters from the word that begins a kernel to its name
-_EQUAL = re.compile(r"(?<![!\w])(\w+)\s*[=!]=\s*(\w+)\b")
 
 
 @dataclass
@@ -40,8 +40,10 @@ class Branches:
     """
 
     tested: dict[str, str] = field(default_factory=dict)  # "if" for its value, "ifdef" for no more
+    reckoned: set[str] = field(default_factory=set)  # numbers, for they are reckoned with or ordered
     compared: dict[str, list[str]] = field(default_factory=dict)  # what each name is compared with
     defined: set[str] = field(default_factory=set)  # in some branch
+    brought: dict[str, Mapping[str, str]] = field(default_factory=dict)  # by conditions
     passed: dict[str, str] = field(default_factory=dict)  # `#ifdef A`, `#define B A`
     constants: set[str] = field(default_factory=set)  # names in capitals that code uses as values
     pragmas: set[str] = field(default_factory=set)  # also numbers of steps to unroll, by any name
@@ -66,6 +68,7 @@ def read_branches(text: str) -> Branches:
             word, macro = defined
             (body,) = macro.bodies
             found.defined.add(word)
+            found.brought.setdefault(word, wanted_by(line.condition))
             if line.condition and (line.condition.directive, line.condition.rest.strip()) == ("ifdef", body):
                 found.passed[body] = word
             found.constants.update({*_constants(body, declared)} - {*macro.parameters})
@@ -95,8 +98,17 @@ def _test(found: Branches, name: str, rest: str, following: SourceLine | None) -
         if following.directive == "error" or (defined and defined[0] == guarded):
             return
     valued = words_tested(rest) if name in ("if", "elif") else set()
-    for left, right in _EQUAL.findall(rest):
-        found.compared.setdefault(left, []).append(right)
+    condition = parsed_expression(DEFINED.sub("0", rest)) if valued else None
+    for part in ast.walk(condition) if condition is not None else ():
+        match part:
+            case ast.Compare(
+                ast.Name(left), [ast.Eq() | ast.NotEq()], [ast.Name() | ast.Constant() as right]
+            ):
+                found.compared.setdefault(left, []).append(ast.unparse(right))
+            case ast.Compare(ast.Name(), [ast.Gt() | ast.LtE()], [ast.Constant(0)]):  # as a flag may be
+                pass
+            case ast.Compare(_, [ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()]) | ast.BinOp():
+                found.reckoned |= names_in(part)
     for word in _WORD.findall(rest):
         if word in valued:
             found.tested[word] = "if"
@@ -154,7 +166,7 @@ def kernels_of_branches(
 
     Each comes with what the conditions around it want.
     """
-    wanted = dict(branches.kernels)
+    wanted = {place: behind(asked, branches) for place, asked in branches.kernels}
     known = {one.place for one in source.kernels}
     found = [(one, _around(one.place, wanted)) for one in source.kernels]
     names = {one.name for one in source.kernels}
@@ -175,6 +187,14 @@ def kernels_of_branches(
                 found.append((one, _around(one.place, wanted) or dict(condition)))
     for one, own in sorted(found, key=lambda item: item[0].place):
         yield one, {**branches.required, **own}
+
+
+def behind(wanted: Mapping[str, str], branches: Branches) -> Mapping[str, str]:
+    """What conditions want, with what brings a macro that the source itself defines in the place of that."""
+    found: dict[str, str] = {}
+    for name, value in wanted.items():
+        found |= branches.brought.get(name, {name: value}) if not value else {name: value}
+    return found
 
 
 def _around(place: int, wanted: Mapping[int, Mapping[str, str]]) -> Mapping[str, str]:

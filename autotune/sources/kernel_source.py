@@ -18,6 +18,7 @@ from autotune.errors import InputError
 from autotune.sources.dialects import CUDA, OPENCL, PINNED, PORTABLE, dialect_of, with_own_words, words_of
 from autotune.sources.expansion import TooLong
 from autotune.sources.launches import Launch, launches
+from autotune.sources.open_words import open_words
 from autotune.sources.preprocessed import Preprocessed, preprocessed
 from autotune.sources.statements import Declared, Statements, declarator_name, declarators, type_name
 from autotune.sources.tree import SourceTree, descendants, field
@@ -25,7 +26,7 @@ from autotune.sources.type_table import TypeTable, read_types
 
 _SCOPES = ("linkage_specification", "declaration_list", "ERROR")
 _QUALIFIERS = re.compile(r"(?<=[(,])[\s\w]*\Z")
-_PREFIXES = 3  # readings in which words before the types of functions are found
+_PREFIXES = 3  # readings in which words beside types are found
 _KNOWN = frozenset(  # variables of the languages
     ("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "NULL", "nullptr", "INFINITY", "NAN", "this")
 )
@@ -169,8 +170,8 @@ class KernelSource:
     original: str
     code: Preprocessed  # the text after the preprocessor
     tree: SourceTree
-    # undefined words before the types of functions, and `WORD(name) name` for those around kernels' names
-    prefixes: frozenset[str] = frozenset()
+    # what undefined words beside types and names stand for
+    prefixes: Mapping[str, str]
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
@@ -247,8 +248,8 @@ class KernelSource:
 def read_kernel_source(text: str, values: Mapping[str, str] | None = None, dialect: str = "") -> KernelSource:
     """Read a source for given values of its macros; a dialect that is empty is found out.
 
-    A word that nothing defines and that stands before the type of a function is taken for nothing, and one
-    that stands around the name of a kernel for that name. Raises InputError for a source that cannot be read
+    A word that nothing defines and that stands beside a type or a name is taken for what a macro of the host
+    may be there. Raises InputError for a source that cannot be read
     in the time that is allowed, or whose macros grow without end.
     """
     values = values or {}
@@ -257,46 +258,24 @@ def read_kernel_source(text: str, values: Mapping[str, str] | None = None, diale
         dialect = dialect or dialect_of(plain.text if plain else "")
         own = with_own_words(text) if dialect == OPENCL else text
         pinned = PINNED if dialect == PORTABLE else ()
-        prefixes: frozenset[str] = frozenset()
+        prefixes: dict[str, str] = {}
         for _ in range(_PREFIXES):
-            words = words_of(dialect) + "".join(f"#define {word}\n" for word in sorted(prefixes))
+            words = words_of(dialect) + "".join(
+                f"#define {word} {meaning}\n" for word, meaning in sorted(prefixes.items())
+            )
             is_plain = words == words_of(CUDA)
             code = plain if plain and is_plain else preprocessed(own, values, words, pinned)
             found = KernelSource(dialect, text, code, SourceTree(code.text), prefixes)
-            more = frozenset((*_prefixes(found.tree), *_around_names(found.tree))) - prefixes - values.keys()
-            if not more:
+            outer = [node for node, _, _ in _outer(found.tree, found.tree.root)]
+            more = open_words(found.tree, outer, dialect)
+            if prefixes.keys() | values.keys() >= more.keys():
                 break
-            prefixes |= more
+            prefixes = {**more, **prefixes}
     except TooLong as error:
         raise InputError(str(error)) from None
     except RecursionError:
         raise InputError("its macros are nested too deeply") from None
     return found
-
-
-def _prefixes(tree: SourceTree) -> Iterator[str]:
-    """Words in the place of a function's type, before the type."""
-    if not tree.root.has_error:
-        return
-    for node, _, _ in _outer(tree, tree.root):
-        kind = field(node, "type")
-        after = kind.next_sibling if kind is not None else None
-        if kind is not None and kind.type == "sized_type_specifier":
-            kind = field(kind, "type")
-        if kind is not None and kind.type == "type_identifier" and after is not None and after.is_error:
-            yield tree.of(kind)
-
-
-def _around_names(tree: SourceTree) -> Iterator[str]:
-    """Macros around the names of kernels, `void WORD(fill)(int n)`, as they would be defined."""
-    for node, _, _ in _outer(tree, tree.root):
-        parts = [one for one in declarators(field(node, "declarator")) if one.type == "function_declarator"]
-        if node.type == "function_definition" and len(parts) == 2:
-            word, inside = field(parts[1], "declarator"), field(parts[1], "parameters")
-            words = tree.of(inside)[1:-1].split(",")
-            is_named = all(one.strip().isidentifier() for one in words)
-            if is_named and word is not None and word.type == "identifier":
-                yield f"{tree.of(word)}(name{', ...' if words[1:] else ''}) name"
 
 
 def _outer(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from autotune.core.frozen import dataclass
 
+_WORD = re.compile(r"\b[A-Za-z_]\w*")
 _DEFINITION = re.compile(r"(\w+)(?:\(([^)]*)\)|(\(?))(.*)")
 # Macros of compilers and systems that no kernel is compiled with here; any other name may be defined.
 _NEVER = re.compile(
@@ -71,3 +72,14 @@ def definition(rest: str) -> tuple[str, Macro] | None:
     names = tuple(part.strip() for part in (parameters or "").split(",") if part.strip())
     has_arguments = parameters is not None or bool(bracket)
     return name, Macro((body.strip(),), has_arguments=has_arguments, parameters=names)
+
+
+def words_behind(names: Iterable[str], macros: Mapping[str, Macro]) -> set[str]:
+    """Names, and the words of what they stand for."""
+    found: set[str] = set()
+    fresh = {*names}
+    while fresh:
+        found |= fresh
+        bodies = (body for name in fresh if name in macros for body in macros[name].bodies)
+        fresh = {word for body in bodies for word in _WORD.findall(body)} - found
+    return found

@@ -25,6 +25,7 @@ _BINARY: dict[str, ast.operator] = {
     **{"+": ast.Add(), "-": ast.Sub(), "*": ast.Mult(), "/": ast.Div(), "%": ast.Mod()},
     **{"<<": ast.LShift(), ">>": ast.RShift(), "&": ast.BitAnd(), "|": ast.BitOr(), "^": ast.BitXor()},
 }
+_ALSO_BINARY = ("+", "-", "*", "&")  # of the operators with one operand
 _COMPARED: dict[str, ast.cmpop] = {
     **{"<": ast.Lt(), "<=": ast.LtE(), ">": ast.Gt(), ">=": ast.GtE(), "==": ast.Eq(), "!=": ast.NotEq()}
 }
@@ -402,7 +403,23 @@ class Statements:
         return ast.Attribute(self.expression(field(node, "argument")), self._tree.of(field(node, "field")))
 
     def _cast_expression(self, node: Node) -> ast.expr:
-        return self._cast(field(node, "type"), self.expression(field(node, "value")))
+        kind, value = field(node, "type"), field(node, "value")
+        sign, factors = self._tree.of(field(value, "operator")), self._factors(kind)
+        if sign not in _ALSO_BINARY or not factors:
+            return self._cast(kind, self.expression(value))
+        first, *others = map(self._identifier, factors)
+        for one in others:
+            first = ast.BinOp(first, ast.Mult(), one)
+        return ast.BinOp(first, _BINARY[sign], self.expression(field(value, "argument")))
+
+    def _factors(self, kind: Node | None) -> list[Node]:
+        """What is multiplied in a cast that is none: `(N) * x`, `(N * (M)) - 1`; empty for a type."""
+        inside = [*descendants(kind)] if kind is not None else []
+        words = [one for one in inside if one.type == "type_identifier"]
+        is_product = any(one.type == "abstract_function_declarator" for one in inside)
+        name = self._tree.of(kind)
+        is_number = self._is_declared(name) or (name.isupper() and name not in self._tree.types)
+        return words if is_product or (len(inside) == 2 and is_number) else []
 
     def _cast(self, kind: Node | None, value: ast.expr) -> ast.expr:
         text = self._tree.of(kind)
@@ -436,8 +453,10 @@ class Statements:
     def _unknown_type(self, brackets: Node) -> str:
         """The name in brackets that nothing declares: before others it is a type, `(KIND)(-x)`."""
         name = self._tree.of(brackets.named_children[0]) if brackets.named_child_count == 1 else ""
-        is_declared = name in self._known or any(name in scope for scope in self._scopes)
-        return name if name.isidentifier() and not is_declared else ""
+        return name if name.isidentifier() and not self._is_declared(name) else ""
+
+    def _is_declared(self, name: str) -> bool:
+        return name in self._known or any(name in scope for scope in self._scopes)
 
     def _call_expression(self, node: Node) -> ast.expr:
         function, inside = field(node, "function"), field(node, "arguments")
@@ -523,11 +542,12 @@ def _index_call(name: str, given: list[ast.expr]) -> ast.expr:
 
 
 def type_name(tree: SourceTree, node: Node | None) -> str:
-    """A type's name without `struct`; empty without one."""
+    """A type's name without `struct`, or its place, such as `union@7`; empty without one."""
     if node is None:
         return ""
     if node.type in ("struct_specifier", "class_specifier", "union_specifier"):
-        return tree.of(field(node, "name"))
+        place = f"{node.type.partition('_')[0]}@{node.start_byte}" if field(node, "body") else ""
+        return tree.of(field(node, "name")) or place
     if node.type == "enum_specifier":
         return "int"
     if node.type == "qualified_identifier":

@@ -18,7 +18,7 @@ class Field:
     """A field of a structure: its type, its name and the extents of an array."""
 
     type: str
-    name: str
+    name: str  # of its first part, for a structure in it without a name
     extents: tuple[str, ...]
     is_pointer: bool
 
@@ -72,11 +72,10 @@ def read_types(tree: SourceTree) -> TypeTable:
             kind = field(field(node, "type"), "type")
             if field(field(node, "type"), "declarator") is None:
                 aliases[name] = type_name(tree, kind)
-        elif node.type in _STRUCTURES and field(node, "name") is not None:
-            name = tree.of(field(node, "name"))
-            if field(node, "body") is not None:
-                declared.add(name)
-                structures.setdefault(name, _structure(tree, node, name, node))
+        elif node.type in _STRUCTURES and field(node, "body") is not None:
+            name = type_name(tree, node)
+            declared.add(name)
+            structures.setdefault(name, _structure(tree, node, name, node))
         elif node.type == "enum_specifier":
             body = field(node, "body")
             constants = tuple(
@@ -140,12 +139,17 @@ def _fields(tree: SourceTree, node: Node) -> Iterator[Field | None]:
     kind = field(node, "type")
     if node.type not in ("field_declaration", "ERROR") or words & {"static", "constexpr"}:
         return
-    is_nested = kind is not None and kind.type in _STRUCTURES and field(kind, "body") is not None
-    has_bits = any(one.type == "bitfield_clause" for one in node.children)
-    if is_nested or has_bits or node.is_error:
+    if node.is_error or any(one.type == "bitfield_clause" for one in node.children):
         yield None
         return
-    for declared in node.children_by_field_name("declarator"):
+    named = node.children_by_field_name("declarator")
+    inside = field(kind, "body") if kind is not None and kind.type in _STRUCTURES else None
+    if inside is not None and not named:
+        parts_of_it = (one for child in inside.named_children for one in _fields(tree, child))
+        first = next(parts_of_it, None)
+        yield first and Field(type_name(tree, kind), first.name, (), is_pointer=False)
+        return
+    for declared in named:
         parts = [*declarators(declared)]
         if any("function" in one.type for one in parts):
             continue

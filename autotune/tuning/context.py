@@ -173,7 +173,7 @@ class TuningContext:
         """Run as `run` does; close the worker after a failure, because it may have written anywhere."""
         answer = self.run(function, *arguments, **options)
         if isinstance(answer, Failure):
-            self.worker.close()
+            self.worker.discard_child()
         return answer
 
     def verify(self, binary: Binary, workload: Workload, timeout_s: float | None = None) -> bool | Failure:

@@ -63,7 +63,7 @@ def remeasure(
     context.observer.stage(Stage(of_last_round("waiting for references")))
     with timeline.span("wait: references"):
         context.references.settle(fresh)
-    context.worker.renew()
+    context.worker.replace_if_used()
     finalists = _Finalists(context, trials)
     # seeds outermost: memory holds the arrays of one workload at a time
     outcomes: dict[str, Outcome] = {FRESH_INPUTS: PASSED} if seeds != (OWN_SEED,) else {}

@@ -83,6 +83,6 @@ def profile_once(
         binary = context.pool.compile(instance).result()
         if isinstance(binary, Failure):
             raise SetupError(str(binary))
-        context.worker.close()
+        context.worker.discard_child()
         profiler = Profiler(name, program, task.address, task.spec.reference, processes.variables)
         return profiler.run(binary, instance.workload, report)

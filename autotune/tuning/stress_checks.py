@@ -214,7 +214,7 @@ def run_beyond(
         if found is None:
             is_left = is_unknown and power < max(LARGE)
             return {name: PASSED, LARGER_SIZES: Unchecked(unknown_text(max(LARGE))) if is_left else PASSED}
-        context.worker.close()  # the run may have written anywhere
+        context.worker.discard_child()  # the run may have written anywhere
         if is_finding(found) or found.status is Status.TIMEOUT:
             return {LARGER_SIZES: Unchecked(f"a run {name} fails: {found.detail}")}
     return {}

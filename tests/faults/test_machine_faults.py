@@ -218,7 +218,7 @@ def test_a_timeout_is_repeated_on_a_loaded_machine_only(tmp_path, monkeypatch, l
     worker = Worker(DeviceSetting(FAKE, tmp_path / "reference.py"))
     worker.load()
     found = worker.run(sleep_once, tmp_path / "run", timeout_s=3)
-    worker.close()
+    worker.discard_child()
     setting = CompilerSetting(partial(SleepyCompiler, tmp_path / "compiled"))
     pool = CompilerPool(setting, workers=1, timeout_s=3)
     compiled = pool.submit("x = 1", ()).result()

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -90,6 +91,17 @@ def test_a_raise_is_reported_and_the_child_goes_on(child):
         child.call(fail)
     assert error.value.kind == "ValueError" and "fail" in error.value.trace
     assert child.call(add, 2) == 42
+
+
+def warn_and_crash(state):
+    warnings.warn("of a library", stacklevel=1)
+    ctypes.string_at(0)
+
+
+def test_a_warning_of_python_is_not_the_reason_of_a_crash(child):
+    with pytest.raises(ChildDied) as raised:
+        child.call(warn_and_crash)
+    assert "warn" not in str(raised.value)
 
 
 def test_a_crash_is_reported_with_its_signal(child):

@@ -191,7 +191,7 @@ def test_a_launch_of_the_incumbent_that_is_refused_beside_a_configuration_leaves
     item = WorkItem(BINARY, (), problem(), MeasurementPolicy(noise_factor=1e12), incumbent, None, 0.0)
     failure = run_work_item(state, item)
     assert failure.status is Status.LAUNCH_ERROR and failure.blame is Blame.PROCESS
-    assert isinstance(run_work_item(state, item.alone()), Measurement)
+    assert isinstance(run_work_item(state, item.without_incumbent()), Measurement)
 
 
 def test_what_does_not_fit_is_refused_in_words(open_state):

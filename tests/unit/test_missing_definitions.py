@@ -34,7 +34,7 @@ def test_a_macro_that_is_called_is_asked_for_as_one(source):
     source.write_text("__kernel void f(__global int *x) { x[0] = TWICE(x[1]); }")
     said = helps(UNKNOWN.replace("twice", "TWICE"), source, "opencl")
     assert said == (
-        "; no file next to k.cl defines TWICE, which the host may give: write #define TWICE(...) at the "
+        "; no file around k.cl defines TWICE, which the host may give: write #define TWICE(...) at the "
         "top of k.cl"
     )
 
@@ -50,7 +50,7 @@ def test_of_several_files_that_define_a_function_none_is_preferred(source):
 
 def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
     expected = (
-        "; no file next to k.cl defines twice: write it, or #include the file that does, at the top of k.cl"
+        "; no file around k.cl defines twice: write it, or #include the file that does, at the top of k.cl"
     )
     assert helps(UNKNOWN, source, "opencl") == expected
     assert helps("error: use of undeclared identifier 'other'", source, "opencl") == ""
@@ -61,7 +61,7 @@ def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
     "complaint", ["JIT session error: Symbols not found: [ twice ]", "Unresolved extern function 'twice'"]
 )
 def test_a_function_that_is_only_declared_is_asked_for(source, complaint):
-    assert "no file next to k.cl defines twice: write it" in helps(complaint, source, "opencl")
+    assert "no file around k.cl defines twice: write it" in helps(complaint, source, "opencl")
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,7 @@ def test_a_function_that_is_only_declared_is_asked_for(source, complaint):
         ("error: implicit declaration of function 'sub_group_reduce_add' is invalid", "cl_khr_subgroups"),
         ("error: implicit declaration of function 'get_sub_group_id' is invalid", "cl_khr_subgroups"),
         ("error: declaring variable of type 'half' requires cl_khr_fp16", "cl_khr_fp16"),
+        ("error: use of undeclared identifier 'intel_sub_group_dpas'", "the extension of Intel that has it"),
         ("error: implicit declaration of function 'atom_inc' is invalid", "cl_khr_int64_base_atomics"),
         ("error: implicit declaration of function 'atom_max' is invalid", "cl_khr_int64_extended_atomics"),
     ],
@@ -92,7 +93,33 @@ def test_the_file_that_defines_a_type_is_named(source, text):
     complaint = "error: member reference base type 'float' is not a structure"
     said = helps(complaint, source, "opencl", ["point"])
     assert said == '; types.cl defines point: write #include "types.cl" at the top of k.cl'
-    assert "no file next to k.cl defines pint" in helps(complaint, source, "opencl", ["pint"])
+    assert "no file around k.cl defines pint" in helps(complaint, source, "opencl", ["pint"])
+
+
+@pytest.mark.parametrize(
+    "why", ["invalid output constraint '=v' in asm", "use of undeclared identifier 'asm'"]
+)
+def test_assembly_of_another_device_is_named(source, why):
+    said = helps(f"k.cl:1:9: error: {why}", source, "opencl")
+    assert said == "; it is in the assembly of another device: search on that one, or write it in C"
+
+
+def test_a_word_that_a_branch_of_the_source_defines_is_had_by_a_macro(source):
+    branch = "#if OF_FLOATS == 1 && !defined(SLOW)\n#define twice(x) (2 * (x))\n#endif\n"
+    source.write_text(branch + source.read_text())
+    assert helps(UNKNOWN, source, "opencl") == "; twice is there with --define OF_FLOATS=1"
+
+
+def test_a_file_that_only_passes_a_structure_does_not_define_it(source):
+    (source.parent / "uses.cl").write_text("void use(const struct point at, int n) { n = at.x; }")
+    complaint = "error: member reference base type 'float' is not a structure"
+    assert "no file around k.cl defines point" in helps(complaint, source, "opencl", ["point"])
+
+
+def test_a_file_that_includes_the_source_after_definitions_of_its_own_is_named(source):
+    (source.parent / "program.cl").write_text('#define twice(x) (2 * (x))\n#include "parts/../k.cl"\n')
+    said = helps(UNKNOWN, source, "opencl")
+    assert said == "; program.cl includes it after definitions of its own: give that to autotune new"
 
 
 def test_the_first_error_says_which_extension_is_needed(source):
@@ -106,7 +133,7 @@ def test_no_extension_is_named_for_another_language_or_for_what_only_begins_like
 ):
     source.write_text(f"void f(int *x) {{ x[0] = {name}(x); }}")
     said = helps(f'error: identifier "{name}" is undefined', source, dialect)
-    assert f"no file next to k.cl defines {name}" in said
+    assert f"no file around k.cl defines {name}" in said
 
 
 def test_a_type_of_opencl_that_stands_in_for_itself_is_not_missed(source):
@@ -123,4 +150,4 @@ def test_a_file_that_cannot_be_read_defines_nothing(source, monkeypatch):
         return read_text(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "read_text", refused)
-    assert "no file next to k.cl defines twice" in helps(UNKNOWN, source, "opencl")
+    assert "no file around k.cl defines twice" in helps(UNKNOWN, source, "opencl")

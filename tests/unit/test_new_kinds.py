@@ -171,8 +171,21 @@ def test_a_kernel_that_writes_a_number_gets_no_reference_for_a_number_has_no_sha
         ("typedef union { float f; unsigned int bits[3]; } cell;", ("uint8", 12)),
         ("typedef union { uint2 x; uint words[64 / sizeof(uint)]; } cell;", ("uint32", 16)),
         ("class cell { public: float x; float y; };", ("float32", 2)),
+        ("typedef struct { union { int n; int at; }; int x; } cell;", ("int32", 2)),
+        ("struct cell { float x; struct { char kind; int n; } inner[2]; };", ("uint8", 20)),
+        ("typedef struct { int x; union { struct { int a, b; }; float f; }; } cell;", ("uint8", 12)),
     ],
-    ids=["packed", "aligned", "aligned in CUDA", "union", "sizeof", "class"],
+    ids=[
+        "packed",
+        "aligned",
+        "aligned in CUDA",
+        "union",
+        "sizeof",
+        "class",
+        "nameless",
+        "inside",
+        "twice inside",
+    ],
 )
 def test_structures_with_attributes_unions_and_classes_have_their_size(declared, layout):
     text = f"{declared} __kernel void fill(__global cell *y) {{ y[get_global_id(0)].x = 1; }}"
@@ -192,6 +205,8 @@ KERNEL_OF_P = "__global__ void fill(float *y, P p) { y[threadIdx.x] = 1; }"
         ("float mass; float2 at;", ""),
         ("Pair at; float mass;", "fields: {at_0: float32, at_1: float32, mass: float32}"),
         ("float w[N];", "w_63: float32}"),
+        ("struct { int at, to; } part; int n;", "fields: {part_0: int32, part_1: int32, n: int32}"),
+        ("union { int at; int to; }; int n;", "fields: {at: int32, n: int32}"),
     ],
 )
 def test_arrays_and_vectors_in_a_structure_that_is_passed_by_value_are_numbers(fields, found):
@@ -509,7 +524,9 @@ def test_a_function_object_that_a_template_has_by_default_is_left_to_the_compile
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ("struct { float *at; } own;", "it has a base, bit fields or parts that cannot be read"),
+        ("struct { float *at; } own;", "own.at is a pointer"),
+        ("union { float *at; int n; };", "at.at is a pointer"),
+        ("int n : 3;", "it has a base, bit fields or parts that cannot be read"),
         ("Inner in;", "in.at is a pointer"),
         ("Box<int> in;", "the type Box<int> of in is not known"),
     ],

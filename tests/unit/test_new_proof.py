@@ -172,6 +172,12 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
             "select it; move it and what it uses to a file of its own",
         ),
         (
+            "generic.cl",
+            "template <typename T> __kernel void fill(__global T *x) { x[0] = 1; }\n",
+            "generic.cl: fill is a template, which OpenCL C does not have; write a macro in place of T, "
+            "which becomes a parameter",
+        ),
+        (
             "gens.cl",
             "__kernel void %PREFIXcopy(__global %TYPE *x) { x[0] = 1; }\n",
             "gens.cl: %PREFIXcopy is of a template language, which autotune does not know; write a macro in "

@@ -36,10 +36,10 @@ def hang_once(_state, began):
 
 def test_the_last_round_starts_in_a_fresh_process_once_a_search_has_run(worker):
     first = worker.run(pid, timeout_s=LIMIT_S)
-    worker.renew()
+    worker.replace_if_used()
     assert worker.run(pid, timeout_s=LIMIT_S) == first  # nothing was tried in it
     worker.run(run_work_item, None, timeout_s=LIMIT_S)  # fails, but counts as a search
-    worker.renew()
+    worker.replace_if_used()
     assert worker.run(pid, timeout_s=LIMIT_S) != first and not _alive(first)
 
 
@@ -50,7 +50,7 @@ def test_the_fresh_process_is_begun_once_beside_the_one_that_a_search_uses(worke
     worker.begin_next()
     begun = worker._next.pid
     worker.begin_next()
-    worker.renew()
+    worker.replace_if_used()
     assert worker.run(pid, timeout_s=LIMIT_S) == begun
 
 
@@ -62,7 +62,7 @@ def test_a_device_with_room_for_one_process_is_opened_again_by_the_next(worker, 
     refused = worker._next
     assert refused._pipe.poll(LIMIT_S)
     (tmp_path / "0").unlink()
-    worker.renew()
+    worker.replace_if_used()
     assert worker.run(pid, timeout_s=LIMIT_S) != refused.pid and not _alive(refused.pid)
 
 

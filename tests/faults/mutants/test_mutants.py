@@ -38,7 +38,7 @@ def worker_of(tmp_path_factory):
 
     yield opened
     for worker in workers.values():
-        worker.close()
+        worker.discard_child()
 
 
 def mutated(mutant):
