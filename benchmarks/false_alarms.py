@@ -50,7 +50,7 @@ from autotune.tuning.context import TuningContext, open_context, open_processes
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.sanitizer_checks import under_host_sanitizer
+from autotune.tuning.sanitizer_checks import check_on_host
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.winner_checks import WinnerChecks
 
@@ -237,10 +237,10 @@ def usual(context: TuningContext, instances: Mapping[Config, KernelInstance]) ->
 
 def on_host(context: TuningContext, configs: Sequence[Config]) -> Iterator[tuple[Config, str, str]]:
     """The same, only on the CPU under sanitizers."""
-    instances = {config: context.maker.make(config) for config in configs}
-    found = under_host_sanitizer(context, instances, Deadline())
-    for config in configs:
-        outcomes = found.get(config, {})
+    instances = [context.maker.make(config) for config in configs]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        found = [*threads.map(lambda instance: check_on_host(context, instance, Deadline()), instances)]
+    for config, outcomes in zip(configs, found, strict=True):
         alarm = first_failure(outcomes)
         yield config, str(alarm or ""), "" if alarm else unchecked_text(reasons(outcomes))
 

@@ -14,11 +14,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from functools import wraps
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -26,18 +23,13 @@ sys.path.insert(0, str(ROOT))
 from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.core.checks import checks_text, reasons
 from autotune.core.trials import Budget
-from autotune.tuning import data_checks, sanitizer_checks, stress_checks
+from autotune.evaluation.deadline import Deadline
+from autotune.tuning import winner_checks
+from autotune.tuning.check_outcomes import ConfigChecks
+from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
 from autotune.tuning.tuner import search
-
-CHECKS = {
-    "check_other_data": data_checks,
-    "often": stress_checks,
-    "check_other_schedules": stress_checks,
-    "under_host_sanitizer": sanitizer_checks,
-    "under_device_sanitizer": sanitizer_checks,
-}
 
 
 def main() -> None:
@@ -58,21 +50,17 @@ def time_search(space: str, device: str | None, budget: int) -> None:
     """Search a space, and print what the checks of its winner and ties took."""
     seconds = defaultdict[str, float](float)
 
-    def timed(module: ModuleType, name: str) -> None:
-        function: Callable[..., Any] = getattr(module, name)
-
-        @wraps(function)
-        def wrapper(*arguments: Any) -> Any:
-            began = time.perf_counter()
+    def timed(check: winner_checks.Check) -> winner_checks.Check:
+        def run(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+            began_s = time.perf_counter()
             try:
-                return function(*arguments)
+                return check.run(context, builds, deadline)
             finally:
-                seconds[name] += time.perf_counter() - began
+                seconds[check.run.__name__] += time.perf_counter() - began_s
 
-        setattr(module, name, wrapper)
+        return replace(check, run=run, early=None)  # all of it is timed
 
-    for name, module in CHECKS.items():
-        timed(module, name)
+    winner_checks.CHECKS = tuple(map(timed, winner_checks.CHECKS))
     with tempfile.TemporaryDirectory() as folder:
         options = Options(
             journal=Path(folder) / "j.jsonl",
@@ -86,7 +74,7 @@ def time_search(space: str, device: str | None, budget: int) -> None:
             result = search(bind_target(Target(Path(space), device)), options, quiet)
     total_s = time.perf_counter() - began
     without_s = total_s - sum(seconds.values())
-    each = "; ".join(f"{name} {seconds[name]:.1f} s ({seconds[name] / without_s:.1%})" for name in CHECKS)
+    each = "; ".join(f"{name} {took_s:.1f} s ({took_s / without_s:.1%})" for name, took_s in seconds.items())
     checks = checks_text(reasons(result.checks))
     print(
         f"{space}: {len(result.trials)} configurations, {1 + len(result.ties)} stored; without checks "

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from statistics import mean
 
-from autotune.core.stages import Stage
+from autotune.core.stages import TIMING, VERIFYING, Stage
+from autotune.tuning.winner_checks import CHECKS
 
-_FINALISTS, _STORED, _SETS = 9, 4, 11  # until they are known: finalists, configurations to check, data sets
-_SCHEDULES, _DATA = "last round: other schedules", "last round: other data"
-_STAGES = (  # of the end, in order
-    "last round: verifying",
-    "last round: timing, round",
-    "last round: many runs",
-    "last round: sizes of its tiles",
-    _SCHEDULES,
-    _DATA,
-    "last round: under sanitizers",
-)
+_FINALISTS, _STORED = 9, 4  # until they are known: finalists, configurations to check
+_STAGES = (VERIFYING, TIMING, *(check.stage for check in CHECKS))  # of the end, in order
 _PRIOR = 0.3  # of the end's predicted time: how much the prediction weighs against what was seen of it
 
 
@@ -31,7 +23,8 @@ class Forecast:
         self._end_began_s: float | None = None
         self._told_s = began_s  # when something was last known to have ended or begun
         self._place, self._share = 0, 0.0  # in the end
-        self._finalists, self._totals = _FINALISTS, {_SCHEDULES: 2 * _STORED, _DATA: _SETS}
+        self._finalists, self._stored = _FINALISTS, _STORED
+        self._steps = {check.stage: check.steps for check in CHECKS if check.steps}
 
     def tried(self, cost_s: float, now_s: float) -> None:
         """Count a trial."""
@@ -51,9 +44,11 @@ class Forecast:
         if self._end_began_s is None or stage.name not in _STAGES[self._place :]:
             return
         self._place, self._share = _STAGES.index(stage.name), 0.0
+        self._stored = stage.configs or self._stored
         if stage.total:
-            self._totals[stage.name] = stage.total
             self._share = (stage.done - 1) / stage.total
+            if stage.name in self._steps:
+                self._steps[stage.name] = stage.total
 
     def left_s(self, now_s: float) -> float | None:
         """The predicted time; None before it can be known, and once a stage has taken all of it.
@@ -79,15 +74,13 @@ class Forecast:
 
     def _parts_s(self, cost_s: float) -> tuple[float, ...]:
         """The time of each stage of the end, if a trial took `cost_s` on the device."""
-        stored, sets = self._totals[_SCHEDULES] / 2, self._totals[_DATA]
         return (
             0.5 + 0.5 * self._finalists * cost_s,
             0.5 + 1.1 * self._finalists * cost_s,
-            0.1 + 0.3 * stored * cost_s,
-            0.2 + 0.1 * stored * cost_s,
-            0.2 + 1.0 * stored * cost_s,
-            0.2 + 0.45 * stored * sets * cost_s,
-            1.5,
+            *(
+                check.base_s + check.trials * self._steps.get(check.stage, 1) * self._stored * cost_s
+                for check in CHECKS
+            ),
         )
 
     def _trials_left_s(self, now_s: float) -> float:

@@ -16,7 +16,6 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from autotune.cli.forecast import Forecast
 from autotune.cli.output import say
 from autotune.core.escapes import terminal_text
 from autotune.core.stages import Stage
@@ -26,6 +25,7 @@ from autotune.evaluation.search_state import TOLD_EACH_S, end_state, tell_state
 from autotune.tuning.observer import Observer
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
+    from autotune.cli.forecast import Forecast
     from autotune.evaluation.journal import Journal
     from autotune.evaluation.ledger import OnTrial
     from autotune.tuning.task import TuningTask
@@ -103,7 +103,8 @@ class SearchProgress(Observer):
 
     def started(self, task: TuningTask, total: int | None, journal: Journal, note: str = "") -> None:
         """Print the target and the journal, and count trials from now on."""
-        from autotune.cli.texts import space_problem  # loads numpy, and progress should show before that
+        from autotune.cli.forecast import Forecast  # these load numpy, and progress should show before that
+        from autotune.cli.texts import space_problem
 
         space = task.space
         if journal.path not in self._journals:  # a sweep comes back to its sizes

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 class Stage:
     """A part of a run, such as compiling, with its progress if that can be counted, and its sizes.
 
-    `left_s` is the time that it still takes, where that is known better than by the counts alone.
+    `left_s` is the time that it still takes, where that is known better than by the counts alone; `configs`
+    is how many configurations a check of winners gets.
     """
 
     name: str
@@ -18,12 +19,19 @@ class Stage:
     total: int | None = None
     sizes: str = ""
     left_s: float | None = None
+    configs: int | None = None
 
     def __str__(self) -> str:
         name = f"{self.name} at {self.sizes}" if self.sizes else self.name
         return name if self.total is None else f"{name} {self.done} of {self.total}"
 
 
+def of_last_round(what: str) -> str:
+    """The name of a stage of the last round."""
+    return f"last round: {what}"
+
+
+COMPILING, VERIFYING, TIMING = map(of_last_round, ("compiling", "verifying", "timing, round"))
 OnStage = Callable[[Stage], None]
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from autotune.core.checks import NO_TIME, PASSED, Outcome, Unchecked, data_check, first_failure, worst
 from autotune.core.records import Config, Sizes
-from autotune.core.stages import Stage
+from autotune.core.stages import Stage, of_last_round
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Status
 from autotune.errors import SetupError
@@ -25,6 +25,7 @@ from autotune.tuning.check_outcomes import ConfigChecks, is_finding, outcome_of
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.task import TuningTask
 
+OTHER_DATA, VARIANTS = of_last_round("other data"), of_last_round("variants")  # stages
 DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
 
 
@@ -43,7 +44,7 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
     slow: set[str] = set()  # sizes whose reference would take the time of the other checks
     for number, name in enumerate(sets, 1):
         for workloads in _by_size(builds if name in special else with_default, name):
-            context.observer.stage(Stage("last round: other data", number, len(sets)))
+            context.observer.stage(Stage(OTHER_DATA, number, len(sets)))
             context.references.settle(tuple(workloads.values()))
             applies: Outcome | None = PASSED
             if name not in special and (judged := workloads.pop(default, None)) is not None:
@@ -159,8 +160,8 @@ def is_robust_to_rounding(worker: DeviceWorker, workload: Workload) -> bool:
 def check_variants(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of each configuration on each variant of the inputs, which the space asks for."""
     by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
-    for name in context.task.spec.variants:
-        context.observer.stage(Stage(f"last round: {data_check(name)}"))
+    for number, name in enumerate(context.task.spec.variants, 1):
+        context.observer.stage(Stage(VARIANTS, number, len(context.task.spec.variants)))
         for config, (instance, binary) in builds.items():
             outcomes = map(partial(_on_variant, context, config, binary, name), instance.verify_workloads)
             by_config[config][data_check(name)] = NO_TIME if deadline.is_over else worst(outcomes)

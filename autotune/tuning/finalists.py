@@ -10,9 +10,10 @@ from itertools import islice
 from statistics import median
 
 from autotune.core.records import Config
+from autotune.core.stages import COMPILING
 from autotune.core.trials import Objective, Trial
 from autotune.tuning.context import TuningContext
-from autotune.tuning.turns import COMPILING, Series, Turns
+from autotune.tuning.turns import Series, Turns
 
 MAX_FINALISTS = 8
 MAX_SLOWER = 1.5  # a multiple of the fastest trial's time
@@ -125,7 +126,7 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], deadline_s: floa
         measured = of_config[config].measurement
         batch = measured.batch if measured else 1
         series.append(Series(built, batch, repeatable=batch > 1))
-    Turns(context, series, rejected, min, "choosing finalists").run(SELECTION_ROUNDS, deadline_s)
+    Turns(context, series, rejected, min, "choosing finalists, round").run(SELECTION_ROUNDS, deadline_s)
     failed = [trial for trial in trials if trial.config in rejected]
     left = [timed for timed in series if timed.config not in rejected]
     ranked = [of_config[timed.config] for timed in sorted(left, key=lambda timed: median(timed.values_ms))]

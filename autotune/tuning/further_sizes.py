@@ -54,6 +54,7 @@ class FurtherSizes:
         self._space = maker.space
         self._small: dict[str, SmallWorkloads] = {}  # by the key of an instance
         self._kernels: dict[str, IndexRuns | None] = {}
+        self._unknown: dict[str, str] = {}
         self._one_at_a_time = Lock()  # threads that compute at the same time would delay every other one
 
     def is_declared(self, instance: KernelInstance, workload: Workload) -> bool:
@@ -142,12 +143,16 @@ class FurtherSizes:
 
     def unknown_beyond(self, instance: KernelInstance) -> str:
         """The reason why larger sizes may go wrong; empty if the configuration's indices hold them."""
-        reason = None
-        with self._one_at_a_time:
-            overflow = self._overflow(instance)
-        if overflow is not None:
-            reason = overflowing(overflow, instance.workload, self._domain(instance), self._make(instance))
-        return unknown_text(min(LARGE)) if reason is None else reason
+        if instance.key not in self._unknown:
+            reason = None
+            with self._one_at_a_time:
+                overflow = self._overflow(instance)
+            if overflow is not None:
+                reason = overflowing(
+                    overflow, instance.workload, self._domain(instance), self._make(instance)
+                )
+            self._unknown[instance.key] = unknown_text(min(LARGE)) if reason is None else reason
+        return self._unknown[instance.key]
 
     def _overflow(self, instance: KernelInstance) -> Overflow | None:
         """Finds arrays of which an index overflows; None where the kernels cannot be read."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from autotune.core.checks import combined, reasons
 from autotune.core.records import NOISY, Config, Entry
+from autotune.core.stages import COMPILING
 from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.core.version import __version__
 from autotune.evaluation.device_samples import output_hashes
@@ -27,7 +28,6 @@ from autotune.tuning.limits import TimeLeft
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
-from autotune.tuning.turns import COMPILING
 from autotune.tuning.winner_checks import WinnerChecks
 
 MAX_RUNNERS_UP = 3

@@ -15,7 +15,7 @@ from statistics import median
 from autotune.core import timeline
 from autotune.core.checks import FRESH_INPUTS, NO_TIME, PASSED, Checks, Outcome
 from autotune.core.records import Config
-from autotune.core.stages import Stage
+from autotune.core.stages import COMPILING, VERIFYING, Stage, of_last_round
 from autotune.core.trials import Failure, Measurement, Objective, Rule, Status, Trial
 from autotune.errors import ExpressionError
 from autotune.evaluation.device_samples import conditions, energy
@@ -27,7 +27,7 @@ from autotune.space import SpaceSpec
 from autotune.space.arguments import INPUTS
 from autotune.tuning.context import BuiltConfig, TuningContext
 from autotune.tuning.data_checks import small_data_workloads
-from autotune.tuning.turns import COMPILING, Series, Turns, is_precise, remove_shifts
+from autotune.tuning.turns import Series, Turns, is_precise, remove_shifts
 
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
@@ -60,7 +60,7 @@ def remeasure(
     """
     seeds = distinct_seeds(context.maker, seeds)
     fresh = fresh_workloads(context.maker, trials[0].config, seeds)
-    context.observer.stage(Stage("last round: waiting for references"))
+    context.observer.stage(Stage(of_last_round("waiting for references")))
     with timeline.span("wait: references"):
         context.references.settle(fresh)
     context.worker.replace_if_used()
@@ -97,7 +97,7 @@ class _Finalists:
         for done, (config, (instance, binary)) in enumerate(self._builds.items(), number * count + 1):
             if config in self.rejected:
                 continue
-            context.observer.stage(Stage("last round: verifying", done, len(seeds) * count))
+            context.observer.stage(Stage(VERIFYING, done, len(seeds) * count))
             workload = workload_with_seed(context.maker, config, seeds[number])
             repeatable = context.verify(binary, workload)
             if isinstance(repeatable, Failure):

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from types import MappingProxyType
+from concurrent.futures import ThreadPoolExecutor
 
-from autotune.core.checks import PASSED, Outcome, Unchecked
-from autotune.core.records import Config
+from autotune.core.checks import PASSED, Checks, Outcome, Unchecked
+from autotune.core.stages import of_last_round
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, HostSanitizer, can_run_on_cpu, find_host_sanitizer
 from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.check_outcomes import ConfigChecks
 from autotune.tuning.context import Builds, TuningContext
 
+SANITIZERS = of_last_round("under sanitizers")  # the stage
 LOOPS = "loops that turn again"  # under the sanitizers of the CPU
 
 
@@ -31,33 +30,24 @@ def host_sanitizer(context: TuningContext) -> HostSanitizer | None:
     return find_host_sanitizer() if context.task.is_c and not context.processes.skips_sanitizers else None
 
 
-def under_host_sanitizer(
-    context: TuningContext,
-    instances: Mapping[Config, KernelInstance],
-    deadline: Deadline,
-    begun: Mapping[Config, Future[Outcome]] = MappingProxyType({}),
-) -> ConfigChecks:
-    """The outcomes of the host compiler's sanitizers on the CPU; some were begun before."""
-    host = host_sanitizer(context)
-    if host is None or not instances or deadline.is_over:
-        return {}
+def under_host_sanitizer(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+    """The outcomes of the host compiler's sanitizers on the CPU."""
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         runs = {
-            config: begun.get(config) or threads.submit(check_on_host, context, host, instance, deadline)
-            for config, instance in instances.items()
+            config: threads.submit(check_on_host, context, built.instance, deadline)
+            for config, built in builds.items()
         }
-        return {
-            config: dict.fromkeys(HOST_TOOLS, run.result()) | {LOOPS: _loops(context, instances[config])}
-            for config, run in runs.items()
-        }
+        return {config: run.result() for config, run in runs.items()}
 
 
-def check_on_host(
-    context: TuningContext, host: HostSanitizer, instance: KernelInstance, deadline: Deadline
-) -> Outcome:
-    """The outcome of one configuration under the CPU's sanitizers, at sizes that it can run."""
+def check_on_host(context: TuningContext, instance: KernelInstance, deadline: Deadline) -> Checks:
+    """The outcomes of one configuration under the CPU's sanitizers, at sizes that it can run."""
+    host = host_sanitizer(context)
+    if host is None or deadline.is_over:
+        return {}
     small = context.further_sizes.small(instance)
-    return host.check(instance.source, small.verified, deadline, small.looping)
+    outcome = host.check(instance.source, small.verified, deadline, small.looping)
+    return dict.fromkeys(HOST_TOOLS, outcome) | {LOOPS: _loops(context, instance)}
 
 
 def _loops(context: TuningContext, instance: KernelInstance) -> Outcome:

@@ -11,13 +11,12 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.checks import LARGER_SIZES, NO_TIME, PASSED, Checks, Outcome, Unchecked, worst
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
-from autotune.core.stages import Stage
+from autotune.core.stages import Stage, of_last_round
 from autotune.core.trials import Binary, Failure, Status
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceState, verify_often
@@ -42,7 +41,6 @@ _FREE_SHARE = 0.75  # of the device's memory for this run: other programs use so
 
 def check_many_runs(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of many runs of each configuration at one of the verified sizes."""
-    context.observer.stage(Stage(f"last round: {MANY_RUNS}"))
     by_config: dict[Config, Checks] = {}
     for config, (instance, binary) in builds.items():
         if instance.verify_workloads and not deadline.is_over:
@@ -58,9 +56,6 @@ def check_tile_sizes(context: TuningContext, builds: Builds, deadline: Deadline)
     A failure counts if the sizes are divisible by what divides all sizes of the space. At other sizes, it
     counts if the default is right there; if not, a warning says that default and reference disagree.
     """
-    if not builds:
-        return {}
-    context.observer.stage(Stage(f"last round: {TILE_SIZES}"))
     default = context.build([context.task.spec.default])[0].get(context.task.spec.default)
     checked = {
         config: _check_one_at_tile_sizes(context, built, default, deadline)
@@ -140,7 +135,7 @@ def check_other_schedules(context: TuningContext, builds: Builds, deadline: Dead
                 left: worst((outcomes.get(left, PASSED), NO_TIME)) for left, _ in scheduled[done - 1 :]
             }
             break
-        context.observer.stage(Stage(f"last round: {OTHER_SCHEDULES}", done, len(scheduled)))
+        context.observer.stage(Stage(of_last_round(OTHER_SCHEDULES), done, len(scheduled)))
         if not isinstance(outcomes.get(config), Failure):
             outcome = _with_schedule(context, builds[config].instance, compilation.result(), seed, deadline)
             outcomes[config] = worst((outcomes.get(config, PASSED), outcome))
@@ -178,7 +173,7 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
 def read_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of reading how the kernels count, for sizes that memory has no room for."""
     by_config: dict[Config, Checks] = {}
-    for config, built in builds.items() if has_indices(context.task) else ():
+    for config, built in builds.items():
         if deadline.is_over:
             break
         reason = context.further_sizes.unknown_beyond(built.instance)
@@ -186,20 +181,17 @@ def read_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline
     return by_config
 
 
-def check_larger_sizes(
-    context: TuningContext, built: Builds, read: ConfigChecks, deadline: Deadline
-) -> ConfigChecks:
-    """The outcome of running the first configuration at such a size, on a GPU; `read` is what reading told.
+def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+    """The outcome of running the first configuration at such a size.
 
     There is none if reading has found an index that overflows.
     """
-    for config, one in islice(built.items(), 1):
-        outcome = read.get(config, {}).get(LARGER_SIZES)
-        is_unknown = outcome == Unchecked(unknown_text(min(LARGE)))
-        is_worth_it = context.task.device.kind == "gpu" and (is_unknown or outcome == PASSED)
-        if is_worth_it and deadline.left_s(math.inf) > MAX_LARGE_S:
-            return {config: run_beyond(context, one, is_unknown=is_unknown)}
-    return {}
+    config, one = next(iter(builds.items()))
+    if deadline.left_s(math.inf) <= MAX_LARGE_S:
+        return {}
+    reason = context.further_sizes.unknown_beyond(one.instance)
+    is_unknown = reason == unknown_text(min(LARGE))
+    return {config: run_beyond(context, one, is_unknown=is_unknown)} if is_unknown or not reason else {}
 
 
 def run_beyond(
@@ -210,7 +202,6 @@ def run_beyond(
     A wrong result is a limit of the kernel, like an index that overflows: no space asks for such a size.
     `is_unknown` if reading does not tell.
     """
-    context.observer.stage(Stage("last round: beyond 2^31 elements"))
     free_bytes = _FREE_SHARE * context.task.device.memory_bytes
     for power, workloads in context.further_sizes.large(one.instance, free_bytes, powers):
         if _REFERENCES * _reference_s(context, workloads.few[-1]) > MAX_LARGE_S:

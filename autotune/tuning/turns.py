@@ -10,12 +10,11 @@ from random import Random
 from statistics import mean, median
 
 from autotune.core.records import Config
-from autotune.core.stages import Stage
+from autotune.core.stages import TIMING, Stage
 from autotune.core.trials import Failure, Objective, median_interval
 from autotune.evaluation.device_samples import sample
 from autotune.tuning.context import BuiltConfig, TuningContext
 
-COMPILING = "last round: compiling"  # the stage
 SAMPLES_PER_TURN = 2  # averaged into one value, because samples of the same turn are correlated
 PRECISION = 0.02  # a time is precise if the median's interval is narrower, relative to the median
 UNRIVALLED_PRECISION = 0.1  # the same if no other can be the fastest
@@ -57,7 +56,7 @@ class Turns:
         series: Sequence[Series],
         rejected: dict[Config, Failure],
         summarize: Callable[[tuple[float, ...]], float] = mean,
-        what: str = "last round: timing",
+        what: str = TIMING,
     ) -> None:
         """Prepare the workloads of all series in the worker; values are appended to these.
 
@@ -75,7 +74,7 @@ class Turns:
         last = self._rounds + rounds
         while self._rounds < last and (self._rounds < MIN_ROUNDS or time.perf_counter() < deadline_s):
             self._rounds += 1
-            self._context.observer.stage(Stage(f"{self._what}, round", self._rounds, last))
+            self._context.observer.stage(Stage(self._what, self._rounds, last))
             self._random.shuffle(self._order)  # no series should always follow the same neighbour
             for series in self._order:
                 if series.config not in self._rejected:

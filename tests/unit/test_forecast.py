@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.cli.forecast import Forecast
-from autotune.core.stages import Stage
+from autotune.core.stages import TIMING, VERIFYING, Stage
 
 
 def forecast(count=10, total=20):
@@ -34,11 +34,11 @@ def test_an_end_that_takes_twice_as_long_as_expected_is_expected_to_go_on_so():
     slow.last_round(9, 40.0)
     whole_s = usual.left_s(40.0)
     for one in (usual, slow):
-        one.stage(Stage("last round: verifying", 1, 9), 40.0)
-        one.stage(Stage("last round: timing, round", 7, 12), 41.0)
+        one.stage(Stage(VERIFYING, 1, 9), 40.0)
+        one.stage(Stage(TIMING, 7, 12), 41.0)
     done_s = whole_s * 0.3
     for one, now_s in ((usual, 40.0 + done_s), (slow, 40.0 + 2 * done_s)):
-        one.stage(Stage("last round: verifying", 9, 9), now_s)  # an earlier stage: a check verifies too
+        one.stage(Stage(VERIFYING, 9, 9), now_s)  # an earlier stage: a check verifies too
     assert usual.left_s(40.0 + done_s) < whole_s
     assert usual.left_s(40.0 + done_s) < slow.left_s(40.0 + 2 * done_s) < 2 * usual.left_s(40.0 + done_s)
 
@@ -48,7 +48,7 @@ def test_the_more_is_checked_the_longer_it_takes():
     for stored in (1, 6):
         found = forecast(20)
         found.last_round(9, 40.0)
-        found.stage(Stage("last round: other schedules", 1, 2 * stored), 60.0)
+        found.stage(Stage("last round: other schedules", configs=stored), 60.0)
         lefts_s.append(found.left_s(60.0))
     assert 2 * lefts_s[0] < lefts_s[1]
 

@@ -17,9 +17,10 @@ from autotune.evaluation import host_sanitizer
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.problem.workload import Array, Scalar, Workload
+from autotune.tuning.context import BuiltConfig
 from autotune.tuning.further_sizes import SmallWorkloads
-from autotune.tuning.sanitizer_checks import LOOPS, under_host_sanitizer
-from autotune.tuning.winner_checks import WinnerChecks
+from autotune.tuning.sanitizer_checks import LOOPS, check_on_host
+from autotune.tuning.winner_checks import CHECKS, WinnerChecks
 
 N = 96
 KERNEL = """\
@@ -243,10 +244,10 @@ def test_a_check_that_the_time_limit_ends_had_no_time_left():
     )
     source = render(source_of_text(KERNEL, "last.cu"), {})
     instance = SimpleNamespace(source=source, config=Config({}), verify_workloads=(PROBLEM,))
-    assert under_host_sanitizer(context, {Config({}): instance}, Deadline(0.0)) == {}
+    assert check_on_host(context, instance, Deadline(0.0)) == {}
     deadline = Deadline(time.perf_counter() + 0.02)  # the compiler takes longer
-    found = under_host_sanitizer(context, {Config({}): instance}, deadline)
-    assert found == {Config({}): dict.fromkeys(HOST_TOOLS, NO_TIME) | {LOOPS: PASSED}}
+    found = check_on_host(context, instance, deadline)
+    assert found == dict.fromkeys(HOST_TOOLS, NO_TIME) | {LOOPS: PASSED}
 
 
 @pytest.mark.parametrize(("kind", "threads"), [("gpu", {"sanitizer_0"}), ("cpu", set())])
@@ -267,9 +268,10 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
         maker=SimpleNamespace(make=lambda config: instance),
     )
     timeline.begin("test")
+    (on_host,) = (check for check in CHECKS if check.early)
     checks = WinnerChecks()
     with checks.sanitizing(context, [config], math.inf):
-        found = under_host_sanitizer(context, {config: instance}, Deadline(), checks._begun)
+        found = checks._run(on_host, context, {config: BuiltConfig(instance, None)}, Deadline())
     assert found == {config: dict.fromkeys((*HOST_TOOLS, LOOPS), PASSED)}
     compiled = [one for one in timeline.taken() if one.name == "g++ for races"]
     timeline.end()

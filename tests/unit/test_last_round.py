@@ -46,6 +46,7 @@ from autotune.tuning.stress_checks import (
     MANY_RUNS,
     OTHER_SCHEDULES,
     TILE_SIZES,
+    check_larger_sizes,
     check_other_schedules,
     check_tile_sizes,
 )
@@ -61,7 +62,7 @@ from autotune.tuning.turns import (
     is_precise,
     remove_shifts,
 )
-from autotune.tuning.winner_checks import WinnerChecks, expected_checks
+from autotune.tuning.winner_checks import Check, WinnerChecks, expected_checks
 from tests.conftest import KERNEL, LIMIT_S, opened
 
 
@@ -474,6 +475,41 @@ def test_sizes_at_which_the_default_is_wrong_too_are_told_with_the_constraint_to
     assert "(at n=" in line and f"`{constraint}` into `constraints` of double.yaml" * bool(constraint) in line
 
 
+def test_checks_in_turns_share_the_time_and_those_aside_have_all_of_it(monkeypatch):
+    calls, stages = {}, []
+    good, bad = Config({"A": 1}), Config({"A": 2})
+
+    def check(name, expected, *, is_aside=False):
+        def run(context, builds, deadline):
+            calls[name] = [*builds], deadline.at_s - began_s
+            outcomes = dict.fromkeys(builds, PASSED) | {bad: Failure(Status.WRONG_RESULT, name)}
+            return {config: {name: outcomes[config]} for config in builds}
+
+        return Check(name, run, lambda context: {name: expected}, is_aside=is_aside)
+
+    unable = Unchecked("it is not installed")
+    rows = [("aside", NO_TIME), ("first", NO_TIME), ("unable", unable), ("second", NO_TIME)]
+    chosen = tuple(check(*row, is_aside=row[0] == "aside") for row in rows)
+    monkeypatch.setattr(winner_checks, "CHECKS", chosen[1:] + chosen[:1])
+    instance = SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ())
+    context = SimpleNamespace(
+        task=SimpleNamespace(spec=SimpleNamespace(default=good)),
+        maker=SimpleNamespace(make=lambda config: instance),
+        worker=SimpleNamespace(compared=frozenset()),
+        build=lambda configs: ({config: BuiltConfig(instance, None) for config in configs}, {}),
+        observer=SimpleNamespace(stage=lambda stage: stages.append((stage.name, stage.configs)), warn=print),
+    )
+    checks, began_s = WinnerChecks(), time.perf_counter()
+    failures = checks.check(context, [good, bad], began_s + 1000.0)
+    assert failures == {bad: Failure(Status.WRONG_RESULT, "first")}
+    assert calls["first"] == ([good, bad], pytest.approx(500.0, rel=0.01))
+    assert calls["second"] == ([good], pytest.approx(1000.0, rel=0.01))
+    assert calls["aside"] == ([good, bad], pytest.approx(1000.0))
+    assert stages == [("first", 2), ("second", 1), ("aside", 1)]
+    passed = dict.fromkeys(("first", "second", "aside"), PASSED)
+    assert checks.outcomes[good] == {OTHER_SIZES: PASSED, "unable": unable} | passed
+
+
 @dataclass(frozen=True)
 class SimpleInstance:
     source: str
@@ -494,7 +530,10 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     instance = SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ("z",))
     context = SimpleNamespace(
         task=SimpleNamespace(
-            dialect="cuda", is_c=True, spec=SimpleNamespace(default=Config({}), variants=())
+            dialect="cuda",
+            is_c=True,
+            device=SimpleNamespace(kind="gpu"),
+            spec=SimpleNamespace(default=Config({}), variants=()),
         ),
         maker=SimpleNamespace(make=lambda config: instance),
         worker=SimpleNamespace(compared=frozenset({"y"})),
@@ -506,10 +545,20 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     assert unable == {"output z": "the reference does not return it", **missed}
     assert late == [
         n
-        for n in (MANY_RUNS, TILE_SIZES, LARGER_SIZES, OTHER_SCHEDULES, *HOST_TOOLS, LOOPS, *TOOLS)
+        for n in (MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES, LARGER_SIZES, *HOST_TOOLS, LOOPS, *TOOLS)
         if n not in missed
     ]
     assert expected["output y"] is PASSED and expected[OTHER_SIZES] is PASSED
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_c", "can_run"), [("gpu", True, True), ("cpu", True, False), ("gpu", False, False)]
+)
+def test_only_kernels_on_a_gpu_that_can_be_read_run_beyond_32_bits(kind, is_c, can_run):
+    spec = SimpleNamespace(dialect="python")
+    context = SimpleNamespace(task=SimpleNamespace(is_c=is_c, spec=spec, device=SimpleNamespace(kind=kind)))
+    (beyond,) = (check for check in winner_checks.CHECKS if check.run is check_larger_sizes)
+    assert beyond.can_run(context) is can_run
 
 
 def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():

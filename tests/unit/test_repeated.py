@@ -155,22 +155,20 @@ def test_a_kernel_that_is_wrong_where_few_inputs_repeat_says_nothing_of_many(fol
 
 
 @pytest.mark.parametrize(
-    ("kind", "reason", "runs"),
+    ("reason", "runs"),
     [
-        ("gpu", "", True),
-        ("gpu", unknown_text(31), True),
-        ("gpu", "an index of x overflows", False),  # nothing is left to find out
-        ("cpu", unknown_text(31), False),
+        ("", True),
+        (unknown_text(31), True),
+        ("an index of x overflows", False),  # nothing is left to find out
     ],
 )
-def test_the_first_configuration_runs_on_a_gpu_unless_an_index_overflows(monkeypatch, kind, reason, runs):
+def test_the_first_configuration_runs_unless_an_index_overflows(monkeypatch, reason, runs):
     monkeypatch.setattr(stress_checks, "run_beyond", lambda *_, is_unknown: {"a run": PASSED})
     context = SimpleNamespace(
-        task=SimpleNamespace(is_c=True, device=SimpleNamespace(kind=kind)),
         further_sizes=SimpleNamespace(unknown_beyond=lambda instance: reason),
     )
     built = {Config({"A": number}): BuiltConfig(None, None) for number in (1, 2)}
     read = read_larger_sizes(context, built, Deadline())
     assert read == {one: {LARGER_SIZES: Unchecked(reason) if reason else PASSED} for one in built}
-    found = check_larger_sizes(context, built, read, Deadline())
+    found = check_larger_sizes(context, built, Deadline())
     assert found == ({Config({"A": 1}): {"a run": PASSED}} if runs else {})

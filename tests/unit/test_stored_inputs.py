@@ -246,6 +246,14 @@ def test_what_is_wrong_on_a_variant_of_the_inputs_is_not_stored(folder):
     assert found["config"]["A"] == 1 and "data large" in found["checks"]
 
 
+def test_a_variant_is_not_checked_without_sizes_to_verify(folder):
+    varied(folder, "large")
+    folder.edit("verify_sizes: [{n: 1}, {n: 17}]\n", "")
+    code, out, err = run(folder, "search", "double.yaml", "--device", "fake", "--json")
+    assert code == 0, err
+    assert "data large (the space has no verify_sizes)" in json.loads(out)["checks"]
+
+
 def test_a_variant_that_the_function_does_not_make_is_told(folder):
     varied(folder, "large, small")
     code, _, err = run(folder, "search", "double.yaml", "--device", "fake", "--json")
