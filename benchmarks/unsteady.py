@@ -166,7 +166,7 @@ class InProcess:
     def start(self, *, waits: bool = True) -> None:
         """There is nothing to start, to replace or to end."""
 
-    end = discard_child = replace_if_used = start
+    end = discard_child = replace_if_used = begin_next = start
 
     def load(self, *cases: Any) -> None:
         """Everything is at hand."""

@@ -371,7 +371,7 @@ def test_the_first_kernel_works_as_its_page_says(tmp_path):
 
 
 def test_the_first_kernel_in_triton_works_as_its_page_says(tmp_path):
-    pytest.importorskip("triton", reason="needs the extra triton")
+    pytest.importorskip("triton.runtime", reason="needs the extra triton")
     page = text_of("first-kernel-in-triton.md")
     done = run_script(tmp_path, page)
     found = " ".join(done.stdout.split())
