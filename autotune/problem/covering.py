@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, permutations, product
 
 from autotune.core.records import Config, Sizes
-from autotune.problem.workload import Workload
+from autotune.problem.workload import Workload, entries
 
 _FEW = (1, 7, 31)  # elements: fewer than a warp
 _TIMES = (1, 2, 3, 5, 17)  # tiles
@@ -143,7 +143,7 @@ def at_tiles(
     """
     given = (*workloads, timed)
     factors = divisors(given, config)
-    entries = {step.entry for workload in given for step in workload.launches}
+    compiled = entries(*given)
     draw = random.Random(repr(sorted(factors)))
     domain = Domain([one.problem.sizes for one in given])
     candidates = domain.candidates(factors, draw)
@@ -160,12 +160,7 @@ def at_tiles(
         sizes = next(candidates)
         workload = make(sizes, len(workloads) + 1 + number) if domain.is_affordable(sizes) else None
         is_new = all(sizes != one.problem.sizes for one in given)
-        if (
-            is_new
-            and workload is not None
-            and _is_small(workload)
-            and entries >= {step.entry for step in workload.launches}
-        ):
+        if is_new and workload is not None and _is_small(workload) and entries(workload) <= compiled:
             left.setdefault(repr(sizes), workload)
     chosen: list[Workload] = []
     while left and len(chosen) < count:
@@ -186,7 +181,7 @@ def beyond_16_bits(
     Arguments are as of `at_tiles`.
     """
     given = (*workloads, timed)
-    entries = {step.entry for workload in given for step in workload.launches}
+    compiled = entries(*given)
     domain = Domain([one.problem.sizes for one in given])
     for number, choices in enumerate(domain.beyond_16_bits(), len(workloads) + 1 + _TRIED):
         affordable = [
@@ -199,7 +194,7 @@ def beyond_16_bits(
             if one is not None
             and one.size_bytes <= _MAX_LONG_BYTES
             and threads(one) <= _MAX_LONG_THREADS
-            and entries >= {step.entry for step in one.launches}
+            and entries(one) <= compiled
         )
         yield from islice(fitting, 1)
 

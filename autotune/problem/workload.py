@@ -173,6 +173,11 @@ def identity_of(workloads: Iterable[Workload]) -> str:
     return hashlib.sha256(texts.encode()).hexdigest()[:32]
 
 
+def entries(*workloads: Workload) -> set[str]:
+    """The kernels that workloads launch, with the values of their templates."""
+    return {step.entry for workload in workloads for step in workload.launches}
+
+
 def verification_order(workloads: tuple[Workload, ...], kind: str) -> tuple[Workload, ...]:
     """The workloads in the order of verification: on a CPU, the one with the most threads comes first.
 

@@ -85,6 +85,7 @@ class TuningContext:
     policy: MeasurementPolicy
     observer: Observer
     references: References
+    further_sizes: FurtherSizes  # only the checks of winners need them
     fleet: Fleet | None = None
 
     @property
@@ -106,11 +107,6 @@ class TuningContext:
     def pool(self) -> CompilerPool:
         """The compilers."""
         return self.processes.pool
-
-    @cached_property
-    def further_sizes(self) -> FurtherSizes:
-        """The workloads at sizes that the space does not list; only the checks of winners need them."""
-        return FurtherSizes(self.maker)
 
     @property
     def objective(self) -> Objective:
@@ -413,6 +409,7 @@ def open_context(
             policy=policy,
             observer=observer,
             references=references,
+            further_sizes=FurtherSizes(maker),
             fleet=fleet,
         )
 

@@ -18,7 +18,7 @@ from autotune.problem.index_runs import IndexRuns
 from autotune.problem.large_indices import Overflow, overflow_in_c, overflow_in_triton, overflowing
 from autotune.problem.loops import Loops, Make
 from autotune.problem.repeated import Repeated, repeated
-from autotune.problem.workload import Workload
+from autotune.problem.workload import Workload, entries
 from autotune.sources.kernel_source import read_kernel_source
 
 MAX_SIZES = 6  # that the tiles of a configuration make interesting
@@ -128,13 +128,13 @@ class FurtherSizes:
         For each size that can grow alone, at the largest of the powers.
         """
         timed, domain, make = instance.workload, self._domain(instance), self._make(instance)
-        compiled = _entries(*instance.verify_workloads, timed)
+        compiled = entries(*instance.verify_workloads, timed)
         is_plain = not timed.views and not any(array.symbol for array in timed.arrays)
         for name in timed.problem.sizes if is_plain else ():
             found = [(power, repeated(timed, name, 2**power, domain, make)) for power in powers]
             fitting = ((power, one) for power, one in found if one and one.many.size_bytes <= free_bytes)
             power, workloads = next(fitting, (0, None))
-            if workloads is None or not _entries(*workloads.few, workloads.many) <= compiled:
+            if workloads is None or not entries(*workloads.few, workloads.many) <= compiled:
                 continue
             first = workloads.few[0].problem.sizes
             drawn = _problem_at(self._maker, instance.config, first, _SEED_OFFSET_OF_LOOPS)
@@ -183,7 +183,3 @@ def _problem_at(maker: InstanceMaker, config: Config, sizes: Sizes, seed_offset:
         return maker.workload_to_verify(config, sizes, seed_offset)
     except (ExpressionError, SetupError):
         return None
-
-
-def _entries(*workloads: Workload) -> set[str]:
-    return {step.entry for workload in workloads for step in workload.launches}

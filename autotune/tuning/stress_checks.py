@@ -162,9 +162,14 @@ def _with_schedule(
     return PASSED
 
 
+def has_schedules(context: TuningContext) -> bool:
+    """True if another order of threads and blocks can show a mistake."""
+    return context.task.is_c and bool(context.worker.compared)
+
+
 def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) -> list[KernelInstance]:
     """All of the configurations with one other schedule after the other; none where no order can show."""
-    if not (context.task.is_c and context.worker.compared):
+    if not has_schedules(context):
         return []
     unchanged = tuple(instances)
     return [replace(one, source=perturbed(one.source, seed)) for seed in SCHEDULES for one in unchanged]

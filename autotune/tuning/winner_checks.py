@@ -53,6 +53,7 @@ from autotune.tuning.stress_checks import (
     check_other_schedules,
     check_tile_sizes,
     has_indices,
+    has_schedules,
     read_larger_sizes,
     with_schedules,
 )
@@ -240,7 +241,7 @@ def _expected_on_device(context: TuningContext) -> Checks:
 
 
 def _expected_schedules(context: TuningContext) -> Checks:
-    return _late((OTHER_SCHEDULES,) if context.task.is_c and context.worker.compared else ())
+    return _late((OTHER_SCHEDULES,) if has_schedules(context) else ())
 
 
 def _expected_larger(context: TuningContext) -> Checks:
@@ -267,6 +268,8 @@ CHECKS: tuple[Check, ...] = (  # in this order
     Check(VARIANTS, check_variants, _expected_variants),
     Check(of_last_round(LARGER_SIZES), read_larger_sizes, _expected_larger, is_aside=True),
     Check(of_last_round(LARGER_SIZES), check_larger_sizes, _expected_beyond),
-    Check(SANITIZERS, under_host_sanitizer, _expected_on_host, True, check_on_host, base_s=1.5),
+    Check(
+        SANITIZERS, under_host_sanitizer, _expected_on_host, is_aside=True, early=check_on_host, base_s=1.5
+    ),
     Check(SANITIZERS, under_device_sanitizer, _expected_on_device, is_aside=True),
 )
