@@ -1,4 +1,4 @@
-"""The mutants of benchmarks/mutants.yaml, and the part that tries one, on a kernel whose reference makes its inputs."""
+"""The mutants of benchmarks/mutants.yaml, and the part that tries one."""
 
 from contextlib import closing
 from pathlib import Path
