@@ -183,7 +183,7 @@ def try_part(part: Part, asked: argparse.Namespace, results: Results, end: float
         options = Options(
             journal=Path(folder) / "j.jsonl",
             timeout_s=60,
-            workers=max(1, len(os.sched_getaffinity(0)) // asked.jobs),
+            compilers=max(1, len(os.sched_getaffinity(0)) // asked.jobs),
             binary_cache=False,
             sanitizer=not asked.no_sanitizer,
         )

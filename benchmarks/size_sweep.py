@@ -172,7 +172,7 @@ def search_own(
     with open_context(with_journal(task, options), options, progress, POLICY, processes) as context:
         explore(context, SurrogateSearch(), options, "", cpu_times(), warns=False)
         best_few = [trial.config for trial in fastest_trials(context.ledger.trials.values())]
-        context.evaluator.evaluate_now(best.config, charged=False)
+        context.evaluator.evaluate_beside_budget(best.config)
         # nothing is kept, so races are not looked for
         checks = WinnerChecks({config: {} for config in context.ledger.trials})
         root = folder / "own"

@@ -185,7 +185,7 @@ class InProcess:
 class Compilers:
     """Compilers without processes."""
 
-    workers = 1
+    size = 1
 
     def compile(self, instance: KernelInstance) -> Future[Any]:
         """The binary, at once."""

@@ -44,7 +44,7 @@ class CompilerSetting:
 
 
 class CompilerPool:
-    """Compiles sources in `workers` processes, each source within `timeout_s`.
+    """Compiles sources in processes, `size` of them, each source within `timeout_s`.
 
     `setting` opens the compiler. `binaries` is a folder that keeps binaries for later searches; without it,
     `scratch` keeps the binaries that this search needs again in its last round.
@@ -54,7 +54,7 @@ class CompilerPool:
         self,
         setting: CompilerSetting,
         *,
-        workers: int,
+        size: int,
         timeout_s: float,
         binaries: Path | None = None,
         scratch: Path | None = None,
@@ -64,8 +64,8 @@ class CompilerPool:
         self._binaries, self._scratch = binaries, scratch
         self._timeout_s = timeout_s
         self._variables = variables
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="compiler")
-        self._joining = ThreadPoolExecutor(workers, thread_name_prefix="joining")  # these only wait
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix="compiler")
+        self._joining = ThreadPoolExecutor(size, thread_name_prefix="joining")  # these only wait
         self._idle: SimpleQueue[Child | None] = SimpleQueue()  # None: to be started
         self._lock = Lock()  # guards the set of children, which does not change during `close`
         self._closing = False
@@ -73,10 +73,10 @@ class CompilerPool:
         self._dropped = 0  # how often compilations were dropped
         self._under_way: dict[tuple[Any, ...], Future[Compilation]] = {}  # by what is compiled
         preload((__name__, *setting.modules))
-        self._children = {self._start() for _ in range(workers)}
+        self._children = {self._start() for _ in range(size)}
         for child in self._children:
             self._idle.put(child)
-        self.workers = workers
+        self.size = size
 
     def submit(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Future[Compilation]:
         """Queue one source, with the C++ names to look up; its result may be a Failure.

@@ -142,7 +142,7 @@ def run_kernel(given: _Given) -> list[Any]:
     request.space.spec = replace(request.space.spec, device={})  # nothing is timed
     task = request.space.bind(request.device)
     with tempfile.TemporaryDirectory() as folder:
-        options = Options(journal=Path(folder) / "run.jsonl", workers=1, timeout_s=TIMEOUT_S)
+        options = Options(journal=Path(folder) / "run.jsonl", compilers=1, timeout_s=TIMEOUT_S)
         with open_run(task, options, Observer()) as context:
             left = context.run_default(arrays_after_run, kernel, options.timeout_s)
             found = {name: read_and_remove(path) for name, path in left.items()}

@@ -135,11 +135,6 @@ class TuningContext:
                 builds[instance.config] = BuiltConfig(instance, binary)
         return builds, failures
 
-    def compile_ahead(self, configs: Iterable[Config]) -> None:
-        """Begin to compile configurations whose binaries will be needed."""
-        for config in configs:
-            self.pool.compile(self.maker.make(config))
-
     def run(
         self,
         function: Callable[..., Any],
@@ -208,7 +203,7 @@ class Processes:
         task, options = self._task, self._options
         pool = CompilerPool(
             compiler_setting(task.address, task.device, task.spec.compiler),
-            workers=options.workers or compiler_processes(task.device.kind),
+            size=options.compilers or compiler_processes(task.device.kind),
             timeout_s=options.compile_timeout_s,
             binaries=default_folder() if options.binary_cache else None,
             scratch=Path(self.scratch) / "binaries",

@@ -69,8 +69,8 @@ def search_each_model(
 
 def _share(options: Options, task: TuningTask, searches: int) -> Options:
     """The options of one of several searches that share the compilers."""
-    workers = options.workers or compiler_processes(task.device.kind)
-    return replace(options, workers=max(1, workers // searches))
+    compilers = options.compilers or compiler_processes(task.device.kind)
+    return replace(options, compilers=max(1, compilers // searches))
 
 
 class _SharedObserver:

@@ -104,7 +104,7 @@ class WinnerChecks:
         sanitizer = context.processes.sanitizer if likely and context.task.spec.verify_sizes else None
         deadline = Deadline(deadline_s)
         self._begun_processes = deadline.processes
-        threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
+        threads = ThreadPoolExecutor(context.pool.size, thread_name_prefix="sanitizer")
         try:
             if sanitizer is not None:
                 sanitizer.begin()

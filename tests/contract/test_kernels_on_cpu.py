@@ -82,7 +82,7 @@ def failures(spec, device, folder, tried):
     with ExitStack() as opened:
         pool = CompilerPool(
             compiler_setting(CPU, device, spec.compiler),
-            workers=1,
+            size=1,
             timeout_s=120,
             variables=variables,
         )

@@ -89,7 +89,7 @@ def test_a_compiler_that_is_killed_again_is_tried_by_the_next_search(disturbed):
 
 def test_compilers_that_are_all_killed_at_once_cost_no_trial():
     """They are forks of one server, and end with it."""
-    pool = CompilerPool(device_setting(FAKE), workers=4, timeout_s=60)
+    pool = CompilerPool(device_setting(FAKE), size=4, timeout_s=60)
     try:
         assert isinstance(pool.submit("x = 0", ()).result(), Binary)
         fork_server().process.kill()
@@ -103,7 +103,7 @@ def test_a_compiler_that_cannot_be_started_again_is_started_by_the_next_compilat
     def no_process(*arguments, **options):
         raise BlockingIOError("the machine has too many processes")
 
-    pool = CompilerPool(device_setting(FAKE), workers=1, timeout_s=60)
+    pool = CompilerPool(device_setting(FAKE), size=1, timeout_s=60)
     try:
         server = fork_server()
         server.process.kill()
@@ -220,7 +220,7 @@ def test_a_timeout_is_repeated_on_a_loaded_machine_only(tmp_path, monkeypatch, l
     found = worker.run(sleep_once, tmp_path / "run", timeout_s=3)
     worker.discard_child()
     setting = CompilerSetting(partial(SleepyCompiler, tmp_path / "compiled"))
-    pool = CompilerPool(setting, workers=1, timeout_s=3)
+    pool = CompilerPool(setting, size=1, timeout_s=3)
     compiled = pool.submit("x = 1", ()).result()
     pool.close()
     if is_repeated:
