@@ -287,7 +287,7 @@ class Verifier:
         source = perturbed(instance.source, seed) if seed else instance.source
         what = source, (*instance.options, *self._options)
         if what not in self._compilations:
-            self._compilations[what] = self._pool.submit(*what)
+            self._compilations[what] = self._pool.compile_source(*what)
         return self._compilations[what]
 
     def _failure(self, binary: Binary | Failure, workloads: tuple[Workload, ...]) -> Failure | None:

@@ -184,7 +184,7 @@ def _compiled(
         for config in configs:
             text = render(source, space.macros(config))
             options = (*space.options(config, _DIALECT), *settings.options)
-            pending.append((config, pool.submit(text, options, _names(config, space))))
+            pending.append((config, pool.compile_source(text, options, _names(config, space))))
             if len(pending) > compilers * _AHEAD:
                 first, compiled = pending.popleft()
                 yield _checked(first, compiled.result(), space, architecture)

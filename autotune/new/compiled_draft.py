@@ -215,7 +215,7 @@ def _refused(dialect: str, text: str, options: tuple[str, ...], names: tuple[str
         return ""
     pool = CompilerPool(setting, size=1, timeout_s=_TIMEOUT_S, binaries=default_folder())
     try:
-        compiled = pool.submit(text, options, names).result()
+        compiled = pool.compile_source(text, options, names).result()
     finally:
         pool.close()
     return compiled.detail if isinstance(compiled, Failure) else ""

@@ -242,7 +242,7 @@ class Processes:
             if trusts:
                 earlier.end()  # else each problem's process would hold device memory to the end
             else:
-                earlier.turn_to(workloads)
+                earlier.set_workloads(workloads)
         if trusts or not self._workers:
             trusting = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=options.timeout_s)
             on_stage = unobserved if task.others else self._on_stage  # several would tell at the same time
@@ -377,7 +377,7 @@ def open_context(
             (local_worker,) = processes.workers(maker, default).values()
             devices, worker = OneDevice(local_worker), local_worker
             if is_alone and _has_room_for_two(task):
-                on_spent = local_worker.begin_next
+                on_spent = local_worker.begin_spare
         references = processes.references()
         opened.callback(references.close)
         ledger = Ledger(journal, options.budget, journaled.scoring, observer.tried)

@@ -89,7 +89,7 @@ def failures(spec, device, folder, tried):
         opened.callback(pool.close)
         worker = Worker(DeviceSetting(CPU, spec.reference), variables)
         opened.callback(worker.end)
-        compiled = [pool.submit(one.source, (*one.options, *more)) for one, _ in tried]
+        compiled = [pool.compile_source(one.source, (*one.options, *more)) for one, _ in tried]
         found = [
             (one.config, what_is_wrong(worker, compilation.result(), problems))
             for (one, problems), compilation in zip(tried, compiled, strict=True)

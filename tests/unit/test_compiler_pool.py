@@ -54,7 +54,7 @@ def compiled(sources, kept, architecture="sm_90", size=2, scratch=None):
         variables={},
     )
     try:
-        return [future.result() for future in [pool.submit(source, ()) for source in sources]]
+        return [future.result() for future in [pool.compile_source(source, ()) for source in sources]]
     finally:
         pool.close()
 
@@ -88,7 +88,7 @@ def test_a_source_that_waits_for_the_same_one_is_dropped_with_it(tmp_path):
         cuda_setting("sm_90"), size=1, timeout_s=60, binaries=tmp_path, scratch=None, variables={}
     )
     try:
-        first, second = (pool.submit(SOURCE % 1, ()) for _ in range(2))
+        first, second = (pool.compile_source(SOURCE % 1, ()) for _ in range(2))
         pool.drop([first, second])
         with pytest.raises(CancelledError):
             second.result(60)
@@ -177,7 +177,7 @@ def triton_binary(names, kept):
     setting = cuda_setting("sm_90", "triton")
     pool = CompilerPool(setting, size=2, timeout_s=60, binaries=kept, variables={})
     try:
-        return pool.submit(TRITON_SOURCE, (), names).result()
+        return pool.compile_source(TRITON_SOURCE, (), names).result()
     finally:
         pool.close()
 
