@@ -36,7 +36,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from autotune.core.checks import first_failure, reasons, unchecked_text
+from autotune.core.checks import first_failure, unchecked_text
 from autotune.core.records import Config
 from autotune.core.trials import Failure
 from autotune.devices import BACKENDS
@@ -213,7 +213,7 @@ def everywhere(context: TuningContext, configs: Sequence[Config]) -> Iterator[tu
     for config in configs:
         failure = found.get(config)
         alarm = f"{failure.status.value}: {failure.detail}" if failure else ""
-        yield config, alarm, unchecked_text(reasons(checks.outcomes.get(config, {})))
+        yield config, alarm, unchecked_text(checks.outcomes.get(config, {}))
 
 
 def usual(context: TuningContext, instances: Mapping[Config, KernelInstance]) -> dict[Config, Failure]:
@@ -242,7 +242,7 @@ def on_host(context: TuningContext, configs: Sequence[Config]) -> Iterator[tuple
         found = [*threads.map(lambda instance: check_on_host(context, instance, Deadline()), instances)]
     for config, outcomes in zip(configs, found, strict=True):
         alarm = first_failure(outcomes)
-        yield config, str(alarm or ""), "" if alarm else unchecked_text(reasons(outcomes))
+        yield config, str(alarm or ""), "" if alarm else unchecked_text(outcomes)
 
 
 def table(results: Results) -> str:

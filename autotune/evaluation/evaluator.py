@@ -175,7 +175,7 @@ class Evaluator:
     def _trial_if_invalid(self, config: Config) -> Trial | None:
         """The trial of an invalid configuration; None for a valid one."""
         reasons = self._maker.space.why_invalid(config)
-        return Trial(config, "", Status.PRUNED, "; ".join(reasons)) if reasons else None
+        return Trial(config, "", Status.INVALID, "; ".join(reasons)) if reasons else None
 
     def _queue(self, config: Config) -> None:
         self._waiting.append(config)

@@ -46,7 +46,8 @@ _UNSUPPORTED = {  # arguments, with what to do instead
 _Given = dict[str, Any]  # all arguments by name
 _T = TypeVar("_T")
 _BY_STATUS = {
-    Status.PRUNED: util.InvalidConfig,
+    Status.INVALID: util.InvalidConfig,
+    Status.MISSES_REQUIREMENT: util.InvalidConfig,
     Status.COMPILE_ERROR: util.CompilationFailedConfig,
     Status.COMPILE_TIMEOUT: util.CompilationFailedConfig,
 }

@@ -47,7 +47,7 @@ class TrialStream(Protocol):
     def submit(self, configs: Sequence[Config]) -> None:
         """Begin to evaluate as many of the configurations as the budget covers.
 
-        A configuration outside the space is PRUNED. It costs no budget, nor does one that was tried before.
+        A configuration outside the space is INVALID. It costs no budget, nor does one that was tried before.
         """
         ...
 

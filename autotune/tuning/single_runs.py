@@ -25,7 +25,7 @@ def ladder(
 ) -> dict[str, Trial]:
     """Verify and time every landmark in the order of the space file, then the tuned configuration, by name.
 
-    A landmark that is invalid on the device gives a PRUNED trial.
+    A landmark that is invalid on the device gives an INVALID trial.
 
     Raises:
         InputError: The space has no landmarks, or an invalid default.

@@ -75,7 +75,7 @@ def test_only_what_the_budget_covers_is_tried_and_what_is_known_costs_nothing(ta
         (tried,) = evaluate(context.evaluator, configs[:1])
         outside = Config({**configs[0], "A": 12345})
         found = evaluate(context.evaluator, [configs[0], outside, *configs[1:4], configs[1]])
-        assert found[0] is tried and found[1].status is Status.PRUNED and found[2] is found[5]
+        assert found[0] is tried and found[1].status is Status.INVALID and found[2] is found[5]
         assert [trial.config for trial in found[2:5]] == configs[1:4] == journaled(context)[1:]
         assert all(trial.status is Status.OK for trial in found[2:])
         with pytest.raises(NoMoreTrials):
