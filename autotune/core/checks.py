@@ -77,7 +77,7 @@ def reasons(outcomes: Checks) -> dict[str, str]:
 
 def of_reasons(by_check: Mapping[str, str]) -> Checks:
     """The outcomes of which a cache keeps the reasons."""
-    known = {"": PASSED, NO_TIME.reason: NO_TIME}
+    known: dict[str, Outcome] = {"": PASSED, NO_TIME.reason: NO_TIME}
     return {name: known.get(reason) or Unchecked(reason) for name, reason in by_check.items()}
 
 
