@@ -46,11 +46,12 @@ from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.instance import KernelInstance
 from autotune.problem.workload import verification_order
 from autotune.space import load_space
-from autotune.tuning.context import TuningContext, open_context, open_processes
+from autotune.tuning.context import TuningContext, open_context
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.sanitizer_checks import check_on_host
+from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.winner_checks import WinnerChecks
 

@@ -29,10 +29,11 @@ from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.goal import TIMEOUT_S, Goal, read_goal, search_options
 from autotune.kernel_tuner.parameters import RESULT_NAMES
 from autotune.kernel_tuner.request import Request, read_request
-from autotune.tuning.context import open_processes, open_run
+from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer, Relay
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
+from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
 

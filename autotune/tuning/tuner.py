@@ -26,7 +26,7 @@ from autotune.searchers import (
 from autotune.searchers.base import PriorResults, ProposesAhead, Searcher, evaluate
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.cache_entry import result_folder
-from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processes, TuningContext, open_context
+from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, TuningContext, open_context
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
@@ -39,6 +39,7 @@ from autotune.tuning.remeasure import begin_references
 from autotune.tuning.result import SearchResult
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.several_devices import calibrate, calibration_configs, finish_on_two_devices
+from autotune.tuning.shared_processes import Processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.timing_warnings import cpu_load_warnings, timing_warnings
 
