@@ -26,8 +26,9 @@ from autotune.devices.base import Buffer, Device, Program
 from autotune.devices.element_types import scalar_of
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
 from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
-from autotune.evaluation.measure import IncumbentTimer, Stopwatch, impossible, measure
+from autotune.evaluation.measure import IncumbentTimer, impossible, measure
 from autotune.evaluation.preparation import Preparation
+from autotune.evaluation.stopwatch import Stopwatch
 from autotune.evaluation.verify import (
     after_other_inputs,
     attempt,
