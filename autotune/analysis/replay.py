@@ -126,7 +126,7 @@ class ReplayTrials:
         for config in configs:
             row = self._recorded.space.index(config)
             if row is None:
-                self._ended.append(Trial(config, "", Status.PRUNED, "not recorded"))
+                self._ended.append(Trial(config, "", Status.INVALID, "not recorded"))
             elif row in self.rows:
                 self._ended.append(self._recorded.trials[row])
             elif row not in self._begun and len(self._begun) < self._budget:

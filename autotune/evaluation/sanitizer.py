@@ -27,8 +27,8 @@ from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import (
     DeviceSetting,
     DeviceState,
-    compared_outputs,
-    run_and_restore,
+    open_device,
+    run_and_reset_clocks,
     run_bare,
 )
 from autotune.evaluation.host_sanitizer import program_version
@@ -133,12 +133,12 @@ class Sanitizer:
         try:
             with deadline.processes.holding(partial(child.kill, waits=False)):
                 with suppress(ChildDied, ChildRaised):
-                    child.call(compared_outputs, timeout_s=deadline.left_s(TIMEOUT_S))  # opens the device
+                    child.call(open_device, timeout_s=deadline.left_s(TIMEOUT_S))
                     for binary, workloads in runs:
                         begun += 1
                         for workload in workloads:
                             limit_s = deadline.left_s(TIMEOUT_S)
-                            child.call(run_and_restore, run_bare, binary, workload, timeout_s=limit_s)
+                            child.call(run_and_reset_clocks, run_bare, binary, workload, timeout_s=limit_s)
                         ended += 1
                 return *child.finish(deadline.left_s(TIMEOUT_S)), begun, ended
         except ChildTimeout:

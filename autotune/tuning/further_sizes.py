@@ -26,9 +26,16 @@ LARGE = (32, 31)  # powers of two, in elements, that numbers of 32 bits do not h
 _SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: workloads at sizes of tiles have the smaller ones
 
 
-def unknown_text(power: int) -> str:
-    """The reason if nothing is known of arrays of more elements than a power of two."""
-    return f"it is not known if indices overflow in arrays of more than 2^{power} elements"
+class IndexLimit(NamedTuple):
+    """What larger sizes the indices of a configuration hold."""
+
+    reason: str  # why larger ones may go wrong; empty if the indices hold every size
+    is_known: bool = True  # False if the kernels cannot be read
+
+
+def unknown_beyond(power: int) -> IndexLimit:
+    """Nothing is known of arrays of more elements than a power of two."""
+    return IndexLimit(f"it is not known if indices overflow in arrays of more than 2^{power} elements", False)
 
 
 class SmallWorkloads(NamedTuple):
@@ -54,7 +61,7 @@ class FurtherSizes:
         self._space = maker.space
         self._small: dict[str, SmallWorkloads] = {}  # by the key of an instance
         self._kernels: dict[str, IndexRuns | None] = {}
-        self._unknown: dict[str, str] = {}
+        self._limits: dict[str, IndexLimit] = {}
         self._one_at_a_time = Lock()  # threads that compute at the same time would delay every other one
 
     def is_declared(self, instance: KernelInstance, workload: Workload) -> bool:
@@ -141,9 +148,9 @@ class FurtherSizes:
             if drawn is not None and drawn.expected is None:
                 yield power, workloads._replace(few=(drawn, *workloads.few[1:]))
 
-    def unknown_beyond(self, instance: KernelInstance) -> str:
-        """The reason why larger sizes may go wrong; empty if the configuration's indices hold them."""
-        if instance.key not in self._unknown:
+    def index_limit(self, instance: KernelInstance) -> IndexLimit:
+        """What larger sizes the configuration's indices hold, as far as its kernels can be read."""
+        if instance.key not in self._limits:
             reason = None
             with self._one_at_a_time:
                 overflow = self._overflow(instance)
@@ -151,8 +158,8 @@ class FurtherSizes:
                 reason = overflowing(
                     overflow, instance.workload, self._domain(instance), self._make(instance)
                 )
-            self._unknown[instance.key] = unknown_text(min(LARGE)) if reason is None else reason
-        return self._unknown[instance.key]
+            self._limits[instance.key] = unknown_beyond(min(LARGE)) if reason is None else IndexLimit(reason)
+        return self._limits[instance.key]
 
     def _overflow(self, instance: KernelInstance) -> Overflow | None:
         """Finds arrays of which an index overflows; None where the kernels cannot be read."""

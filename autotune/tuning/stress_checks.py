@@ -26,7 +26,7 @@ from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.workload import Workload, verification_order
 from autotune.tuning.check_outcomes import ConfigChecks, is_finding, outcome_of
 from autotune.tuning.context import Builds, BuiltConfig, TuningContext
-from autotune.tuning.further_sizes import LARGE, unknown_text
+from autotune.tuning.further_sizes import LARGE, unknown_beyond
 from autotune.tuning.task import TuningTask
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
@@ -181,7 +181,7 @@ def read_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline
     for config, built in builds.items():
         if deadline.is_over:
             break
-        reason = context.further_sizes.unknown_beyond(built.instance)
+        reason = context.further_sizes.index_limit(built.instance).reason
         by_config[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
     return by_config
 
@@ -194,9 +194,10 @@ def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadlin
     config, one = next(iter(builds.items()))
     if deadline.left_s(math.inf) <= MAX_LARGE_S:
         return {}
-    reason = context.further_sizes.unknown_beyond(one.instance)
-    is_unknown = reason == unknown_text(min(LARGE))
-    return {config: run_beyond(context, one, is_unknown=is_unknown)} if is_unknown or not reason else {}
+    limit = context.further_sizes.index_limit(one.instance)
+    if limit.is_known and limit.reason:
+        return {}
+    return {config: run_beyond(context, one, is_unknown=not limit.is_known)}
 
 
 def run_beyond(
@@ -218,7 +219,8 @@ def run_beyond(
         found = context.worker.run(run_many, one.binary, workloads, foretold, timeout_s=MAX_LARGE_S)
         if found is None:
             is_left = is_unknown and power < max(LARGE)
-            return {name: PASSED, LARGER_SIZES: Unchecked(unknown_text(max(LARGE))) if is_left else PASSED}
+            left = Unchecked(unknown_beyond(max(LARGE)).reason) if is_left else PASSED
+            return {name: PASSED, LARGER_SIZES: left}
         context.worker.discard_child()  # the run may have written anywhere
         if is_finding(found) or found.status is Status.TIMEOUT:
             return {LARGER_SIZES: Unchecked(f"a run {name} fails: {found.detail}")}

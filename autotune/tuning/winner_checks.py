@@ -22,7 +22,6 @@ from autotune.core.checks import (
     first_failure,
     is_late,
     output_check,
-    reasons,
     unchecked_text,
 )
 from autotune.core.records import Config
@@ -104,7 +103,7 @@ class WinnerChecks:
         sanitizer = context.processes.sanitizer if likely and context.task.spec.verify_sizes else None
         deadline = Deadline(deadline_s)
         self._begun_processes = deadline.processes
-        threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
+        threads = ThreadPoolExecutor(context.pool.size, thread_name_prefix="sanitizer")
         try:
             if sanitizer is not None:
                 sanitizer.begin()
@@ -177,7 +176,7 @@ class WinnerChecks:
             finally:  # after an interrupt, a sanitizer would go on for a minute
                 whole.processes.kill()
                 self._begun_processes.kill()
-        missed = [unchecked_text(reasons(by_config[config])) for config in builds if config not in failures]
+        missed = [unchecked_text(by_config[config]) for config in builds if config not in failures]
         for text, count in Counter(filter(None, missed)).items():
             context.observer.warn(f"{text}: {count_text(count, 'configuration')}")
         self.outcomes |= by_config

@@ -43,7 +43,7 @@ OVERFLOWS = "an index of x overflows beyond 2^32 elements, for example at rows=6
 
 def reason(folder, source=SOURCE, space=SPACE):
     sizes, instance = sizes_and_instance(folder, "doubled", source, space)
-    return sizes.unknown_beyond(instance)
+    return sizes.index_limit(instance).reason
 
 
 @pytest.mark.parametrize(
@@ -217,4 +217,4 @@ NARROW_PRODUCT = "an index of a overflows beyond 2^31 elements, for example at m
 )
 def test_the_indices_of_every_shipped_kernel_in_triton_are_followed(name, expected):
     sizes, instance = sizes_of(spec_of(f"triton_{name}"))
-    assert sizes.unknown_beyond(instance) == expected
+    assert sizes.index_limit(instance).reason == expected
