@@ -22,7 +22,8 @@ from operator import itemgetter
 from pathlib import Path
 from statistics import mean
 
-from autotune.analysis.replay import load, priors_for, replay
+from replay import load, priors_for, replay
+
 from autotune.core.records import (
     ADOPTION,
     Config,
