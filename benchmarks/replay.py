@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.records import Config, DeviceInfo, Parameter, Sizes, Value
+from autotune.analysis.external_results import unknown_device
+from autotune.core.records import Config, DeviceInfo, LaunchSpec, Parameter, Sizes, Value
 from autotune.core.trials import Problem, Status, Trial
 from autotune.errors import InputError, NoMoreTrials
 from autotune.hardware.names import slug, traits_of_name
@@ -26,9 +27,10 @@ from autotune.interop.recording import domains
 from autotune.searchers.base import PriorResults, Searcher
 from autotune.space import Space
 from autotune.space.enumeration import Rows
-from autotune.space.recorded import bare_spec, unknown_device
+from autotune.space.spec import SpaceSpec
 
 Floats = NDArray[np.float64]
+_NO_PATH = Path("recorded")  # in place of files: recorded results have none
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,18 @@ def recorded_space(
     problem = Problem(dict(sizes or {}), "float32")
     first = zip(parameters, rows[0].tolist(), strict=True)
     default = Config({parameter.name: parameter.values[position] for parameter, position in first})
-    spec = bare_spec(kernel, parameters, default, problem.sizes)
+    spec = SpaceSpec(
+        path=_NO_PATH,
+        sha256="",
+        kernel=kernel,
+        dialect="portable",
+        source=_NO_PATH,
+        reference=_NO_PATH,
+        sizes={"default": problem.sizes},
+        parameters=tuple(parameters),
+        default=default,
+        launch=(LaunchSpec(kernel, ("1",), ("1",), ()),),
+    )
     return RecordedSpace(spec, device, problem, rows)
 
 
