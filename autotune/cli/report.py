@@ -20,7 +20,7 @@ from autotune.errors import InputError
 from autotune.report.figures import save
 
 EXAMPLE = "autotune report runs/FILE.jsonl -o report.html"
-FIGURES = ("progress", "ladder", "roofline", "heat-map", "importance", "sweep")
+FIGURES = ("progress", "ladder", "roofline", "heat-map")
 _PORT = 8321
 
 
