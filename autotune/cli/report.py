@@ -73,12 +73,6 @@ def _add_live(group: argparse._ArgumentGroup) -> None:
         default=_PORT,
         help="where to listen; 0 takes any free port (default %(default)s)",
     )
-    group.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="the address to listen on (default %(default)s, which only this machine reaches); anybody who "
-        "reaches another one can read the folder's results",
-    )
 
 
 def run(parsed: argparse.Namespace) -> None:
@@ -136,7 +130,7 @@ def _show_live(parsed: argparse.Namespace) -> None:
     if len(parsed.names) > 1:
         raise InputError("--live shows one folder, with the folders in it; name one")
     folder = ExploredFolder(Path(*parsed.names))
-    with ExploreServer(folder, parsed.host, parsed.port) as server, suppress(KeyboardInterrupt):
+    with ExploreServer(folder, parsed.port) as server, suppress(KeyboardInterrupt):
         found = len(folder.sources())
         emit(f"{server.url} shows {found:,} searches and kernels of {folder.root}; Ctrl-C ends it")
         sys.stdout.flush()
