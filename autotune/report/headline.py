@@ -9,7 +9,6 @@ from autotune.core.checks import OTHER_SIZES, Checks, checks_text, is_compared, 
 from autotune.core.records import NOISY
 from autotune.core.text import count_text, per_second, ratio_text
 from autotune.core.trials import Status
-from autotune.report.page import MAX_DETAIL, cut
 from autotune.report.search import Search
 
 
@@ -42,9 +41,7 @@ def trust(search: Search) -> tuple[str, list[str]]:
     against = [] if verified["value"] == "yes" else [f"verified: {verified['value']}, {missed}"]
     against += _unsteady(search)
     if against:
-        return "Trust this result with care", [
-            cut(text[:1].upper() + text[1:], MAX_DETAIL) for text in against
-        ]
+        return "Trust this result with care", [text[:1].upper() + text[1:] for text in against]
     basis = ["Its output was compared with the reference, and passed every check."]
     if search.is_cached:
         return "This result can be trusted", basis
@@ -177,4 +174,4 @@ def _checks(search: Search) -> Checks:
 
 
 def _item(title: str, value: str, note: str) -> dict[str, str]:
-    return {"title": title, "value": cut(value), "note": cut(note, MAX_DETAIL)}
+    return {"title": title, "value": value, "note": note}
