@@ -19,7 +19,8 @@ from autotune.errors import ExpressionError
 from autotune.sources.bare_code import bare_code
 from autotune.sources.facts import BARRIERS
 from autotune.space import lint_source, located, placed_lines, source_place
-from autotune.space.lint import Finding, read_default
+from autotune.space.findings import Finding
+from autotune.space.lint import read_default
 from autotune.tuning.task import TuningTask
 
 # findings about the source that explain a failure
