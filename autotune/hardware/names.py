@@ -16,20 +16,7 @@ from autotune.hardware.architectures import ARCHITECTURES, NAME_WORDS, Architect
 
 # Words that do not distinguish devices.
 BRANDS = frozenset(
-    [
-        "nvidia",
-        "corporation",
-        "tesla",
-        "geforce",
-        "amd",
-        "radeon",
-        "intel",
-        "graphics",
-        "gpu",
-        "cpu",
-        "r",
-        "tm",
-    ]
+    "nvidia corporation tesla geforce amd radeon intel graphics gpu cpu r tm".split()
 )
 # The driver's name for each common name, both in the form that `canonical` gives.
 ALIASES = {
