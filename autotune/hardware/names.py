@@ -16,7 +16,20 @@ from autotune.hardware.architectures import ARCHITECTURES, NAME_WORDS, Architect
 
 # Words that do not distinguish devices.
 BRANDS = frozenset(
-    "nvidia corporation tesla geforce amd radeon intel graphics gpu cpu r tm".split()
+    [
+        "nvidia",
+        "corporation",
+        "tesla",
+        "geforce",
+        "amd",
+        "radeon",
+        "intel",
+        "graphics",
+        "gpu",
+        "cpu",
+        "r",
+        "tm",
+    ]
 )
 # The driver's name for each common name, both in the form that `canonical` gives.
 ALIASES = {
