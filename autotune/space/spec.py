@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -166,7 +166,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     top = root.record([name for name in _REQUIRED if name not in absent], _OPTIONAL, _examples(root))
     dialect = top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0]
     sizes = read_sizes(top["sizes"])
-    dtypes = _dtypes(top["dtypes"]) if "dtypes" in top else DTYPES
+    dtypes = _names(top["dtypes"], lambda one: read_dtype(one, C_TYPES)) if "dtypes" in top else DTYPES
     names = {*DEVICE_NAMES, "DTYPE", *sizes["default"]}
     parameters = read_parameters(top["parameters"], names, top["default"].keys)
     names |= {parameter.name for parameter in parameters}
@@ -372,10 +372,11 @@ def _measure(element: Element) -> CallMode:
     return CallMode(**{name: entry.choice(known[name]) for name, entry in entries.items()})
 
 
-def _names(element: Element) -> tuple[str, ...]:
+def _names(element: Element, read: Callable[[Element], str] = Element.identifier) -> tuple[str, ...]:
+    """The texts of a list, as `read` takes each; one that appears twice is an error."""
     names: list[str] = []
     for item in element.items():
-        name = item.identifier()
+        name = read(item)
         if name in names:
             raise item.error(f"{name} appears twice")
         names.append(name)
@@ -394,16 +395,6 @@ def _data(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, .
     if not any(fill.kind == INPUTS or DATA in str(fill.arguments) for fill in fills):
         raise element.error(f"nothing depends on it: expected a fill that is {INPUTS} or a file {DATA}.npy")
     return names
-
-
-def _dtypes(element: Element) -> tuple[str, ...]:
-    dtypes: list[str] = []
-    for item in element.items():
-        dtype = read_dtype(item, C_TYPES)
-        if dtype in dtypes:
-            raise item.error(f"{dtype} appears twice")
-        dtypes.append(dtype)
-    return tuple(dtypes)
 
 
 def _implied(parameter: Parameter, condition: Element, names: Collection[str]) -> Constraint:
