@@ -36,8 +36,7 @@ from autotune.core.text import nearest
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallMode, Status
 from autotune.errors import SpaceError
 from autotune.sources.triton import TritonParameter, kernels
-from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_dtype
-from autotune.space.call import read_call
+from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_call, read_dtype
 from autotune.space.configurations import Landmark, completed, read_config, read_landmarks
 from autotune.space.error_bounds import ERROR_KEYS, read_errors
 from autotune.space.functions import Functions
