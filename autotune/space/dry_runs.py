@@ -167,8 +167,8 @@ class _InTriton(_Source):
     def prepared(
         self, launch: Launch, passed: Mapping[str, Memory | int | None], steps: Steps
     ) -> tuple[_Run, Callable[[Ints], None]]:
-        run, name = TritonDryRun(self.module, steps), own_name(launch.entry)
-        kinds, named = entry_signature(launch.entry)
+        run = TritonDryRun(self.module, steps)
+        name, kinds, named = entry_signature(launch.entry)
         taken = [one.name for one in parameters(self.module.kernels[name].args) if not one.is_constant]
         values = iter(launch.arguments)
         for one, kind in zip(taken, kinds, strict=True):
