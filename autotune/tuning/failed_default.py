@@ -19,8 +19,7 @@ from autotune.errors import ExpressionError
 from autotune.sources.bare_code import bare_code
 from autotune.sources.dialects import portable_macros
 from autotune.sources.facts import BARRIERS
-from autotune.space import lint_source, located, placed_lines, source_place
-from autotune.space.findings import Finding
+from autotune.space import Finding, lint_source, located, placed_lines, source_place
 from autotune.space.lint import read_default
 from autotune.tuning.task import TuningTask
 
