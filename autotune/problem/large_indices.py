@@ -23,7 +23,6 @@ from autotune.sources.triton import entry_signature, kernels
 from autotune.sources.triton_follower import BITS, UNKNOWN, NotFollowed
 from autotune.sources.triton_module import Module
 from autotune.sources.triton_ranges import Pointer, RangeRun, number
-from autotune.space.signatures import own_name
 
 _LARGE, _SMALL = (32, 31), 24  # powers of two, in elements; numbers of 32 bits may hold the second only
 _SPARE = 1.1
@@ -84,9 +83,9 @@ def overflow_in_triton(text: str, path: Path) -> Overflow:
         }
         is_known = True
         for launch in dict.fromkeys(workload.launches):
-            name, values = own_name(launch.entry), iter(launch.arguments)
+            name, kinds, constants = entry_signature(launch.entry)
+            values = iter(launch.arguments)
             taken = [one.name for one in parameters[name] if not one.is_constant]
-            kinds, constants = entry_signature(launch.entry)
             named = {name: number(value) for name, value in constants.items()}
             for one, kind in zip(taken, kinds, strict=True):
                 named[one] = None if kind == NO_ARRAY else given.get(next(values), UNKNOWN)
