@@ -59,7 +59,7 @@ def choice_of_constants(item: ReadTemplate) -> GuessedParameter:
 
 
 def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
-    """The values that a macro's comment lists, or that its name and its use suggest, which is a guess."""
+    """The values that a macro's name and its use suggest, which is a guess."""
     found = _suggested(macro, axes)
     is_flag = set(found.values) <= {False, True}
     return found if found.remark or is_flag else replace(found, remark="values guessed")
@@ -78,8 +78,6 @@ def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     if macro.test == "if" and macro.default and len(macro.numbers) > 1:
         values = tuple(sorted({*macro.numbers, int(macro.default)}))
         return guessed(values, int(macro.default), "the numbers it is compared with")
-    if macro.default is not None and macro.listed:
-        return guessed(macro.listed, int(macro.default), "the values of its comment")
     if macro.default is not None:
         return _around(macro.name, int(macro.default), axes, is_tested=macro.test != "")
     if macro.numbers and max(macro.numbers) > 1:

@@ -18,17 +18,15 @@ from autotune.sources.type_table import Field
 from autotune.sources.whole_numbers import number_of
 
 UNKNOWN, STRUCT = "unknown", "structure"
+_ALIASES_OF_CUDA = {"dim3": "uint3", "cuDoubleComplex": "double2"} | dict.fromkeys(
+    ("cuComplex", "cuFloatComplex"), "float2"
+)
 _ALIASES = 8  # of aliases, one after the other
 VECTOR = re.compile(r"(\w+?)(2|3|4|8|16)")
 _OF_VECTOR = re.compile(r"[xyzw]{1,4}|[sS][0-9a-fA-F]+|lo|hi|odd|even")
 _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _MAX_FIELDS = 64  # of a structure that is passed by value, with the elements of its arrays
 _ROOM = "64"  # of an array in a structure whose extent only the host knows
-_COMPLEX = {
-    "cuFloatComplex": ("float32", 2),
-    "cuComplex": ("float32", 2),
-    "cuDoubleComplex": ("float64", 2),
-}
 _BITS = (ast.LShift, ast.RShift, ast.Mod, ast.BitXor, ast.BitAnd, ast.BitOr)
 
 
@@ -55,7 +53,7 @@ class KnownTypes:
     @classmethod
     def of(cls, source: KernelSource, generic: str = "DTYPE") -> KnownTypes:
         """The types of a source."""
-        return cls(source, {"dim3": "uint3", **source.types.aliases}, generic)
+        return cls(source, {**_ALIASES_OF_CUDA, **source.types.aliases}, generic)
 
     @property
     def of_three(self) -> int:
@@ -71,8 +69,6 @@ class KnownTypes:
             return SCALARS[kind], 1
         if kind == "void":  # of a pointer to bytes
             return "uint8", 1
-        if kind in _COMPLEX:
-            return _COMPLEX[kind]
         if kind in self.source.types.structures:
             return self._structure(kind)[:2]
         vector = VECTOR.fullmatch(kind)
