@@ -19,7 +19,7 @@ def open_words(tree: SourceTree, outer: Iterable[Node], dialect: str) -> Mapping
     Before a type it is a qualifier: in OpenCL that of an array or a pointer, else nothing. Around a name,
     `WORD(name)`, it is that name.
     """
-    found = dict(_around_all(tree.text))
+    found: dict[str, str] = {}
     for node in outer:
         pairs = [*_around_name(tree, node)]
         if node.has_error:
@@ -29,18 +29,6 @@ def open_words(tree: SourceTree, outer: Iterable[Node], dialect: str) -> Mapping
             is_surer = space not in _SPACES or _SPACES.index(space) >= _SPACES.index(known)
             found[word] = (space if is_surer else known) if dialect == OPENCL or "(" in word else ""
     return found
-
-
-def _around_all(text: str) -> Iterator[tuple[str, str]]:
-    """A macro around a whole source, of which the host makes a string: `STRING(...)`."""
-    word, bracket, rest = text.strip().removesuffix(";").partition("(")
-    depth, ends = 1, len(rest) - 1
-    for place, letter in enumerate(rest):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0:
-            if bracket and word.strip().isidentifier() and place == ends:
-                yield f"{word.strip()}(...)", "__VA_ARGS__"
-            return
 
 
 def _around_name(tree: SourceTree, node: Node) -> Iterator[tuple[str, str]]:
