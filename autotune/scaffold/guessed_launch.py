@@ -16,7 +16,6 @@ from autotune.scaffold.guessed_parameters import (
     GuessedParameter,
     asked_if_misspelt,
     axis_of,
-    choice_of_constants,
     divided_sizes,
     least_value,
     parameter_of,
@@ -126,7 +125,7 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     macros = [item for item in source.macros if item.test != "defined" or item.name in kernel.wanted]
     tuned = [macro for macro in macros if macro.default is None or macro.default.isdigit()]
     fixed = tuple(macro for macro in macros if macro not in tuned)
-    tuned += [template_macro(item) for item in kernel.template if not item.choices]
+    tuned += [template_macro(item) for item in kernel.template]
     parameters, block = _parameters_and_block(kernel, source, tuned, axes)
     others = (one for one in kernel.function.source.device_functions if one is not kernel.function)
     compiled = chain([kernel.facts], (facts(one.body, ()) for one in others))  # with the kernel
@@ -179,7 +178,7 @@ def _parameters(
         wanted = kernel.wanted.get(item.name)
         chosen = [value for value in item.values if wanted in _written(item.name, value)]
         found.append(replace(item, default=chosen[0]) if chosen else item)
-    return found + [choice_of_constants(item) for item in kernel.template if item.choices]
+    return found
 
 
 def _written(name: str, value: Value) -> tuple[str, ...]:

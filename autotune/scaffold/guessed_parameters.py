@@ -51,13 +51,6 @@ def template_macro(item: ReadTemplate) -> Macro:
     return Macro(item.name, item.default if item.default.isdigit() else None)
 
 
-def choice_of_constants(item: ReadTemplate) -> GuessedParameter:
-    """An enumeration that a template takes: its numbers, for C++ does not convert them by itself."""
-    values = tuple(item.choices)
-    meanings = ", ".join(f"{number} is {name}" for number, name in item.choices.items())
-    return GuessedParameter(item.name, values, values[0], meanings)
-
-
 def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     """The values that a macro's name and its use suggest, which is a guess."""
     found = _suggested(macro, axes)

@@ -228,7 +228,7 @@ def _stand_ins(
         *(word for word in source.prefixes if word.isupper() and word.isidentifier()),
     }
     beside = {word: source.prefixes[word] for word in sorted(source.prefixes.keys() & known)}
-    return found | {**types.extents} | beside
+    return found | beside
 
 
 def _kernel(

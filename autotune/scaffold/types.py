@@ -26,7 +26,6 @@ VECTOR = re.compile(r"(\w+?)(2|3|4|8|16)")
 _OF_VECTOR = re.compile(r"[xyzw]{1,4}|[sS][0-9a-fA-F]+|lo|hi|odd|even")
 _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _MAX_FIELDS = 64  # of a structure that is passed by value, with the elements of its arrays
-_ROOM = "64"  # of an array in a structure whose extent only the host knows
 _BITS = (ast.LShift, ast.RShift, ast.Mod, ast.BitXor, ast.BitAnd, ast.BitOr)
 
 
@@ -136,22 +135,6 @@ class KnownTypes:
         own = (name for each in self.source.device_functions for name in each.types)
         return frozenset((*fields, *own))
 
-    @cached_property
-    def extents(self) -> Mapping[str, str]:
-        """Numbers for macros that are extents in the structures of kernels: their layout is fixed by them."""
-        code, declared = self.source.code, self.source.types
-        known = {*self.source.constants, *declared.enumerators}
-        kinds = [one.type for kernel in self.source.kernels for one in kernel.parameters]
-        found: dict[str, str] = {}
-        for kind in kinds:  # grows by the types of fields
-            structure = declared.structures.get(self._resolved(kind))
-            for one in structure.fields if structure and not structure.template else ():
-                kinds += [one.type] if one.type not in kinds else []
-                asked = map(self._extent, one.extents)
-                names = {name for node in asked if node is not None for name in names_in(node)} - known
-                found |= {name: code.defaults.get(name) or code.meaning(name) or _ROOM for name in names}
-        return dict(sorted(found.items()))
-
     def stand_in(self, name: str) -> str:
         """A type for one that the source leaves to its user.
 
@@ -223,10 +206,8 @@ class KnownTypes:
 
     def _count(self, one: Field) -> int:
         """The number of elements of a field; 0 if that is not known."""
-        given = {name: parsed for name, value in self.extents.items() if (parsed := parsed_expression(value))}
-        known = {**self.source.constants, **given}
         nodes = map(self._extent, one.extents)
-        counts = [None if node is None else number_of(node, known) for node in nodes]
+        counts = [None if node is None else number_of(node, self.source.constants) for node in nodes]
         return 0 if None in counts else prod(count for count in counts if count is not None)
 
     def _structure(self, name: str) -> Structure:
