@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import NamedTuple
@@ -62,8 +62,6 @@ class KnownTypes:
     def layout(self, kind: str) -> tuple[str, int]:
         """Element type and number of elements of a type, UNKNOWN or STRUCT where they cannot be told."""
         kind = self._resolved(kind)
-        if instance := self._instance(kind):
-            return instance.layout(kind.partition("<")[0])
         if kind in SCALARS:
             return SCALARS[kind], 1
         if kind == "void":  # of a pointer to bytes
@@ -99,8 +97,6 @@ class KnownTypes:
     def obstacle(self, kind: str) -> str:
         """Why nobody can tell how the values of a structure lie; empty for another type."""
         kind = self._resolved(kind)
-        if instance := self._instance(kind):
-            return instance.obstacle(kind.partition("<")[0])
         declared = self.source.types.structures.get(kind)
         for one in declared.fields if declared else ():
             if one.is_pointer or one.type == kind:
@@ -182,16 +178,6 @@ class KnownTypes:
             kind = " ".join(self.aliases.get(kind, kind).split())
         own = kind.rpartition("::")[2]
         return own if own in self.source.types.structures else kind
-
-    def _instance(self, kind: str) -> KnownTypes | None:
-        """The types in an instance of a structure that is a template; None for another type."""
-        name, bracket, given = kind.removesuffix(">").partition("<")
-        declared = self.source.types.structures.get(name.strip())
-        if not bracket or declared is None or not declared.template:
-            return None
-        names = [text.split()[-1] for text in declared.template]
-        values = [self._resolved(one) for one in given.split(",")]
-        return replace(self, aliases={**self.aliases, **dict(zip(names, values, strict=False))})
 
     def _known(self, kind: str) -> str:
         """A type itself, or what stands in for one that the source leaves to its user."""
