@@ -336,8 +336,6 @@ def _heuristics(module: Module, function: ast.FunctionDef) -> dict[str, str]:
         if decorator_name(one) != "heuristics" or not isinstance(one, ast.Call):
             continue
         table = one.args[0] if one.args else one.keywords[0].value if one.keywords else None
-        if isinstance(table, ast.Name):
-            table = module.assigned(table.id)
         for key, rule in zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ():
             match key, rule:
                 case ast.Constant(str(name)), ast.Lambda(ast.arguments(args=[ast.arg(meta)]), body):

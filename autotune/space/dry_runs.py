@@ -28,9 +28,7 @@ from autotune.sources.dry_run import Beyond, Divergent, DryRun, Memory, OutOfSte
 from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.thread_values import Bools, Ints
-from autotune.sources.triton import entry_signature, parameters
 from autotune.sources.triton_dry_run import TritonDryRun
-from autotune.sources.triton_follower import UNKNOWN
 from autotune.sources.triton_module import Module
 from autotune.space.findings import Finding
 from autotune.space.signatures import arguments_of_template, own_name, space_macros
@@ -168,13 +166,7 @@ class _InTriton(_Source):
         self, launch: Launch, passed: Mapping[str, Memory | int | None], steps: Steps
     ) -> tuple[_Run, Callable[[Ints], None]]:
         run = TritonDryRun(self.module, steps)
-        name, kinds, named = entry_signature(launch.entry)
-        taken = [one.name for one in parameters(self.module.kernels[name].args) if not one.is_constant]
-        values = iter(launch.arguments)
-        for one, kind in zip(taken, kinds, strict=True):
-            given = None if kind == NO_ARRAY else passed[next(values)]
-            named[one] = UNKNOWN if given is None and kind != NO_ARRAY else given
-        return run, partial(run.run, name, named, launch.grid)
+        return run, partial(run.run, launch, passed)
 
     def place(self, at: int) -> str:
         return f"{self.module.path}:{at}"

@@ -14,12 +14,13 @@ from autotune.errors import ExpressionError, InputError, SetupError
 from autotune.evaluation.host_sanitizer import workloads_for_cpu
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering
-from autotune.problem.index_runs import IndexRuns
-from autotune.problem.large_indices import Overflow, overflow_in_c, overflow_in_triton, overflowing
+from autotune.problem.index_runs import IndexRuns, RunsInC, RunsInTriton
+from autotune.problem.large_indices import Overflow, overflow_in, overflowing
 from autotune.problem.loops import Loops, Make
 from autotune.problem.repeated import Repeated, repeated
 from autotune.problem.workload import Workload, entries
 from autotune.sources.kernel_source import read_kernel_source
+from autotune.sources.triton_module import Module
 
 MAX_SIZES = 6  # that the tiles of a configuration make interesting
 LARGE = (32, 31)  # powers of two, in elements, that numbers of 32 bits do not hold
@@ -163,18 +164,18 @@ class FurtherSizes:
 
     def _overflow(self, instance: KernelInstance) -> Overflow | None:
         """Finds arrays of which an index overflows; None where the kernels cannot be read."""
-        if self._space.spec.dialect == TRITON:
-            return overflow_in_triton(instance.source, self._space.spec.source)
         runs = self._runs(instance)
-        return None if runs is None else overflow_in_c(runs)
+        return None if runs is None else overflow_in(runs)
 
     def _runs(self, instance: KernelInstance) -> IndexRuns | None:
         """The kernels of a configuration; None where they cannot be read."""
         if instance.key not in self._kernels:
-            runs = None
+            runs: IndexRuns | None = None
             with suppress(InputError):
-                if self._space.spec.dialect != TRITON:
-                    runs = IndexRuns(read_kernel_source(instance.source, {}, self._maker.dialect))
+                if self._space.spec.dialect == TRITON:
+                    runs = RunsInTriton(Module(instance.source, self._space.spec.source))
+                else:
+                    runs = RunsInC(read_kernel_source(instance.source, {}, self._maker.dialect))
             self._kernels[instance.key] = runs
         return self._kernels[instance.key]
 
