@@ -125,8 +125,8 @@ class Sanitizer:
     def _run(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> tuple[int, str, int, int]:
         """Return the sanitizer's exit code and output, and how many runs began and ended.
 
-        No run begins if the tool does not work, or the device cannot be opened under it. A tool that has found
-        an error is not waited for: it would look at the same access of every thread, which may take minutes.
+        No run begins if the tool does not work, or the device cannot be opened under it. A tool that found
+        an error is not waited for: it would look at this access of every thread, which may take minutes.
         Raises ChildTimeout.
         """
         child = self._standing_by.pop(tool, None) or self._start_child(tool)

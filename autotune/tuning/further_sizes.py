@@ -102,6 +102,13 @@ class FurtherSizes:
             if workload := self.workload_of(config, planned):
                 yield workload
 
+    def reached(self, instance: KernelInstance) -> set[str]:
+        """The arrays that the kernels surely access at the size to tune for; none if they cannot be read."""
+        with self._one_at_a_time:
+            runs = self._runs(instance)
+            found = runs.runs_of(instance.workload) if runs is not None else []
+            return {name for one in found for name, places, _ in one.reached if places}
+
     def small(self, instance: KernelInstance) -> SmallWorkloads:
         """The workloads for slow checks of a configuration."""
         with self._one_at_a_time:
