@@ -25,6 +25,7 @@ class IndexRun(NamedTuple):
     reached: Sequence[tuple[str, bytes, bool]]
     is_whole: bool
     has_16_bits: bool
+    cuts_to_16_bits: bool
 
 
 class IndexRuns:
@@ -57,4 +58,4 @@ class IndexRuns:
                     passed = [given.get(name) for name in launch.arguments]
                     run.run(kernel, launch, arguments_of_template(launch.entry) or (), passed, corners)
                     is_run = True
-            yield IndexRun(launch.entry, run.turns, run.reached, is_run, run.has_16_bits)
+            yield IndexRun(launch.entry, run.turns, run.reached, is_run, run.has_16_bits, run.cuts_to_16_bits)

@@ -13,8 +13,8 @@ from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, SetupError
 from autotune.evaluation.host_sanitizer import workloads_for_cpu
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering
-from autotune.problem.index_runs import IndexRuns
+from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering, divisors
+from autotune.problem.index_runs import IndexRun, IndexRuns
 from autotune.problem.large_indices import Overflow, overflow_in_c, overflow_in_triton, overflowing
 from autotune.problem.loops import Loops, Make
 from autotune.problem.repeated import Repeated, repeated
@@ -84,7 +84,8 @@ class FurtherSizes:
     def of_tiles(self, instance: KernelInstance) -> Iterator[Workload]:
         """The workloads at sizes that the configuration's own tiles make interesting.
 
-        A kernel that has integers of 16 bits gets sizes beyond these, too.
+        A kernel that has integers of 16 bits gets sizes beyond these, too, first; and last, those at which it
+        cuts the number of some tiles.
         """
         config, timed = instance.config, instance.workload
 
@@ -93,21 +94,27 @@ class FurtherSizes:
 
         if timed.trusted:
             return
-        with self._one_at_a_time:
-            runs = self._runs(instance)
-            has_16_bits = runs is not None and any(one.has_16_bits for one in runs.runs_of(timed))
+
+        def cuts(workload: Workload) -> bool:
+            return any(one.cuts_to_16_bits for one in self._runs_of(instance, workload))
+
         verified = instance.verify_workloads
-        long = beyond_16_bits(verified, timed, make) if has_16_bits else ()
-        for planned in (*long, *at_tiles(verified, timed, config, make, MAX_SIZES)):  # time may end
+        long, cut = [], []
+        if any(one.has_16_bits for one in self._runs_of(instance, timed)):
+            long = [*beyond_16_bits(verified, timed, make)]
+            if not cuts(timed):  # else it does so on purpose
+                tiles = (1, *divisors((*verified, timed), config))
+                known = [one.problem.sizes for one in long]
+                cut = [*beyond_16_bits(verified, timed, make, tiles, cuts)]
+                cut = [one for one in cut if one.problem.sizes not in known]
+        for planned in (*long, *at_tiles(verified, timed, config, make, MAX_SIZES), *cut):  # time may end
             if workload := self.workload_of(config, planned):
                 yield workload
 
     def reached(self, instance: KernelInstance) -> set[str]:
         """The arrays that the kernels surely access at the size to tune for; none if they cannot be read."""
-        with self._one_at_a_time:
-            runs = self._runs(instance)
-            found = runs.runs_of(instance.workload) if runs is not None else []
-            return {name for one in found for name, places, _ in one.reached if places}
+        runs = self._runs_of(instance, instance.workload)
+        return {name for one in runs for name, places, _ in one.reached if places}
 
     def small(self, instance: KernelInstance) -> SmallWorkloads:
         """The workloads for slow checks of a configuration."""
@@ -167,6 +174,12 @@ class FurtherSizes:
             return overflow_in_triton(instance.source, self._space.spec.source)
         runs = self._runs(instance)
         return None if runs is None else overflow_in_c(runs)
+
+    def _runs_of(self, instance: KernelInstance, workload: Workload) -> Sequence[IndexRun]:
+        """What a configuration does at the sizes of a workload; nothing where its kernels cannot be read."""
+        with self._one_at_a_time:
+            runs = self._runs(instance)
+            return [] if runs is None else runs.runs_of(workload)
 
     def _runs(self, instance: KernelInstance) -> IndexRuns | None:
         """The kernels of a configuration; None where they cannot be read."""
