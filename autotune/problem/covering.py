@@ -26,7 +26,7 @@ _MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of a workload at sizes of tiles
 _LITTLE_WORK = 2**18  # of any problem: its reference is fast
 _BITS_16 = 2**16  # an index of so many bits has no more values
 _BEYOND_16_BITS = _BITS_16 + 2**12 + 1  # data lead to the part beyond as well
-_MAX_LONG_BYTES, _MAX_LONG_THREADS, _LONG_WORK = 2**25, 2**25, 2**21  # of a problem with such a size
+_MAX_LONG_BYTES, _MAX_LONG_THREADS, _LONG_WORK = 2**25, 2**25, 2**23  # of a problem with such a size
 _MANY = 3  # from so many blocks on, a grid has a first, a last and others between
 
 
