@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from threading import Lock
 from typing import NamedTuple
@@ -87,29 +87,27 @@ class FurtherSizes:
         A kernel that has integers of 16 bits gets sizes beyond these, too, first; and last, those at which it
         cuts the number of some tiles.
         """
-        config, timed = instance.config, instance.workload
+        config, timed, verified = instance.config, instance.workload, instance.verify_workloads
 
         def make(sizes: Sizes, seed_offset: int) -> Workload | None:
             return _problem_at(self._planner, config, sizes, seed_offset)
 
-        if timed.trusted:
-            return
-
         def cuts(workload: Workload) -> bool:
             return any(one.cuts_to_16_bits for one in self._runs_of(instance, workload))
 
-        verified = instance.verify_workloads
-        long, cut = [], []
-        if any(one.has_16_bits for one in self._runs_of(instance, timed)):
-            long = [*beyond_16_bits(verified, timed, make)]
-            if not cuts(timed):  # else it does so on purpose
-                tiles = (1, *divisors((*verified, timed), config))
-                known = [one.problem.sizes for one in long]
-                cut = [*beyond_16_bits(verified, timed, make, tiles, cuts)]
-                cut = [one for one in cut if one.problem.sizes not in known]
-        for planned in (*long, *at_tiles(verified, timed, config, make, MAX_SIZES), *cut):  # time may end
-            if workload := self.workload_of(config, planned):
-                yield workload
+        if timed.trusted:
+            return
+        has_16_bits = any(one.has_16_bits for one in self._runs_of(instance, timed))
+        long = [*beyond_16_bits(verified, timed, make)] if has_16_bits else []
+        yield from self._with_data(config, (*long, *at_tiles(verified, timed, config, make, MAX_SIZES)))
+        if has_16_bits and not cuts(timed):  # else it does so on purpose
+            known = [one.problem.sizes for one in long]
+            tiles = (1, *divisors((*verified, timed), config))
+            cut = beyond_16_bits(verified, timed, make, tiles, cuts)
+            yield from self._with_data(config, (one for one in cut if one.problem.sizes not in known))
+
+    def _with_data(self, config: Config, planned: Iterable[Workload]) -> Iterator[Workload]:
+        return filter(None, (self.workload_of(config, one) for one in planned))  # one by one: time may end
 
     def reached(self, instance: KernelInstance) -> set[str]:
         """The arrays that the kernels surely access at the size to tune for; none if they cannot be read."""
