@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from threading import Lock
 from typing import NamedTuple
@@ -84,8 +84,8 @@ class FurtherSizes:
     def of_tiles(self, instance: KernelInstance) -> Iterator[Workload]:
         """The workloads at sizes that the configuration's own tiles make interesting.
 
-        A kernel that has integers of 16 bits gets sizes beyond these, too, first; and last, those at which it
-        cuts the number of some tiles.
+        If it has integers of 16 bits, those at which its indices show that it cuts a size, or the number of
+        some tiles, come first, and others beyond these bits last: time may end.
         """
         config, timed, verified = instance.config, instance.workload, instance.verify_workloads
 
@@ -97,17 +97,17 @@ class FurtherSizes:
 
         if timed.trusted:
             return
-        has_16_bits = any(one.has_16_bits for one in self._runs_of(instance, timed))
-        long = [*beyond_16_bits(verified, timed, make)] if has_16_bits else []
-        yield from self._with_data(config, (*long, *at_tiles(verified, timed, config, make, MAX_SIZES)))
-        if has_16_bits and not cuts(timed):  # else it does so on purpose
-            known = [one.problem.sizes for one in long]
-            tiles = (1, *divisors((*verified, timed), config))
-            cut = beyond_16_bits(verified, timed, make, tiles, cuts)
-            yield from self._with_data(config, (one for one in cut if one.problem.sizes not in known))
-
-    def _with_data(self, config: Config, planned: Iterable[Workload]) -> Iterator[Workload]:
-        return filter(None, (self.workload_of(config, one) for one in planned))  # one by one: time may end
+        cut, others = [], []
+        if any(one.has_16_bits for one in self._runs_of(instance, timed)):
+            if not cuts(timed):  # else it does so on purpose
+                tiles = (1, *divisors((*verified, timed), config))
+                cut = [*beyond_16_bits(verified, timed, make, tiles, cuts)]
+            known = [one.problem.sizes for one in cut]
+            long = beyond_16_bits(verified, timed, make)
+            others = [one for one in long if one.problem.sizes not in known]
+        for planned in (*cut, *at_tiles(verified, timed, config, make, MAX_SIZES), *others):
+            if workload := self.workload_of(config, planned):
+                yield workload
 
     def reached(self, instance: KernelInstance) -> set[str]:
         """The arrays that the kernels surely access at the size to tune for; none if they cannot be read."""
