@@ -248,11 +248,17 @@ def verify_once(state: DeviceState, binary: Binary, workload: Workload) -> bool 
 
 
 def verify_often(
-    state: DeviceState, binary: Binary, workload: Workload, count: int, limit_s: float
+    state: DeviceState,
+    binary: Binary,
+    workload: Workload,
+    count: int,
+    limit_s: float,
+    kept: tuple[str, ...] = (),
 ) -> Failure | None:
     """Check the results of `count` runs of a verified configuration, or of as many as `limit_s` allows.
 
-    Every other run follows one on inputs of which a few elements differ.
+    Every other run follows one on inputs of which a few elements differ. The runs between have the arrays in
+    `kept` as the run before left them.
     """
     began_s = time.perf_counter()
     program, buffers = state.program(binary, keep=True), state.buffers(workload)
@@ -260,9 +266,10 @@ def verify_often(
         if number % 2:
             failure = after_other_inputs(program, buffers, few=True)
         else:
-            failure = attempt(program, buffers, inputs=False).failure
+            failure = attempt(program, buffers, kept=kept, inputs=False).failure
         if failure is not None:
-            return replace(failure, detail=f"in run {number} of the same: {failure.detail}")
+            found = "" if number % 2 or not kept else f", with {' and '.join(kept)} as the run before left it"
+            return replace(failure, detail=f"in run {number} of the same{found}: {failure.detail}")
         if time.perf_counter() - began_s > limit_s:
             break
     return None

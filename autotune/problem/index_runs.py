@@ -31,6 +31,7 @@ class IndexRun(NamedTuple):
     reached: Sequence[tuple[str, bytes, bool]]
     is_whole: bool
     has_16_bits: bool
+    cuts_to_16_bits: bool
 
 
 class IndexRuns(ABC):
@@ -71,7 +72,7 @@ class RunsInC(IndexRuns):
                 passed = [given.get(name) for name in launch.arguments]
                 run.run(kernel, launch, arguments_of_template(launch.entry) or (), passed, _corners(launch))
                 is_run = True
-        return IndexRun(launch.entry, run.turns, run.reached, is_run, run.has_16_bits)
+        return IndexRun(launch.entry, run.turns, run.reached, is_run, run.has_16_bits, run.cuts_to_16_bits)
 
 
 class RunsInTriton(IndexRuns):
@@ -86,7 +87,7 @@ class RunsInTriton(IndexRuns):
         with suppress(NotUnderstood, OutOfSteps, RecursionError):
             run.run(launch, given, _corners(launch))
             is_whole = run.is_whole
-        return IndexRun(launch.entry, {}, run.reached, is_whole, has_16_bits=False)
+        return IndexRun(launch.entry, {}, run.reached, is_whole, has_16_bits=False, cuts_to_16_bits=False)
 
 
 def _corners(launch: Launch) -> Ints:

@@ -49,6 +49,13 @@ class StoredInputs:
         # by identity of the returned array
         self._returned: dict[tuple[int, str], tuple[Any, StoredArray]] = {}
         self._lock = threading.Lock()
+        self._child: Child | None = None  # calls `inputs` of the reference file
+
+    def close(self) -> None:
+        """End the process that calls `inputs`; another call would start one."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
 
     def arrays_of(self, problem: Problem) -> Mapping[str, StoredArray]:
         """Arrays by argument name; raises InputError for a wrong file, SetupError for a wrong `inputs`."""
@@ -120,18 +127,20 @@ class StoredInputs:
                 return {name: self._stored_once(found[name], name, dtypes[name], folder) for name in dtypes}
             except SetupError as error:
                 raise SetupError(f"inputs() at {size_text(problem.sizes)}: {error}") from None
-        child = Child(int, variables=self._variables)
+        child, self._child = self._child or Child(int, variables=self._variables), None
         try:
             stored: dict[str, StoredArray] = child.call(
                 _inputs_in_child, self._spec.reference, problem, dtypes, str(folder), timeout_s=TIMEOUT_S
             )
+            self._child = child
         except ChildFailed as error:
             if isinstance(error, ChildRaised) and error.kind == BrokenReference.__name__:
                 raise BrokenReference(f"{error.message} (at {size_text(problem.sizes)})") from None
             place = f"{self._spec.reference}: inputs() at {size_text(problem.sizes)}"
             raise SetupError(f"{place}: {error}") from None
         finally:
-            child.kill()
+            if self._child is not child:
+                child.kill()
         return stored
 
     def _stored_once(self, values: Any, name: str, dtype: str, folder: Path) -> StoredArray:

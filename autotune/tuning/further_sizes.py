@@ -13,8 +13,8 @@ from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, SetupError
 from autotune.evaluation.host_sanitizer import workloads_for_cpu
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering
-from autotune.problem.index_runs import IndexRuns, RunsInC, RunsInTriton
+from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering, divisors
+from autotune.problem.index_runs import IndexRun, IndexRuns, RunsInC, RunsInTriton
 from autotune.problem.large_indices import Overflow, overflow_in, overflowing
 from autotune.problem.loops import Loops, Make
 from autotune.problem.repeated import Repeated, repeated
@@ -92,23 +92,35 @@ class FurtherSizes:
     def of_tiles(self, instance: KernelInstance) -> Iterator[Workload]:
         """The workloads at sizes that the configuration's own tiles make interesting.
 
-        A kernel that has integers of 16 bits gets sizes beyond these, too.
+        If it has integers of 16 bits, those at which its indices show that it cuts a size, or the number of
+        some tiles, come first, and others beyond these bits last: time may end.
         """
-        config, timed = instance.config, instance.workload
+        config, timed, verified = instance.config, instance.workload, instance.verify_workloads
 
         def make(sizes: Sizes, seed_offset: int) -> Workload | None:
             return _problem_at(self._planner, config, sizes, seed_offset)
 
+        def cuts(workload: Workload) -> bool:
+            return any(one.cuts_to_16_bits for one in self._runs_of(instance, workload))
+
         if timed.trusted:
             return
-        with self._one_at_a_time:
-            runs = self._runs(instance)
-            has_16_bits = runs is not None and any(one.has_16_bits for one in runs.runs_of(timed))
-        verified = instance.verify_workloads
-        long = beyond_16_bits(verified, timed, make) if has_16_bits else ()
-        for planned in (*long, *at_tiles(verified, timed, config, make, MAX_SIZES)):  # time may end
+        cut, others = [], []
+        if any(one.has_16_bits for one in self._runs_of(instance, timed)):
+            if not cuts(timed):  # else it does so on purpose
+                tiles = (1, *divisors((*verified, timed), config))
+                cut = [*beyond_16_bits(verified, timed, make, tiles, cuts)]
+            known = [one.problem.sizes for one in cut]
+            long = beyond_16_bits(verified, timed, make)
+            others = [one for one in long if one.problem.sizes not in known]
+        for planned in (*cut, *at_tiles(verified, timed, config, make, MAX_SIZES), *others):
             if workload := self.workload_of(config, planned):
                 yield workload
+
+    def reached(self, instance: KernelInstance) -> set[str]:
+        """The arrays that the kernels surely access at the size to tune for; none if they cannot be read."""
+        runs = self._runs_of(instance, instance.workload)
+        return {name for one in runs for name, places, _ in one.reached if places}
 
     def small(self, instance: KernelInstance) -> SmallWorkloads:
         """The workloads for slow checks of a configuration."""
@@ -166,6 +178,12 @@ class FurtherSizes:
         """Finds arrays of which an index overflows; None where the kernels cannot be read."""
         runs = self._runs(instance)
         return None if runs is None else overflow_in(runs)
+
+    def _runs_of(self, instance: KernelInstance, workload: Workload) -> Sequence[IndexRun]:
+        """What a configuration does at the sizes of a workload; nothing where its kernels cannot be read."""
+        with self._one_at_a_time:
+            runs = self._runs(instance)
+            return [] if runs is None else runs.runs_of(workload)
 
     def _runs(self, instance: KernelInstance) -> IndexRuns | None:
         """The kernels of a configuration; None where they cannot be read."""

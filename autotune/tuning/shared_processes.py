@@ -88,7 +88,10 @@ class Processes:
         if journaled not in self._makers:
             task, problem = journaled.task, journaled.task.space.problem
             if self._stored is None or self._stored[0] != problem:  # a new try of a problem has the same
+                if self._stored is not None:
+                    self._stored[1].close()
                 self._stored = problem, StoredInputs(task.spec, Path(self.scratch), self.variables)
+                self._opened.callback(self._stored[1].close)
             stored = self._stored[1]
             maker = InstanceMaker(task.space, task.source, task.dialect, task.environment, stored)
             self._makers[journaled] = maker

@@ -264,9 +264,9 @@ CHECKS: tuple[Check, ...] = (  # in this order
     Check(of_last_round(TILE_SIZES), check_tile_sizes, _at_sizes(TILE_SIZES), base_s=0.2, trials=0.1),
     Check(of_last_round(OTHER_SCHEDULES), check_other_schedules, _expected_schedules, base_s=0.2, trials=1.0),
     Check(OTHER_DATA, check_other_data, base_s=0.2, trials=0.45, steps=11),
-    Check(VARIANTS, check_variants, _expected_variants),
+    Check(VARIANTS, check_variants, _expected_variants, trials=0.25, steps=0),
     Check(of_last_round(LARGER_SIZES), read_larger_sizes, _expected_larger, is_aside=True),
-    Check(of_last_round(LARGER_SIZES), check_larger_sizes, _expected_beyond),
+    Check(of_last_round(LARGER_SIZES), check_larger_sizes, _expected_beyond, base_s=0.9),
     Check(
         SANITIZERS, under_host_sanitizer, _expected_on_host, is_aside=True, early=check_on_host, base_s=1.5
     ),
