@@ -309,37 +309,46 @@ def test_the_results_that_come_with_autotune_give_the_same_answers(tmp_path):
     assert lines == wanted
 
 
-@needs_compiler
-def test_the_look_up_is_a_constant_and_the_header_is_c_too(tmp_path):
-    assert (
-        main(
-            [
-                "export",
-                "reduce",
-                "--format",
-                "c-header",
-                "-o",
-                str(tmp_path / "reduce.h"),
-                "--cache",
-                str(ROOT / "cache"),
-            ]
-        )
-        == 0
-    )
-    (tmp_path / "constant.cpp").write_text("""\
+CONSTANT = """\
 #include "reduce.h"
-constexpr auto best = autotune_reduce_best(autotune_reduce_nvidia_h200, autotune_reduce_int32, 134217728);
+static constexpr auto best = autotune_reduce_best(autotune_reduce_nvidia_h200, autotune_reduce_int32, 134217728);
+static constexpr auto between = autotune_reduce_best(autotune_reduce_nvidia_h200, autotune_reduce_int32, 1000003);
 static_assert(best.tier == AUTOTUNE_EXACT && best.config.BLOCK_SIZE <= 1024, "");
+static_assert(between.tier == AUTOTUNE_NEAREST_SIZE && between.config.BLOCK_SIZE <= 1024, "");
+static_assert(autotune_reduce_best(autotune_reduce_OTHER, 0, 0).tier == AUTOTUNE_NONE, "");
 static_assert(autotune_reduce_device_of("nvidia-h200") == autotune_reduce_nvidia_h200, "");
 static_assert(autotune_reduce_device_of("voodoo") == autotune_reduce_OTHER, "");
-""")
+#ifdef __CUDACC__
+template <int BLOCK_SIZE> __global__ void fill(int *out) { out[threadIdx.x] = BLOCK_SIZE; }
+void launch(int *out) { fill<between.config.BLOCK_SIZE><<<1, between.config.BLOCK_SIZE>>>(out); }
+#endif
+"""
+STRICT = ("-Wall", "-Wextra", "-pedantic", "-Werror")
+COMPILERS = {
+    "g++": (*STRICT, "-std=c++14", "-x", "c++"),
+    "clang++": (*STRICT, "-std=c++14", "-x", "c++"),
+    "nvcc": ("-Werror", "all-warnings", "-arch=sm_90"),
+}
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_the_look_up_is_a_constant(tmp_path, compiler):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    (tmp_path / "reduce.h").write_text(written(ROOT / "cache"))
+    (tmp_path / "constant.cu").write_text(CONSTANT)
+    subprocess.run([compiler, *COMPILERS[compiler], "-c", "constant.cu"], cwd=tmp_path, check=True)
+
+
+@needs_compiler
+def test_the_header_is_c_too_and_needs_no_library(tmp_path):
+    command = ["export", "reduce", "--format", "c-header", "--cache", str(ROOT / "cache")]
+    assert main([*command, "-o", str(tmp_path / "reduce.h")]) == 0
     (tmp_path / "plain.c").write_text("""\
 #include "reduce.h"
 int main(void) { return autotune_reduce_best(autotune_reduce_nvidia_h200, 0, 100).config.BLOCK_SIZE == 0; }
 """)
-    warnings = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
-    subprocess.run(["g++", "-std=c++14", *warnings, "-c", "constant.cpp"], cwd=tmp_path, check=True)
-    subprocess.run(["gcc", "-std=c99", *warnings, "plain.c", "-o", "plain", "-lm"], cwd=tmp_path, check=True)
+    subprocess.run(["gcc", "-std=c99", *STRICT, "plain.c", "-o", "plain"], cwd=tmp_path, check=True)
     subprocess.run([tmp_path / "plain"], check=True)
 
 
