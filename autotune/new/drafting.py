@@ -22,6 +22,7 @@ from autotune.scaffold.guessed_reference import variable_name
 from autotune.scaffold.roles import Role
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
 from autotune.scaffold.types import KnownTypes
+from autotune.sources.dialects import OPENCL
 from autotune.sources.triton_module import is_triton
 
 
@@ -130,7 +131,7 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
     macros += [(macro.name, f"left at {macro.default}") for macro in launch.fixed_macros]
     arrays = [item for item in made.guess.arguments if item.role not in (None, Role.LOCAL)]
     notes = list(source.refusals[:1]) if kernel.entry is None else []
-    if source.dialect == "cuda" and has_host_code(path):
+    if source.dialect != OPENCL and has_host_code(path):
         notes.append(
             "main() and other code for the host stays: it is left out where the kernels are compiled"
         )
