@@ -37,9 +37,20 @@ AUTOTUNE_FUNCTION double autotune_log2(long long size) {
     for (int n = 1; n < 24; n += 2, power *= t * t) sum += power / n;
     return exponent + 2.8853900817779268 * t * sum;
 }
-AUTOTUNE_FUNCTION int autotune_same(const char *a, const char *b) {
-    while (*a && *a == *b) { ++a; ++b; }
-    return *a == *b;
+AUTOTUNE_FUNCTION int autotune_is_word(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+/* Whether a slug is that of a name: its words in small letters, with - between them. */
+AUTOTUNE_FUNCTION int autotune_same(const char *slug, const char *name) {
+    while (*name && !autotune_is_word(*name)) ++name;
+    for (; *slug; ++slug) {
+        const int is_between = *slug == '-' && !autotune_is_word(*name);
+        if (!is_between && *slug != (*name >= 'A' && *name <= 'Z' ? *name + 32 : *name)) return 0;
+        if (*name) ++name;
+        while (is_between && *name && !autotune_is_word(*name)) ++name;
+    }
+    while (*name && !autotune_is_word(*name)) ++name;
+    return !*name;
 }
 #endif
 $declarations
@@ -90,10 +101,10 @@ AUTOTUNE_FUNCTION ${name}_best_t ${name}_best(int device, int dtype, $parameters
     }
     return best;
 }
-/* The number of a device by its slug, ${name}_OTHER for one without results. */
-AUTOTUNE_FUNCTION int ${name}_device_of(autotune_text slug) {
+/* The number of a device by its name, such as cudaDeviceProp::name, or slug; ${name}_OTHER without results. */
+AUTOTUNE_FUNCTION int ${name}_device_of(autotune_text device) {
     for (int i = 0; i < ${name}_DEVICES; ++i)
-        if (autotune_same(${name}_devices[i], slug)) return i;
+        if (autotune_same(${name}_devices[i], device)) return i;
     return ${name}_OTHER;
 }
 #endif
