@@ -16,7 +16,7 @@ from tree_sitter import Node
 from autotune.compilers.cuda_headers import is_cuda_header
 from autotune.errors import InputError
 from autotune.sources.bare_code import blank, without_comments
-from autotune.sources.dialects import CUDA, OPENCL, words_of
+from autotune.sources.dialects import CUDA, OPENCL, with_own_words, words_of
 from autotune.sources.expansion import TooLong
 from autotune.sources.preprocessed import preprocessed
 from autotune.sources.statements import declarator_name
@@ -61,7 +61,8 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
     if dialect == OPENCL:
         source = _INCLUDE.sub(lambda found: blank(found[0]) if is_cuda_header(found[1]) else found[0], source)
     try:
-        code = preprocessed(source, {}, f"{words_of(dialect)}#define __CUDACC_RTC__ 1\n")
+        text = with_own_words(source) if dialect == OPENCL else source
+        code = preprocessed(text, {}, f"{words_of(dialect)}#define __CUDACC_RTC__ 1\n")
         tree = _tree(code.text)
     except (TooLong, RecursionError):
         return source

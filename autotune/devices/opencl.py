@@ -37,7 +37,7 @@ from autotune.devices.opencl_platforms import opencl_devices
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
 from autotune.processes.control_groups import GROUPS, OWN, group_limits
-from autotune.sources.dialects import OPENCL
+from autotune.sources.dialects import OPENCL, dialect_of
 
 _FILES = {1: ("cpu.cfs_quota_us", "cpu.cfs_period_us"), 2: ("cpu.max",)}  # by version
 POCL = "Portable Computing Language"  # PoCL's platform name
@@ -69,7 +69,10 @@ class OpenCLCompiler:
         began = time.perf_counter()
         try:
             data, log = build(source, flags)
-        except CompileError:  # it may have host code, and a kernel's own error is in both
+        except CompileError:
+            if dialect_of(source) == OPENCL:
+                raise
+            # what is for CUDA, too, may have host code; a kernel's own error is in both
             data, log = build(needed_part(source, names, OPENCL), flags)
         elapsed_ms = (time.perf_counter() - began) * 1e3
         return Binary(data, _content_sha256(data), log, elapsed_ms)

@@ -39,7 +39,7 @@ from autotune.evaluation.wrong_result import element_text
 from autotune.problem.covering import threads
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.workload import Array, Workload
-from autotune.sources.dialects import OPENCL, PORTABLE
+from autotune.sources.dialects import PORTABLE
 
 HOST_TOOLS = ("races on the CPU", "AddressSanitizer")
 MAX_CPU_S = 10  # CPU time of one run; a busy machine takes longer
@@ -141,9 +141,11 @@ class HostSanitizer:
             try:
                 try:
                     outcome = self._check(source, folder, chosen, deadline)
-                except CompileError:  # it may have host code
-                    dialect = OPENCL if _is_opencl(source) else PORTABLE
-                    outcome = self._check(needed_part(source, (), dialect), folder, chosen, deadline)
+                except CompileError:
+                    if _is_opencl(source):
+                        raise
+                    needed = needed_part(source, (), PORTABLE)  # it may have host code
+                    outcome = self._check(needed, folder, chosen, deadline)
             except CompileError as error:
                 outcome = Unchecked(f"g++ refuses the source{error}")
             except subprocess.TimeoutExpired:
