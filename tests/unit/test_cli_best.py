@@ -36,6 +36,13 @@ def test_a_gpu_that_nothing_is_known_of_is_answered_by_its_name(best):
     assert done.stderr.startswith("warning: same_architecture: tuned on nvidia-h200"), done.stderr
 
 
+def test_an_architecture_is_answered_as_a_gpu_of_it_that_has_no_results(best):
+    done = best("--device", "sm_90", "--size", "n=64")
+    assert "same_architecture: tuned on nvidia-h200" in done.stdout and "not checked" not in done.stdout
+    done = best("--device", "sm_91", "--size", "n=64")
+    assert done.returncode == 2 and "unknown device 'sm_91'" in done.stderr and "fake" not in done.stderr.lower()
+
+
 def test_an_exact_answer_expects_no_slowdown(best):
     done = best("--device", "nvidia-h200", "--size", "n=64")
     assert "exact: tuned on nvidia-h200 for n=64 (" in done.stdout
