@@ -68,7 +68,8 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
         return source
     if tree is None:
         return source
-    left = [(node, _declared(tree, node, dialect)) for node in _outer(tree.root)]
+    declared = [(node, _declared(tree, node, dialect)) for node in _outer(tree.root)]
+    left = declared
     named: set[str] = set()
     fresh = set(_ROOTS).union(*map(_WORD.findall, names))
     while fresh:
@@ -79,6 +80,8 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
         calls = (one for node in needed for one in descendants(node) if one.type == "call_expression")
         called = {f"{tree.of(field(one, 'function'))}(" for one in calls}
         fresh = called.union(*map(_WORD.findall, texts)) - named
+    if left == declared:  # no kernel was found
+        return source
     of_host = (one for node in descendants(tree.root) for one in _members_of_host(tree, node))
     spans = (code.span(node.start_byte, node.end_byte) for node in (*(node for node, _ in left), *of_host))
     kept = _without(source, (span for span in spans if span))

@@ -180,6 +180,11 @@ int main() { k<<<1, 1>>>(nullptr); }
     assert not "".join(left[:2] + left[3:6] + left[7:8] + left[9:]).strip(" ;")
 
 
+def test_a_source_in_which_no_kernel_is_found_stays_as_it_is():
+    text = "KERNEL one(int *x) { x[0] = 1; }\nint two(int x) { return x; }\n"
+    assert needed_part(text, (), OPENCL) == text
+
+
 FOR_PROGRAMS = """
 #define EXPORTED __attribute__((visibility("default")))
 #define PACKED __attribute__((packed))
