@@ -15,6 +15,7 @@ import pyopencl as cl
 
 from autotune.compilers.elf import read_sections, read_symbols
 from autotune.compilers.hidden_reads import variables_text
+from autotune.compilers.host_code import needed_part
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
@@ -34,6 +35,7 @@ from autotune.devices.opencl_platforms import opencl_devices
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
 from autotune.processes.host_limits import cpu_limits
+from autotune.sources.dialects import OPENCL, dialect_of
 
 POCL = "Portable Computing Language"  # PoCL's platform name
 _MACHINE_CODE, _KERNELS = ".ocl.obj", ".ocl.meta"  # sections of Intel's binaries
@@ -58,10 +60,17 @@ class OpenCLCompiler:
         self.identity = " ".join((device.name, *versions, variables_text("opencl"))).rstrip()
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
-        """Build one program; raises CompileError with the build log."""
+        """Build one program, of what its kernels need if not all of it; raises CompileError with the log."""
         build = self._object if self._makes_objects else self._program
+        flags = ["-cl-std=CL1.2", *options]
         began = time.perf_counter()
-        data, log = build(source, ["-cl-std=CL1.2", *options])
+        try:
+            data, log = build(source, flags)
+        except CompileError:
+            if dialect_of(source) == OPENCL:
+                raise
+            # what is for CUDA, too, may have host code; a kernel's own error is in both
+            data, log = build(needed_part(source, names, OPENCL), flags)
         elapsed_ms = (time.perf_counter() - began) * 1e3
         return Binary(data, _content_sha256(data), log, elapsed_ms)
 
