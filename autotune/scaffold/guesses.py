@@ -81,7 +81,5 @@ def _of_the_problem(launch: GuessedLaunch, arguments: Sequence[GuessedArgument])
     open_words = {macro.name for macro in launch.source.macros if macro.default is not None}
     open_words &= launch.values.keys()
     open_words -= {*WORD.findall(" ".join((*launch.grid, *launch.block)))}
-    extents = [
-        {*WORD.findall(extent)} for item in arguments if item.role is Role.IN for extent in item.shape
-    ]
+    extents = [{*WORD.findall(extent)} for item in arguments if item.role is Role.IN for extent in item.shape]
     return frozenset(name for words in extents if not words & {*launch.sizes} for name in words & open_words)

@@ -31,6 +31,7 @@ _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": 
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]{0,40}")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_WORD = re.compile(r"\w+")
 _STEP = re.compile(r"(\w+)|\[(\d+)\]")  # of a place
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?|[-+]?\.(inf|nan)")
 
@@ -49,6 +50,13 @@ class Element:
         """A SpaceError with the text `file:line: place: message`."""
         place = f"{self.place}: " if self.place else ""
         return SpaceError(f"{self.path}:{self.line}: {place}{message}")
+
+    def others(self, name: str) -> str:
+        """The other lines of the file whose values have a name, as the end of a message; empty for none."""
+        scalars = [one for one in yaml.scan(self.whole) if isinstance(one, yaml.ScalarToken)]
+        lines = {one.start_mark.line + 1 for one in scalars if name in _WORD.findall(one.value)}
+        listed = ", ".join(map(str, sorted(lines - {self.line})))
+        return f"; it is also on line {listed}" if listed else ""
 
     def part(self, text: str) -> Element:
         """A part of this text as an element of the same place."""
@@ -208,7 +216,8 @@ class Element:
             raise self.error(f"{error}{expression_advice(text, self._written(), values or {})}") from None
         if unknown := unknown_names(expression, known):
             name = unknown[0]
-            raise self.error(f"unknown name {name!r} in {text!r}{name_advice(name, text, known)}")
+            mend = name_advice(name, text, known) + self.others(name)
+            raise self.error(f"unknown name {name!r} in {text!r}{mend}")
         return text
 
     def _written(self) -> str:
