@@ -216,8 +216,7 @@ class Element:
             raise self.error(f"{error}{expression_advice(text, self._written(), values or {})}") from None
         if unknown := unknown_names(expression, known):
             name = unknown[0]
-            mend = name_advice(name, text, known) + self.others(name)
-            raise self.error(f"unknown name {name!r} in {text!r}{mend}")
+            raise self.error(f"unknown name {name!r} in {text!r}{name_advice(name, text, known)}")
         return text
 
     def _written(self) -> str:

@@ -147,7 +147,7 @@ LINES = [
                 *(trial(Config({"A": a, "B": 1}), None) for a in (1, 4)),
             )
         },
-        {"failed": "2 crashed, all with B=1, which no trial with a time has: died; autotune show runs/j.jsonl"},
+        {"failed": "2 crashed, all with B=1, which no trial with a time has: died; autotune show runs/"},
     ),
     (
         {"trials": (trial(DEFAULT, 3.0), trial(BEST, 1.0), trial(Config({"A": 1, "B": 1}), None))},
