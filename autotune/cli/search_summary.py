@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
 from autotune.core.checks import checks_text, combined, is_late, names_text, unchecked_text, unpassed
 from autotune.core.records import NOISY, Config, Entry
-from autotune.core.text import count_text, ratio_text
+from autotune.core.text import count_text, first_error, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
@@ -27,6 +28,7 @@ _COSTS = {
     Objective.PARETO: "energy times delay",
 }
 _PRECISE = 0.02  # relative to the median; a narrower interval needs no explanation
+_REASON_LETTERS = 100
 _FASTEST = 10  # number of the fastest configurations that the line `learnt` describes
 
 
@@ -61,7 +63,7 @@ def result_text(result: SearchResult) -> str:
         *_noise(final),
         *([f"warning {'; '.join(found)}"] if (found := timing_warnings(result)) else []),
         *uncompared(result),
-        *_failures(result),
+        *failures(result),
         *_learnt(result),
         result.coverage,
         *([f"checks  {checks}"] if (checks := checks_text(result.checks)) else []),
@@ -312,16 +314,18 @@ def _check_command(results: Sequence[SearchResult]) -> str:
     return shlex.join((*command, "--refresh"))
 
 
-def _failures(result: SearchResult) -> list[str]:
-    """Trials that failed in the last round, and how to list all that failed."""
+def failures(result: SearchResult) -> list[str]:
+    """Trials that failed in the last round, and of each status how many failed, why, and how to list them."""
     lines = [
         f"failed  in the last round: {trial.status.value}: {trial.config}: {trial.detail}"
         for trial in result.failed_last_round
     ]
     for status, count in result.counts.most_common():
         if status is not Status.OK:
+            first = next(trial for trial in result.trials if trial.status is status)
+            reason = shorten(first_error(first.detail), _REASON_LETTERS, placeholder=" ...")
             command = f"autotune show {result.journal} --status {status.value}"
-            lines.append(f"failed  {count} {status.value}{_shared(result, status)}: {command}")
+            lines.append(f"failed  {count} {status.value}{_shared(result, status)}: {reason}; {command}")
     return lines
 
 

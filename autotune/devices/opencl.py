@@ -30,7 +30,7 @@ from autotune.devices.base import (
     Program,
     host_difference,
 )
-from autotune.devices.opencl_arrays import BlockMemoryFiller, CacheFlusher, ContentComparer, flush_bytes
+from autotune.devices.opencl_arrays import BlockMemoryFiller, CacheFlusher, ContentComparer, copy, flush_bytes
 from autotune.devices.opencl_platforms import opencl_devices
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
@@ -133,28 +133,19 @@ class OpenCLDevice(Device):
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
         """Copy to the device and wait."""
-        if data.size:
-            with _memory(buffer.size):
-                cl.enqueue_copy(self._queue, buffer, np.ascontiguousarray(data))
+        with _memory(buffer.size):
+            copy(self._queue, buffer, np.ascontiguousarray(data), data.size)
 
     def read(self, buffer: Buffer, size_bytes: int, into: Bytes | None = None) -> Bytes:
         """Copy to the host and wait."""
         data = np.empty(size_bytes, np.uint8) if into is None else into
-        if size_bytes:
-            cl.enqueue_copy(self._queue, data, buffer)
+        copy(self._queue, data, buffer, size_bytes)
         return data
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
         """Copy on the device."""
         with _memory(target.size):
-            cl.enqueue_copy(
-                self._queue,
-                target,
-                source,
-                byte_count=size_bytes,
-                dst_offset=offsets[0],
-                src_offset=offsets[1],
-            )
+            copy(self._queue, target, source, size_bytes, offsets)
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Compare large arrays bit by bit on the device, and differing ones on the host."""

@@ -311,6 +311,8 @@ def _unprepared(error: ChildFailed) -> Failure:
     """The failure of a configuration whose own arrays cannot be prepared."""
     if isinstance(error, ChildTimeout):
         return Failure(Status.TIMEOUT, f"preparing its problem: {error}", error.blame)
+    if isinstance(error, ChildRaised) and error.kind == BrokenReference.__name__:
+        return Failure(Status.WRONG_RESULT, f"the reference does not fit its arrays: {error.message}")
     status = Status.LAUNCH_ERROR if _is_full(error) else Status.CRASHED
     return Failure(status, str(error), error.blame)
 

@@ -26,7 +26,6 @@ from autotune.core.checks import (
 )
 from autotune.core.records import Config
 from autotune.core.stages import Stage, of_last_round
-from autotune.core.text import count_text
 from autotune.core.trials import Failure, Trial
 from autotune.evaluation.deadline import Deadline, Killable
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
@@ -178,7 +177,8 @@ class WinnerChecks:
                 self._begun_processes.kill()
         missed = [unchecked_text(by_config[config]) for config in builds if config not in failures]
         for text, count in Counter(filter(None, missed)).items():
-            context.observer.warn(f"{text}: {count_text(count, 'configuration')}")
+            kept = "the best is" if count == 1 else f"the best {count} configurations are"
+            context.observer.warn(f"{kept} checked {text}")
         self.outcomes |= by_config
         return failures
 
@@ -219,7 +219,7 @@ def _late(names: Iterable[str], *obstacles: Unchecked | None) -> Checks:
 
 def _lacks_sizes(context: TuningContext) -> Unchecked | None:
     instance = context.maker.make(context.task.spec.default)
-    return None if instance.verify_workloads else Unchecked("the space has no verify_sizes")
+    return None if instance.verify_workloads else Unchecked("no verify_sizes are given")
 
 
 def _lacks_sanitizers(context: TuningContext) -> Unchecked | None:

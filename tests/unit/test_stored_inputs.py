@@ -276,7 +276,7 @@ def test_a_variant_is_not_checked_without_sizes_to_verify(folder):
     folder.edit("verify_sizes: [{n: 1}, {n: 17}]\n", "")
     code, out, err = run(folder, "search", "double.yaml", "--device", "fake", "--json")
     assert code == 0, err
-    assert "data large (the space has no verify_sizes)" in json.loads(out)["checks"]
+    assert "data large (no verify_sizes are given)" in json.loads(out)["checks"]
 
 
 def test_a_variant_that_the_function_does_not_make_is_told(folder):
