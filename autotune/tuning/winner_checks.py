@@ -10,6 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from autotune.checks.deadline import Deadline, Killable
+from autotune.checks.device_sanitizer import TOOLS
+from autotune.checks.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.core.checks import (
     LARGER_SIZES,
     NO_TIME,
@@ -28,10 +31,7 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage, of_last_round
 from autotune.core.text import count_text
 from autotune.core.trials import Failure, Trial
-from autotune.evaluation.deadline import Deadline, Killable
-from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.evaluation.instance import KernelInstance
-from autotune.evaluation.sanitizer import TOOLS
 from autotune.tuning.check_outcomes import ConfigChecks
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.data_checks import OTHER_DATA, VARIANTS, check_other_data, check_variants

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from autotune.checks import host_sanitizer
+from autotune.checks.deadline import Deadline
+from autotune.checks.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.compilers.kernel_source import packaged, read_source, render, source_of_text
 from autotune.core import timeline
 from autotune.core.checks import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Argument, Config, Launch
 from autotune.core.trials import Problem, Status
-from autotune.evaluation import host_sanitizer
-from autotune.evaluation.deadline import Deadline
-from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.problem.workload import Array, Scalar, Workload
 from autotune.tuning.context import BuiltConfig
 from autotune.tuning.further_sizes import SmallWorkloads

@@ -13,14 +13,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from autotune.checks.deadline import Deadline
+from autotune.checks.device_sanitizer import TOOLS
+from autotune.checks.host_sanitizer import HOST_TOOLS
 from autotune.cli.progress import SearchProgress
 from autotune.core.checks import LARGER_SIZES, NO_TIME, OTHER_SIZES, PASSED, Passed, Unchecked, reasons
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Objective, Problem, Rule, Status, Trial
-from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_samples import energy
-from autotune.evaluation.host_sanitizer import HOST_TOOLS
-from autotune.evaluation.sanitizer import TOOLS
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.problem.workload import Workload
