@@ -245,7 +245,7 @@ class OtherForms:
     def _time_ms(self, binary: Binary, launches: tuple[Launch, ...]) -> float:
         """The time of other launches, or of another binary."""
         workload = replace(self.workload, launches=launches)
-        found: tuple[float, ...] | Failure = self._context.run_or_close(
+        found: tuple[float, ...] | Failure = self._context.run_or_discard(
             sample,
             binary,
             workload,

@@ -103,7 +103,7 @@ class Ledger:
         row = None if is_journaled else trial  # the journal keeps its time, regardless of the score
         self.resumed += is_journaled
         if instance is not None and trial.status is Status.OK:
-            self.trials_by_run.setdefault((trial.binary_sha256, instance.runs_key), trial)
+            self.trials_by_run.setdefault((trial.binary_sha256, instance.workloads_key), trial)
         trial = self._scoring.scored(trial)
         if trial.status is Status.OK and trial.score is None:
             trial = replace(trial, status=Status.MEASUREMENT_ERROR, detail=NO_ENERGY)

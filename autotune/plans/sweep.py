@@ -201,8 +201,8 @@ def sweep(
 
 def _start_over(journaled: JournaledTask) -> None:
     """Empty a journal, if there is one; raises JournalError if it is in use, and WriteError."""
-    if journaled.journal.exists():
-        Journal(journaled.journal, journaled.header, notes=journaled.notes, fresh=True).close()
+    if journaled.journal_path.exists():
+        Journal(journaled.journal_path, journaled.header, notes=journaled.notes, fresh=True).close()
 
 
 @dataclass

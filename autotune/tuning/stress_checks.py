@@ -45,7 +45,7 @@ def check_many_runs(context: TuningContext, builds: Builds, deadline: Deadline) 
     for config, (instance, binary) in builds.items():
         if instance.verify_workloads and not deadline.is_over:
             workload = instance.verify_workloads[len(instance.verify_workloads) // 2]
-            answer = context.run_or_close(verify_often, binary, workload, MAX_RUNS, MAX_RUNS_S)
+            answer = context.run_or_discard(verify_often, binary, workload, MAX_RUNS, MAX_RUNS_S)
             by_config[config] = {MANY_RUNS: outcome_of(answer)}
     return by_config
 

@@ -90,13 +90,13 @@ class WinnerChecks:
     _begun_processes: Killable = field(default_factory=Killable)  # of these runs
 
     @contextmanager
-    def sanitizing(
+    def begun_early(
         self, context: TuningContext, configs: Iterable[Config], deadline_s: float
     ) -> Iterator[None]:
-        """Run configurations under the CPU's sanitizers during the block, unless the CPU is timed.
+        """Begin what takes long of the checks of configurations during the block, unless the CPU is timed.
 
-        For `check`, they are also compiled with other schedules, and the device's sanitizer starts. Those
-        checked before are left out. The deadline is on the clock of `time.perf_counter`.
+        They run under the CPU's sanitizers, are compiled with other schedules, and the device's sanitizer
+        starts. Those checked before are left out. The deadline is on the clock of `time.perf_counter`.
         """
         is_timed = context.task.device.kind == "cpu"
         likely = () if is_timed else [config for config in configs if config not in self.outcomes]

@@ -270,7 +270,7 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
     timeline.begin("test")
     (on_host,) = (check for check in CHECKS if check.early)
     checks = WinnerChecks()
-    with checks.sanitizing(context, [config], math.inf):
+    with checks.begun_early(context, [config], math.inf):
         found = checks._run(on_host, context, {config: BuiltConfig(instance, None)}, Deadline())
     assert found == {config: dict.fromkeys((*HOST_TOOLS, LOOPS), PASSED)}
     compiled = [one for one in timeline.taken() if one.name == "g++ for races"]

@@ -430,7 +430,7 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
     context.processes = SimpleNamespace(skips_sanitizers=True, sanitizer=sanitizer)
     context.task.spec = SimpleNamespace(verify_sizes=({"n": 1},))
-    with WinnerChecks().sanitizing(context, [Config({})], math.inf):
+    with WinnerChecks().begun_early(context, [Config({})], math.inf):
         sources = {compiled.get() for _ in range(builds)}
     assert calls == (["begin", "end"] if builds else [])
     assert len(sources) == builds and instance.source not in sources and compiled.empty()
