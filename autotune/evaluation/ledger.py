@@ -29,9 +29,8 @@ class Ledger:
         self._on_trial = on_trial
         self._charged = 0
         self._started_s, self._resumed_s = time.perf_counter(), 0.0
-        self.trials_by_run: dict[
-            RunKey, Trial
-        ] = {}  # a trial for each binary with its launches and arguments
+        # a trial for each binary with its launches and arguments
+        self.trials_by_run: dict[RunKey, Trial] = {}
         self._unreported: list[tuple[Trial, Trial | None]] = []  # each with its row, if it has none yet
         self.trials: dict[Config, Trial] = {}
         self.best: Trial | None = None

@@ -157,13 +157,13 @@ def _inside(guarded: GuardedBuffer, buffers: WorkloadBuffers) -> Failure | None:
     array, workload, difference = guarded.array, buffers.workload, buffers.wrong(guarded)
     if difference is None:
         return None
-    first, count = difference
+    at, count = difference
     fault = ArrayFault(array.name, workload.problem.sizes)
     if array.role == "in":
-        return _wrong(f"changed its input {element_text(array, first)}", workload, fault)
+        return _wrong(f"changed its input {element_text(array, at)}", workload, fault)
     if array.role == "out" and buffers.difference(guarded.against_initial()) is None:
         return _wrong(f"{array.name} was never written", workload, replace(fault, is_unwritten=True))
-    what, fault = describe(guarded, first, count, buffers)
+    what, fault = describe(guarded, at, count, buffers)
     return _wrong(what, workload, fault)
 
 
