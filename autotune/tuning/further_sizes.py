@@ -7,11 +7,11 @@ from contextlib import suppress
 from threading import Lock
 from typing import NamedTuple
 
+from autotune.checks.host_sanitizer import workloads_for_cpu
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Sizes
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, SetupError
-from autotune.evaluation.host_sanitizer import workloads_for_cpu
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering, divisors
 from autotune.problem.index_runs import IndexRun, IndexRuns, RunsInC, RunsInTriton
