@@ -355,7 +355,9 @@ def test_what_indices_cannot_hold_is_a_note_and_leaves_a_result_verified(plain):
 
 def test_ties_that_were_not_checked_are_named(plain):
     text = result_text(told(plain, ties=(THIRD,), unchecked_ties=(OTHER, DEFAULT)))
-    (lines,) = re.findall(r"; 2 more without the last checks, which the cache does not keep:\n(.*\n.*\n)", text)
+    (lines,) = re.findall(
+        r"; 2 more without the last checks, which the cache does not keep:\n(.*\n.*)\n", text
+    )
     assert lines == "        A=4; the rest as in the best\n        the default\n"
 
 
