@@ -181,7 +181,7 @@ def _listed(name: str) -> list[DeviceInfo]:
         return _listed_by_others(name)
     if BUILT_IN[name].dialect != "cuda":
         return backend(name).list_devices()
-    from autotune.devices.nvidia_gpus import list_gpus  # only checks that the package is there
+    from autotune.devices.nvml import list_gpus  # only checks that the package is there
 
     return list_gpus(name) if _is_installed(BUILT_IN[name].package) else []
 

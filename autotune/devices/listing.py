@@ -85,7 +85,7 @@ class Listing:
 def _needed(name: str) -> tuple[str, ...]:
     """The modules that list the devices of a backend of autotune; the child imports those of others."""
     if name in _NVIDIA:
-        return "autotune.devices.nvidia_gpus", "pynvml"
+        return "autotune.devices.nvml", "pynvml"
     return (BUILT_IN[name].module,) if name in BUILT_IN else ()
 
 

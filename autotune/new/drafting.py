@@ -84,9 +84,9 @@ def compiled(kernel: KernelFile, stand_ins: str, front: Path, within_s: float) -
     return _described(made, kernel, stand_ins)
 
 
-def with_room(kernel: KernelFile, stand_ins: str, *, is_small: bool) -> SpaceDraft:
-    """Draft a space whose arrays have more room than their indices show; small blocks may need less."""
-    assumed = Assumptions(is_roomy=True, is_small=is_small)
+def with_room(kernel: KernelFile, stand_ins: str) -> SpaceDraft:
+    """Draft a space whose arrays have more room than their indices show."""
+    assumed = Assumptions(is_roomy=True)
     made = compiled_scaffold(_with_headers(kernel, stand_ins), assumed)
     return _described(made, kernel, stand_ins)
 

@@ -207,23 +207,20 @@ class _Work:
     def _run(
         self, kernel: KernelFile, draft: SpaceDraft, space: Path, reference: Path
     ) -> tuple[SpaceDraft, list[Note]]:
-        """Run the default; if it fails, again with room in its arrays, and then as small as it can be."""
+        """Run the default; if it fails, again with room in its arrays."""
         said = self._tried("trials.run_default", space)
-        for is_small in (False, True):
-            if said[-1].is_good or draft.dialect == TRITON or self.workshop.left_s < _LEAST_S:
-                break
-            try:
-                limit_s = self.workshop.left_s
-                roomy = self.workshop.run(
-                    "drafting.with_room", kernel, draft.stand_ins, is_small=is_small, limit_s=limit_s
-                )
-            except (InputError, SetupError, Stopped):
-                break
-            _write(space, roomy.space, "w")
-            _write(reference, roomy.reference, "w")
-            again = self._tried("trials.run_default", space)
-            if again[-1].is_good:
-                return roomy, again
+        if said[-1].is_good or draft.dialect == TRITON or self.workshop.left_s < _LEAST_S:
+            return draft, said
+        try:
+            limit_s = self.workshop.left_s
+            roomy = self.workshop.run("drafting.with_room", kernel, draft.stand_ins, limit_s=limit_s)
+        except (InputError, SetupError, Stopped):
+            return draft, said
+        _write(space, roomy.space, "w")
+        _write(reference, roomy.reference, "w")
+        again = self._tried("trials.run_default", space)
+        if again[-1].is_good:
+            return roomy, again
         _write(space, draft.space, "w")
         _write(reference, draft.reference, "w")
         return draft, said

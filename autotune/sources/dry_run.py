@@ -169,6 +169,7 @@ class DryRun:
         self._most_turns, self._is_wide = most_turns, is_wide
         self.found: dict[tuple[int, str], Beyond | Divergent] = {}  # the first at each place of the source
         self.has_16_bits = False  # True once an integer of so many bits is made, or their end is named
+        self.cuts_to_16_bits = False  # True once a number does not fit in one
         self.is_whole = True  # False once something may have reached arrays that it could not follow
         self._source, self._steps, self._bodies = source, steps, bodies
         own = [one for one in source.device_functions if not one.is_kernel]
@@ -701,7 +702,9 @@ class DryRun:
             return converted(value, f"{'u' if is_unsigned else 'i'}{bits}")
         data = value.data & ((1 << bits) - 1)
         half = 1 << (bits - 1)
-        return Value("i32", data if is_unsigned else (data ^ half) - half, value.known)
+        data = data if is_unsigned else (data ^ half) - half
+        self.cuts_to_16_bits |= bits == 16 and bool((value.known & (data != value.data)).any())
+        return Value("i32", data, value.known)
 
     def _number(self, node: ast.expr, mask: Mask) -> int | None:
         """What is one number in all threads; None if it is not known."""

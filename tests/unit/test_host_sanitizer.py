@@ -271,7 +271,7 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
         worker=SimpleNamespace(compared=frozenset()),
         processes=SimpleNamespace(skips_sanitizers=False),
         further_sizes=ONLY_VERIFIED,
-        pool=SimpleNamespace(workers=1),
+        pool=SimpleNamespace(size=1),
         maker=SimpleNamespace(make=lambda config: instance),
     )
     timeline.begin("test")

@@ -204,7 +204,6 @@ def test_what_is_no_kernel_is_one_line(folder, name, text, message):
     [
         ("script.py", f"import pyopencl as cl\nprogram = cl.Program(context, '''\n{CALM}''').build()\n", 2),
         ("plain.c", "/* a program */\nconst char *source =\n" + quoted(CALM) + ";\n", 3),
-        ("program.jl", f'using OpenCL\nsource = """{CALM}"""\n', 2),
     ],
 )
 def test_a_kernel_is_found_in_a_string_of_any_language(tmp_path, name, text, line):
@@ -214,16 +213,16 @@ def test_a_kernel_is_found_in_a_string_of_any_language(tmp_path, name, text, lin
 
 
 def test_a_kernel_in_a_string_is_copied_to_a_file_of_its_own(folder):
-    text = f'using OpenCL\nsource = """{CALM}"""\n'
-    (folder.path / "program.jl").write_text(text)
-    done = folder.run("new", "program.jl")
+    text = f'import pyopencl as cl\nsource = """{CALM}"""\n'
+    (folder.path / "program.py").write_text(text)
+    done = folder.run("new", "program.py")
     assert done.returncode == 0, done.stderr
     copy = "program_kernel.cl is a copy of it, which the space is for"
-    assert f"note  the kernel is in a string at program.jl:2; {copy}\n" in done.stdout
+    assert f"note  the kernel is in a string at program.py:2; {copy}\n" in done.stdout
     assert "good  the default took " in done.stdout
     assert (folder.path / "program_kernel.cl").read_text().strip() == CALM.strip()
-    assert (folder.path / "program.jl").read_text() == text
-    again = folder.run("new", "program.jl").stderr
+    assert (folder.path / "program.py").read_text() == text
+    again = folder.run("new", "program.py").stderr
     assert "to start anew: rm program_kernel.cl program_kernel.yaml program_kernel.py\n" in again
 
 
