@@ -154,9 +154,7 @@ class HostSanitizer:
             return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
         return outcome
 
-    def _check(
-        self, source: str, folder: Path, workloads: Sequence[Workload], deadline: Deadline
-    ) -> Outcome:
+    def _check(self, source: str, folder: Path, workloads: Sequence[Workload], deadline: Deadline) -> Outcome:
         """The first finding, or why some workload did not come to its end.
 
         Raises CompileError, with the first error if the compiler says one, and TimeoutExpired.

@@ -124,7 +124,8 @@ BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
         ),
         (
             '#include "portable.h"\n',
-            '#include "portable.h"\n#include <vector>\nvoid check(int e) { if (e != cudaSuccess) last_sum<<<1, 1>>>(); }\n',
+            '#include "portable.h"\n#include <vector>\n'
+            "void check(int e) { if (e != cudaSuccess) last_sum<<<1, 1>>>(); }\n",
             None,
             "",
         ),
