@@ -11,7 +11,7 @@ from typing import Any
 
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
-from autotune.core.checks import checks_text, combined, is_late, names_text, reasons, unchecked_text, unpassed
+from autotune.core.checks import checks_text, combined, is_late, names_text, unchecked_text, unpassed
 from autotune.core.records import NOISY, Config, Entry
 from autotune.core.text import count_text, first_error, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
@@ -66,7 +66,7 @@ def result_text(result: SearchResult) -> str:
         *failures(result),
         *_learnt(result),
         result.coverage,
-        *([f"checks  {checks}"] if (checks := checks_text(reasons(result.checks))) else []),
+        *([f"checks  {checks}"] if (checks := checks_text(result.checks)) else []),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
         f"next    {_check_command([result]) or f'autotune report {result.journal}'}",
     ]
@@ -92,7 +92,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "speedup": result.speedup,
         "ties": [dict(config) for config in result.ties],
         "unchecked_ties": [dict(config) for config in result.unchecked_ties],
-        "unchecked": list(unpassed(reasons(result.checks))),
+        "unchecked": list(unpassed(result.checks)),
         "groups": [
             {"name": group.name, "tried": group.tried, "time_ms": group.best and group.best.median_ms}
             for group in result.groups
@@ -102,7 +102,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "valid_configurations": len(result.task.space),
         "compared": result.compares,
         "uncompared": list(result.uncompared),
-        "checks": checks_text(reasons(result.checks)),
+        "checks": checks_text(result.checks),
         "counts": {status.value: count for status, count in result.counts.items()},
         "seconds": result.seconds,
         "priors": {prior.origin: len(prior.results) for prior in result.priors},
@@ -129,7 +129,7 @@ def known_json(entry: Entry) -> dict[str, Any]:
 
 def _unverified(result: SearchResult) -> str:
     """The checks that were not made, for the first line; empty if all were."""
-    names = unpassed(reasons(result.checks))
+    names = unpassed(result.checks)
     count = f"{len(names)} of {count_text(len(result.checks), 'check')}"
     return f": not verified in full, without {count}: {names_text(names)}" if names else ""
 
@@ -297,7 +297,7 @@ def uncompared(result: SearchResult) -> list[str]:
 
 def unchecked_lines(results: Sequence[SearchResult]) -> list[str]:
     """The checks that were not made, and the command that makes up for late ones."""
-    text = unchecked_text(reasons(combined(one.checks for one in results)))
+    text = unchecked_text(combined(one.checks for one in results))
     command = _check_command(results)
     return [f"checks  {text}{command and ': '}{command}"] if text else []
 

@@ -27,8 +27,8 @@ from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import (
     DeviceSetting,
     DeviceState,
-    compared_outputs,
-    run_and_restore,
+    open_device,
+    run_and_reset_clocks,
     run_bare,
 )
 from autotune.evaluation.host_sanitizer import program_version
@@ -125,21 +125,20 @@ class Sanitizer:
     def _run(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> tuple[int, str, int, int]:
         """Return the sanitizer's exit code and output, and how many runs began and ended.
 
-        No run begins if the tool does not work, or the device cannot be opened under it. A tool that has found
-        an error is not waited for: it would look at the same access of every thread, which may take minutes.
-        Raises ChildTimeout.
+        No run begins if the tool does not work, or the device cannot be opened under it. An error that it has
+        printed counts though it does not end. Raises ChildTimeout.
         """
         child = self._standing_by.pop(tool, None) or self._start_child(tool)
         begun = ended = 0
         try:
             with deadline.processes.holding(partial(child.kill, waits=False)):
                 with suppress(ChildDied, ChildRaised):
-                    child.call(compared_outputs, timeout_s=deadline.left_s(TIMEOUT_S))  # opens the device
+                    child.call(open_device, timeout_s=deadline.left_s(TIMEOUT_S))
                     for binary, workloads in runs:
                         begun += 1
                         for workload in workloads:
                             limit_s = deadline.left_s(TIMEOUT_S)
-                            child.call(run_and_restore, run_bare, binary, workload, timeout_s=limit_s)
+                            child.call(run_and_reset_clocks, run_bare, binary, workload, timeout_s=limit_s)
                         ended += 1
                 return *child.finish(deadline.left_s(TIMEOUT_S)), begun, ended
         except ChildTimeout:
@@ -154,10 +153,10 @@ class Sanitizer:
         # racecheck's default report, of pairs of source lines, misses races
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
-        options += ("--show-backtrace", "no")  # each costs time
+        options += ("--show-backtrace", "no")  # of one for each of 131,072 threads it did not end in a minute
         setting = DeviceSetting(self.address, self.reference)
         wrapper = (self.program, *options)
-        return Child(DeviceState, setting, variables=self.variables, wrapper=wrapper, is_enough=_has_found)
+        return Child(DeviceState, setting, variables=self.variables, wrapper=wrapper)
 
 
 def _has_found(printed: str) -> bool:

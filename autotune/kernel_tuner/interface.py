@@ -31,10 +31,11 @@ from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.goal import TIMEOUT_S, Goal, read_goal, search_options
 from autotune.kernel_tuner.parameters import RESULT_NAMES
 from autotune.kernel_tuner.request import Request, read_request
-from autotune.tuning.context import open_processes, open_run
+from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer, Relay
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
+from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
 
@@ -48,7 +49,8 @@ _UNSUPPORTED = {  # arguments, with what to do instead
 _Given = dict[str, Any]  # all arguments by name
 _T = TypeVar("_T")
 _BY_STATUS = {
-    Status.PRUNED: util.InvalidConfig,
+    Status.INVALID: util.InvalidConfig,
+    Status.MISSES_REQUIREMENT: util.InvalidConfig,
     Status.COMPILE_ERROR: util.CompilationFailedConfig,
     Status.COMPILE_TIMEOUT: util.CompilationFailedConfig,
 }
@@ -147,7 +149,7 @@ def run_kernel(given: _Given) -> list[Any]:
     request.space.spec = replace(request.space.spec, device={})  # nothing is timed
     task = request.space.bind(request.device)
     with tempfile.TemporaryDirectory() as folder:
-        options = Options(journal=Path(folder) / "run.jsonl", workers=1, timeout_s=TIMEOUT_S)
+        options = Options(journal=Path(folder) / "run.jsonl", compilers=1, timeout_s=TIMEOUT_S)
         with open_run(task, options, Observer()) as context:
             left = context.run_default(arrays_after_run, kernel, options.timeout_s)
             found = {name: read_and_remove(path) for name, path in left.items()}

@@ -1,4 +1,4 @@
-"""Find a kernel inside a string of another program in C, Python or Julia.
+"""Find a kernel inside a string of another program in C or Python.
 
 Raw strings of C++ need no copy: every reader of sources looks into them.
 """
@@ -20,7 +20,6 @@ from autotune.sources.bare_code import bare_code
 from autotune.sources.tree import SourceTree, descendants
 
 _KERNEL = re.compile(r"\b(?:__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b")
-_LONG = re.compile(r'"""(.*?)"""', re.DOTALL)
 _WRITE_IT = "let the program write the text into a file, and give that to autotune new"
 
 
@@ -71,13 +70,10 @@ def extracted(path: Path, entry: str | None) -> Literal | None:
 
 
 def _other_strings(path: Path, text: str) -> list[Literal]:
-    """The long strings of a program in Julia, or the plain ones of one in C or C++, neighbours joined.
+    """The plain strings of a program in C or C++, neighbours joined.
 
     None if it has kernels elsewhere.
     """
-    if path.suffix == ".jl":
-        found = _LONG.finditer(text)
-        return [Literal(one[1], text.count("\n", 0, one.start()) + 1) for one in found]
     if not _KERNEL.search(text) or _KERNEL.search(bare_code(text)):
         return []
     tree = SourceTree(text)

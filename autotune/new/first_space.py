@@ -20,6 +20,7 @@ from autotune.errors import InputError, SetupError
 from autotune.new.space_draft import KernelFile, Note, SpaceDraft
 from autotune.new.workshop import Stopped, Workshop
 from autotune.processes.files import writing
+from autotune.sources.dialects import CUDA
 
 _LANGUAGES = {"cuda": "CUDA", "opencl": "OpenCL", "portable": "the portable dialect", TRITON: "Triton"}
 _LEAST_S = 3.0  # for another run
@@ -206,33 +207,29 @@ class _Work:
     def _run(
         self, kernel: KernelFile, draft: SpaceDraft, space: Path, reference: Path
     ) -> tuple[SpaceDraft, list[Note]]:
-        """Run the default; if it fails, again with room in its arrays, and then as small as it can be."""
+        """Run the default; if it fails, again with room in its arrays."""
         said = self._tried("trials.run_default", space)
-        for is_small in (False, True):
-            if said[-1].is_good or draft.dialect == TRITON or self.workshop.left_s < _LEAST_S:
-                break
-            try:
-                limit_s = self.workshop.left_s
-                roomy = self.workshop.run(
-                    "drafting.with_room", kernel, draft.stand_ins, is_small=is_small, limit_s=limit_s
-                )
-            except (InputError, SetupError, Stopped):
-                break
-            _write(space, roomy.space, "w")
-            _write(reference, roomy.reference, "w")
-            again = self._tried("trials.run_default", space)
-            if again[-1].is_good:
-                return roomy, again
+        if said[-1].is_good or draft.dialect == TRITON or self.workshop.left_s < _LEAST_S:
+            return draft, said
+        try:
+            limit_s = self.workshop.left_s
+            roomy = self.workshop.run("drafting.with_room", kernel, draft.stand_ins, limit_s=limit_s)
+        except (InputError, SetupError, Stopped):
+            return draft, said
+        _write(space, roomy.space, "w")
+        _write(reference, roomy.reference, "w")
+        again = self._tried("trials.run_default", space)
+        if again[-1].is_good:
+            return roomy, again
         _write(space, draft.space, "w")
         _write(reference, draft.reference, "w")
         return draft, said
 
     def _compiled_only(self, draft: SpaceDraft, space: Path) -> list[Note]:
         """Compile the default without a device, if a compiler for it needs none."""
-        missing = (
-            f"not run: no device of this machine takes {_LANGUAGES[draft.dialect]}; "
-            f"run `autotune search {space.name}` on a machine with one"
-        )
+        missing = f"not run: no device of this machine takes {_LANGUAGES[draft.dialect]}"
+        if draft.dialect == CUDA:
+            missing += "; in the words of docs/portable-dialect.md a kernel runs on CPUs, too"
         if draft.dialect not in BACKENDS["cuda"].accepts:
             return [Note(False, f"not compiled, {missing}")]
         return [*self._tried("trials.compile_default", space), Note(False, missing)]

@@ -1,20 +1,26 @@
-"""Runs the kernels of one configuration on indices alone, at any size: see `sources/dry_run.py`."""
+"""Runs the kernels of one configuration on indices alone, at any size."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from autotune.core.records import Launch
 from autotune.problem.workload import Workload
 from autotune.sources.dry_run import DryRun, Memory, OutOfSteps, Steps, blocks_of
 from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.kernel_source import KernelSource
+from autotune.sources.thread_values import Ints
+from autotune.sources.triton_dry_run import TritonDryRun
+from autotune.sources.triton_module import Module
 from autotune.space.signatures import arguments_of_template, own_name
 
 AGAIN = 2  # turns of a loop; what further ones change is unknown
 _STEPS = 6000  # of a launch
+_Passed = dict[str, Memory | int | None]  # the arguments of launches, by name
 
 
 class IndexRun(NamedTuple):
@@ -25,36 +31,64 @@ class IndexRun(NamedTuple):
     reached: Sequence[tuple[str, bytes, bool]]
     is_whole: bool
     has_16_bits: bool
+    cuts_to_16_bits: bool
 
 
-class IndexRuns:
+class IndexRuns(ABC):
     """The kernels of a configuration, as its rendered source has them."""
 
-    def __init__(self, read: KernelSource) -> None:
-        self._read = read
-        self._kernels = {one.name: one for one in read.kernels}
-        self._bodies: dict[str, list[ast.stmt]] = {}
+    def __init__(self) -> None:
         self._known: dict[tuple[str, bool], list[IndexRun]] = {}
 
     def runs_of(self, workload: Workload, *, is_wide: bool = False) -> list[IndexRun]:
         """The blocks at the corners of each launch, run; `is_wide` counts with 64 bits in place of 32."""
         key = workload.identity_text, is_wide
         if key not in self._known:
-            self._known[key] = [*self._runs(workload, is_wide)]
+            given: _Passed = {one.name: Memory(one.name, None, 0, "argument") for one in workload.arrays}
+            given |= {one.name: one.value if isinstance(one.value, int) else None for one in workload.scalars}
+            launches = dict.fromkeys(workload.launches)
+            self._known[key] = [self._run(launch, given, is_wide=is_wide) for launch in launches]
         return self._known[key]
 
-    def _runs(self, workload: Workload, is_wide: bool) -> Iterator[IndexRun]:
-        given: dict[str, Memory | int | None] = {
-            one.name: Memory(one.name, None, 0, "argument") for one in workload.arrays
-        }
-        given |= {one.name: one.value for one in workload.scalars if isinstance(one.value, int)}
-        for launch in dict.fromkeys(workload.launches):
-            corners = blocks_of([sorted({0, extent - 1}) for extent in launch.grid])
-            run = DryRun(self._read, Steps(_STEPS), self._bodies, most_turns=AGAIN, is_wide=is_wide)
-            kernel, is_run = self._kernels.get(own_name(launch.entry)), False
-            if kernel is not None and len(kernel.parameters) == len(launch.arguments):
-                with suppress(NotUnderstood, OutOfSteps, RecursionError):
-                    passed = [given.get(name) for name in launch.arguments]
-                    run.run(kernel, launch, arguments_of_template(launch.entry) or (), passed, corners)
-                    is_run = True
-            yield IndexRun(launch.entry, run.turns, run.reached, is_run, run.has_16_bits)
+    @abstractmethod
+    def _run(self, launch: Launch, given: _Passed, *, is_wide: bool) -> IndexRun:
+        """Run the blocks at the corners of one launch."""
+
+
+class RunsInC(IndexRuns):
+    """Kernels in C."""
+
+    def __init__(self, read: KernelSource) -> None:
+        super().__init__()
+        self._read = read
+        self._kernels = {one.name: one for one in read.kernels}
+        self._bodies: dict[str, list[ast.stmt]] = {}
+
+    def _run(self, launch: Launch, given: _Passed, *, is_wide: bool) -> IndexRun:
+        run = DryRun(self._read, Steps(_STEPS), self._bodies, most_turns=AGAIN, is_wide=is_wide)
+        kernel, is_run = self._kernels.get(own_name(launch.entry)), False
+        if kernel is not None and len(kernel.parameters) == len(launch.arguments):
+            with suppress(NotUnderstood, OutOfSteps, RecursionError):
+                passed = [given.get(name) for name in launch.arguments]
+                run.run(kernel, launch, arguments_of_template(launch.entry) or (), passed, _corners(launch))
+                is_run = True
+        return IndexRun(launch.entry, run.turns, run.reached, is_run, run.has_16_bits, run.cuts_to_16_bits)
+
+
+class RunsInTriton(IndexRuns):
+    """Kernels in Triton."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__()
+        self._module = module
+
+    def _run(self, launch: Launch, given: _Passed, *, is_wide: bool) -> IndexRun:
+        run, is_whole = TritonDryRun(self._module, Steps(_STEPS), most_turns=AGAIN, is_wide=is_wide), False
+        with suppress(NotUnderstood, OutOfSteps, RecursionError):
+            run.run(launch, given, _corners(launch))
+            is_whole = run.is_whole
+        return IndexRun(launch.entry, {}, run.reached, is_whole, has_16_bits=False, cuts_to_16_bits=False)
+
+
+def _corners(launch: Launch) -> Ints:
+    return blocks_of([sorted({0, extent - 1}) for extent in launch.grid])

@@ -1,29 +1,19 @@
 """Finds indices that 32 bits cannot hold at sizes for which memory has no room.
 
-A kernel in C runs on indices alone at such a size: once as it counts, and once with 64 bits wherever it
-counts with 32. An array that threads then reach at other places has an index that overflows. Of a kernel in
-Triton, the numbers of programs are followed.
+A kernel runs on indices alone at such a size: once as it counts, and once with 64 bits wherever it counts
+with 32. An array that is then reached at other places has an index that overflows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import product
-from pathlib import Path
-from typing import Any
 
-from autotune.core.launch_plan import NO_ARRAY
 from autotune.core.records import Sizes
 from autotune.core.text import table_sizes
 from autotune.problem.covering import Domain
 from autotune.problem.index_runs import IndexRuns
 from autotune.problem.loops import Make
 from autotune.problem.workload import Workload
-from autotune.sources.triton import entry_signature, kernels
-from autotune.sources.triton_follower import BITS, UNKNOWN, NotFollowed
-from autotune.sources.triton_module import Module
-from autotune.sources.triton_ranges import Pointer, RangeRun, number
-from autotune.space.signatures import own_name
 
 _LARGE, _SMALL = (32, 31), 24  # powers of two, in elements; numbers of 32 bits may hold the second only
 _SPARE = 1.1
@@ -55,8 +45,8 @@ def overflowing(overflow: Overflow, timed: Workload, domain: Domain, make: Make)
     return f"an index of {array} overflows beyond 2^{power} elements, for example at {sizes}"
 
 
-def overflow_in_c(runs: IndexRuns) -> Overflow:
-    """By running kernels in C on indices alone, with 32 and with 64 bits."""
+def overflow_in(runs: IndexRuns) -> Overflow:
+    """By running kernels on indices alone, with 32 and with 64 bits."""
 
     def differing(workload: Workload) -> str | None:
         for one, wide in zip(runs.runs_of(workload), runs.runs_of(workload, is_wide=True), strict=True):
@@ -71,37 +61,6 @@ def overflow_in_c(runs: IndexRuns) -> Overflow:
         return ""
 
     return differing
-
-
-def overflow_in_triton(text: str, path: Path) -> Overflow:
-    """By following the programs at the corners of each grid in Triton; raises InputError for other texts."""
-    module, parameters = Module(text, path), kernels(text, path)
-
-    def found(workload: Workload) -> str | None:
-        given: dict[str, Any] = {one.name: Pointer(one.name) for one in workload.arrays}
-        given |= {
-            one.name: number(one.value, BITS[one.dtype]) for one in workload.scalars if one.dtype in BITS
-        }
-        is_known = True
-        for launch in dict.fromkeys(workload.launches):
-            name, values = own_name(launch.entry), iter(launch.arguments)
-            taken = [one.name for one in parameters[name] if not one.is_constant]
-            kinds, constants = entry_signature(launch.entry)
-            named = {name: number(value) for name, value in constants.items()}
-            for one, kind in zip(taken, kinds, strict=True):
-                named[one] = None if kind == NO_ARRAY else given.get(next(values), UNKNOWN)
-            for program in product(*({0, extent - 1} for extent in launch.grid)):  # at the corners
-                run = RangeRun(module, launch.grid, program)
-                try:
-                    run.run(module.kernels[name], (), named)
-                except (NotFollowed, RecursionError):
-                    return None
-                if run.overflowing:
-                    return next(one.name for one in workload.arrays if one.name in run.overflowing)
-                is_known &= run.is_known
-        return "" if is_known else None
-
-    return found
 
 
 def _elements(workload: Workload) -> int:

@@ -39,7 +39,6 @@ _STDERR_TAIL_BYTES = 2000
 _WARNING = re.compile(r"^.*:\d+: \w*Warning: .*(?:\n  .*)?", re.MULTILINE)  # of Python, with its line of code
 _PLEA = "PLEASE submit a bug report"  # of LLVM in a driver, whatever crashed
 MAX_END_S = 20.0  # of a killed process; one that hangs in a driver ends when the driver lets it
-_LOOK_S = 0.25  # between two looks at what a process has printed
 _MAX_BYTES = 2**28  # of an answer; a stray write to the pipe could announce any length
 # Sent from outside: by the system when memory is short, by a batch system at its limit, by a user.
 _SIGNALS_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
@@ -57,14 +56,11 @@ class Child:
         *arguments: Any,
         variables: Mapping[str, str] | None = None,
         wrapper: Sequence[str] = (),
-        is_enough: Callable[[str], bool] | None = None,
     ) -> None:
         """Start the process, in the background, with changed environment variables.
 
-        `wrapper` is a command line that runs the child, such as a debugger's. As soon as `is_enough` of what
-        both have printed, nobody waits for the child any longer, as if the time were over.
+        `wrapper` is a command line that runs the child, such as a debugger's.
         """
-        self._is_enough = is_enough
         self._timeout_s: float | None = None
         self._deadline_s = math.inf
         self._calls, self._called = 0, ""
@@ -125,7 +121,7 @@ class Child:
                 raise EOFError
             self._deadline_s += time.monotonic() - began_s
             left_s = None if self._timeout_s is None else max(0.0, self._deadline_s - time.monotonic())
-            if not self._comes(self._pipe.poll, left_s):
+            if not self._pipe.poll(left_s):
                 self.kill()
                 raise ChildTimeout(f"no answer within {self._timeout_s:g} s", _blame_for_delay())
             data = self._pipe.recv_bytes(_MAX_BYTES)
@@ -146,10 +142,12 @@ class Child:
         Also works after it has died. Raises ChildTimeout when it does not end in time.
         """
         self._pipe.close()
-        if not self._comes(self._has_ended, timeout_s):
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
             self._kill_group()
-            raise ChildTimeout(f"did not end within {timeout_s:g} s", _blame_for_delay())
-        return self._process.returncode, self.printed()
+            raise ChildTimeout(f"did not end within {timeout_s:g} s", _blame_for_delay()) from None
+        return code, self.printed()
 
     def printed(self) -> str:
         """What the child and its wrapper have printed until now."""
@@ -169,23 +167,6 @@ class Child:
                     return
                 self._pipe.close()
                 self._process.release()
-
-    def _comes(self, poll: Callable[[float | None], bool], left_s: float | None) -> bool:
-        """Poll until something is there; False when the time is over or enough is printed."""
-        if self._is_enough is None:
-            return poll(left_s)
-        end_s = math.inf if left_s is None else time.monotonic() + left_s
-        while not poll(max(0.0, min(_LOOK_S, end_s - time.monotonic()))):
-            if time.monotonic() >= end_s or self._is_enough(self.printed()):
-                return False
-        return True
-
-    def _has_ended(self, timeout_s: float | None) -> bool:
-        try:
-            self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
 
     def _kill_group(self, *, waits: bool = True) -> None:
         if self.pid is not None:

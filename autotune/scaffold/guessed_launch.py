@@ -14,9 +14,7 @@ from autotune.scaffold.guessed_parameters import (
     BLOCK,
     TILE,
     GuessedParameter,
-    asked_if_misspelt,
     axis_of,
-    choice_of_constants,
     divided_sizes,
     least_value,
     parameter_of,
@@ -132,7 +130,7 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
         if macro.default is None or (macro.default.isdigit() and macro.name not in assumed.fixed)
     ]
     fixed = tuple(macro for macro in macros if macro not in tuned)
-    tuned += [template_macro(item) for item in kernel.template if not item.choices]
+    tuned += [template_macro(item) for item in kernel.template]
     parameters, block = _parameters_and_block(kernel, source, tuned, axes)
     others = (one for one in kernel.function.source.device_functions if one is not kernel.function)
     compiled = chain([kernel.facts], (facts(one.body, ()) for one in others))  # with the kernel
@@ -171,7 +169,6 @@ def _parameters(
     One that nothing defines is threads in an extent of the block, and steps of a thread at the end of a loop.
     """
     found = []
-    defined = [macro.name for macro in tuned if macro.default is not None]
     threads = set(WORD.findall(" ".join((*kernel.block, *block))))
     steps = {ast.unparse(one.right) for one in kernel.facts.compared if one.is_loop}
     for macro in tuned:
@@ -180,12 +177,10 @@ def _parameters(
             item = threads_parameter(macro.name, axes, "values guessed")
         elif item.values == (1,) and macro.default is None and macro.name in steps:
             item = GuessedParameter(macro.name, (1, 2, 4, 8), 1, "values guessed: a loop ends at it")
-        if macro.default is None:
-            item = asked_if_misspelt(item, defined)
         wanted = kernel.wanted.get(item.name)
         chosen = [value for value in item.values if wanted in _written(item.name, value)]
         found.append(replace(item, default=chosen[0]) if chosen else item)
-    return found + [choice_of_constants(item) for item in kernel.template if item.choices]
+    return found
 
 
 def _written(name: str, value: Value) -> tuple[str, ...]:

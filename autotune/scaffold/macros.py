@@ -12,9 +12,6 @@ from autotune.sources.dialects import BUILT_IN
 from autotune.sources.kernel_source import KernelSource
 
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
-_COMMENTED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(\d+)[ \t]*(?://|/\*)([^\n]*)", re.MULTILINE)
-_LIST = re.compile(r"(?<![\w.])\d+(?:(?:\s*,|\s*\||\s+or\b|\s*,\s*or\b)\s*\d+)+(?![\w.]*\w)")
-_BRACKETED = re.compile(rf"[(\[{{]\s*({_LIST.pattern})\s*[)\]}}]")
 _INTEGER = re.compile(r"\(?\s*(\d+)[uUlL]*\s*\)?")
 _CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_thread(?:_[xyz])?")
 
@@ -28,7 +25,6 @@ class Macro:
     names: tuple[str, ...] = ()  # the undefined constants that it is compared with
     numbers: tuple[int, ...] = ()  # the numbers that it is compared with
     test: str = ""  # "if" its value, "defined" only whether it is, where the kernel needs it, "" not at all
-    listed: tuple[int, ...] = ()  # the values in a comment behind its default
 
 
 def find_macros(
@@ -46,16 +42,7 @@ def find_macros(
     mean something else, and `undefined` are words that a compiler does not know.
     """
     code = source.code
-    listed = {
-        name: _listed_values(default, comment)
-        for name, default, comment in _COMMENTED.findall(source.original)
-    }
     defaults = {name: text.split("//")[0].strip() for name, text in code.defaults.items()}
-    passed = {
-        name: number[1]
-        for name, other in branches.passed.items()
-        if (number := _integer(code.meaning(other) or "")) is not None
-    }
     compared, conditions = _asked(source, branches)
     constants = {
         right
@@ -63,7 +50,7 @@ def find_macros(
         for right in rights
         if right.upper().startswith(f"{left}_".upper()) and right not in defaults
     }
-    kept = {*defaults, *passed, *undefined}
+    kept = {*defaults, *undefined}
     left_out = {*branches.constants - code.used, *branches.pragmas} - branches.defined
     open_names = left_out | {*unknown}
     asked = (branches.required, *(behind(values, branches) for _, values in branches.kernels))
@@ -74,7 +61,6 @@ def find_macros(
         *(name for name, test in branches.tested.items() if test == "if"),
         *(name for name in undefined if name in open_names or name in branches.tested),
         *defaults,
-        *passed,
         *wanted,
     }
     excluded = {*taken, *constants, *source.declared_names, *source.types.declared}
@@ -91,8 +77,7 @@ def find_macros(
         is_flag = branches.tested.get(name) == "if" and name not in branches.reckoned
         test = "if" if is_flag or name in conditions else ""
         test = "defined" if name in wanted and not test else test
-        default = defaults.get(name, passed.get(name))
-        yield Macro(name, default, names, tuple(sorted(numbers)), test, listed.get(name, ()))
+        yield Macro(name, defaults.get(name), names, tuple(sorted(numbers)), test)
 
 
 def _asked(source: KernelSource, branches: Branches) -> tuple[dict[str, list[str]], set[str]]:
@@ -122,16 +107,6 @@ def _places(text: str, names: Collection[str]) -> Mapping[str, int]:
         if word[0] in names:
             found.setdefault(word[0], word.start())
     return found
-
-
-def _listed_values(default: str, comment: str) -> tuple[int, ...]:
-    """The values that a comment lists in brackets or alone, if the default is one of them: `(1, 2, 4, 8)`."""
-    alone = _LIST.fullmatch(comment.removesuffix("*/").strip())
-    for found in [alone[0]] if alone else _BRACKETED.findall(comment):
-        values = tuple(dict.fromkeys(map(int, re.findall(r"\d+", found))))
-        if int(default) in values and len(values) > 1:
-            return values
-    return ()
 
 
 def _integer(text: str) -> re.Match[str] | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from autotune.core.c_types import SCALARS
 from autotune.errors import InputError
-from autotune.scaffold.types import KnownTypes, constant_value
+from autotune.scaffold.types import KnownTypes
 from autotune.sources.kernel_source import Function
 from autotune.sources.launches import Launch
 
@@ -22,15 +22,13 @@ _VECTOR = re.compile(r"[a-z]+[234]")
 class ReadTemplate:
     """One parameter of a template: of kind type, bool or number, with its default or nothing.
 
-    `given` is what an instance gets: DTYPE or a type, else the parameter's own name. `choices` are the
-    constants of an enumeration by their numbers.
+    `given` is what an instance gets: DTYPE or a type, else the parameter's own name.
     """
 
     name: str
     kind: str
     default: str
     given: str
-    choices: Mapping[int, str]
 
 
 def read_template(
@@ -46,7 +44,8 @@ def read_template(
         is_choice = "::" in one.type or (not one.type and "<" in one.default)
         if is_choice and one.default:  # of a library or of the source, which the compiler makes
             break
-        if not (one.is_plain and one.name) or "<" in one.type:
+        is_enumeration = one.type in types.source.types.enumerations
+        if not (one.is_plain and one.name) or "<" in one.type or is_enumeration:
             raise InputError(
                 f"{place} is a template, and nothing can be guessed for its parameter {one.text!r}; name an "
                 'instance in the space\'s launch plan: entry: "name<...>"'
@@ -57,23 +56,9 @@ def read_template(
         if kind == "type":
             given = _function_object(place, one.name, function, types, named)
             given = given or _type_given(one.name, value, types)
-        choices = _constants(types, one.type)
-        if choices:
-            given = f"({one.type}){one.name}"
         known = value if value.isdigit() or value in ("true", "false") else one.default
-        found.append(ReadTemplate(one.name, kind, known, given, choices))
+        found.append(ReadTemplate(one.name, kind, known, given))
     return tuple(found)
-
-
-def _constants(types: KnownTypes, enumeration: str) -> Mapping[int, str]:
-    """The constants of an enumeration by their numbers."""
-    found: dict[int, str] = {}
-    number = -1
-    for name, text in types.source.types.enumerations.get(enumeration, ()):
-        value = constant_value(text, types.source) if text else None
-        number = number + 1 if value is None else value
-        found.setdefault(number, name)
-    return found
 
 
 def _type_given(name: str, value: str, types: KnownTypes) -> str:

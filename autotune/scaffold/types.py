@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import NamedTuple
@@ -18,17 +18,14 @@ from autotune.sources.type_table import Field
 from autotune.sources.whole_numbers import number_of
 
 UNKNOWN, STRUCT = "unknown", "structure"
+_ALIASES_OF_CUDA = {"dim3": "uint3", "cuDoubleComplex": "double2"} | dict.fromkeys(
+    ("cuComplex", "cuFloatComplex"), "float2"
+)
 _ALIASES = 8  # of aliases, one after the other
 VECTOR = re.compile(r"(\w+?)(2|3|4|8|16)")
 _OF_VECTOR = re.compile(r"[xyzw]{1,4}|[sS][0-9a-fA-F]+|lo|hi|odd|even")
 _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _MAX_FIELDS = 64  # of a structure that is passed by value, with the elements of its arrays
-_ROOM = "64"  # of an array in a structure whose extent only the host knows
-_COMPLEX = {
-    "cuFloatComplex": ("float32", 2),
-    "cuComplex": ("float32", 2),
-    "cuDoubleComplex": ("float64", 2),
-}
 _BITS = (ast.LShift, ast.RShift, ast.Mod, ast.BitXor, ast.BitAnd, ast.BitOr)
 
 
@@ -55,7 +52,7 @@ class KnownTypes:
     @classmethod
     def of(cls, source: KernelSource, generic: str = "DTYPE") -> KnownTypes:
         """The types of a source."""
-        return cls(source, {"dim3": "uint3", **source.types.aliases}, generic)
+        return cls(source, {**_ALIASES_OF_CUDA, **source.types.aliases}, generic)
 
     @property
     def of_three(self) -> int:
@@ -65,14 +62,10 @@ class KnownTypes:
     def layout(self, kind: str) -> tuple[str, int]:
         """Element type and number of elements of a type, UNKNOWN or STRUCT where they cannot be told."""
         kind = self._resolved(kind)
-        if instance := self._instance(kind):
-            return instance.layout(kind.partition("<")[0])
         if kind in SCALARS:
             return SCALARS[kind], 1
         if kind == "void":  # of a pointer to bytes
             return "uint8", 1
-        if kind in _COMPLEX:
-            return _COMPLEX[kind]
         if kind in self.source.types.structures:
             return self._structure(kind)[:2]
         vector = VECTOR.fullmatch(kind)
@@ -104,8 +97,6 @@ class KnownTypes:
     def obstacle(self, kind: str) -> str:
         """Why nobody can tell how the values of a structure lie; empty for another type."""
         kind = self._resolved(kind)
-        if instance := self._instance(kind):
-            return instance.obstacle(kind.partition("<")[0])
         declared = self.source.types.structures.get(kind)
         for one in declared.fields if declared else ():
             if one.is_pointer or one.type == kind:
@@ -139,22 +130,6 @@ class KnownTypes:
         fields = (one.type for each in self.source.types.structures.values() for one in each.fields)
         own = (name for each in self.source.device_functions for name in each.types)
         return frozenset((*fields, *own))
-
-    @cached_property
-    def extents(self) -> Mapping[str, str]:
-        """Numbers for macros that are extents in the structures of kernels: their layout is fixed by them."""
-        code, declared = self.source.code, self.source.types
-        known = {*self.source.constants, *declared.enumerators}
-        kinds = [one.type for kernel in self.source.kernels for one in kernel.parameters]
-        found: dict[str, str] = {}
-        for kind in kinds:  # grows by the types of fields
-            structure = declared.structures.get(self._resolved(kind))
-            for one in structure.fields if structure and not structure.template else ():
-                kinds += [one.type] if one.type not in kinds else []
-                asked = map(self._extent, one.extents)
-                names = {name for node in asked if node is not None for name in names_in(node)} - known
-                found |= {name: code.defaults.get(name) or code.meaning(name) or _ROOM for name in names}
-        return dict(sorted(found.items()))
 
     def stand_in(self, name: str) -> str:
         """A type for one that the source leaves to its user.
@@ -204,16 +179,6 @@ class KnownTypes:
         own = kind.rpartition("::")[2]
         return own if own in self.source.types.structures else kind
 
-    def _instance(self, kind: str) -> KnownTypes | None:
-        """The types in an instance of a structure that is a template; None for another type."""
-        name, bracket, given = kind.removesuffix(">").partition("<")
-        declared = self.source.types.structures.get(name.strip())
-        if not bracket or declared is None or not declared.template:
-            return None
-        names = [text.split()[-1] for text in declared.template]
-        values = [self._resolved(one) for one in given.split(",")]
-        return replace(self, aliases={**self.aliases, **dict(zip(names, values, strict=False))})
-
     def _known(self, kind: str) -> str:
         """A type itself, or what stands in for one that the source leaves to its user."""
         is_unknown = kind.isidentifier() and self.layout(kind)[0] == UNKNOWN
@@ -227,10 +192,8 @@ class KnownTypes:
 
     def _count(self, one: Field) -> int:
         """The number of elements of a field; 0 if that is not known."""
-        given = {name: parsed for name, value in self.extents.items() if (parsed := parsed_expression(value))}
-        known = {**self.source.constants, **given}
         nodes = map(self._extent, one.extents)
-        counts = [None if node is None else number_of(node, known) for node in nodes]
+        counts = [None if node is None else number_of(node, self.source.constants) for node in nodes]
         return 0 if None in counts else prod(count for count in counts if count is not None)
 
     def _structure(self, name: str) -> Structure:

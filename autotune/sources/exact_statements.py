@@ -18,6 +18,7 @@ from autotune.sources.tree import field
 CAST = "cast"
 _REFUSED = frozenset((
     "ERROR", "goto_statement", "labeled_statement", "try_statement", "throw_statement", "for_range_loop",
+    "switch_statement",
 ))  # fmt: skip
 
 
@@ -36,36 +37,7 @@ class _Exact(Statements):
     def _converted(self, node: Node) -> list[ast.stmt]:
         if node.type in _REFUSED:
             raise NotUnderstood
-        return self._switch(node) if node.type == "switch_statement" else super()._converted(node)
-
-    def _switch(self, node: Node) -> list[ast.stmt]:
-        """A switch as a chain of conditions: each of its cases ends it."""
-        subject, cases = self.expression(field(node, "condition")), field(node, "body")
-        tests: list[ast.expr] = []
-        chain: list[tuple[ast.expr, list[ast.stmt]]] = []
-        other: list[ast.stmt] = []
-        for case in cases.named_children if cases else ():
-            if case.type == "comment":
-                continue
-            value = field(case, "value")
-            inside = self._block(
-                one for one in case.named_children if value is None or one.start_byte != value.start_byte
-            )
-            if value is not None:
-                tests.append(ast.Compare(subject, [ast.Eq()], [self.expression(value)]))
-            if not inside and value is not None:  # it shares the statements of the next case
-                continue
-            if case.type != "case_statement" or not inside or not _ends(inside):
-                raise NotUnderstood
-            body = inside[:-1] if isinstance(inside[-1], ast.Break) else inside
-            if value is None:
-                other, tests = body, []
-            else:
-                chain.append((ast.BoolOp(ast.Or(), tests) if len(tests) > 1 else tests[0], body))
-                tests = []
-        for test, body in reversed(chain):
-            other = [ast.If(test, body, other, lineno=node.start_byte)]
-        return other
+        return super()._converted(node)
 
     def _declaration(self, node: Node) -> Iterator[ast.stmt]:
         declared = node.children_by_field_name("declarator")
@@ -116,15 +88,3 @@ class _Exact(Statements):
 
 def _cast_call(kind: str, value: ast.expr) -> ast.expr:
     return ast.Call(ast.Name(CAST), [ast.Constant(value=kind), value], [])
-
-
-def _ends(body: list[ast.stmt]) -> bool:
-    """True if the last statement ends a case, and no other one leaves the switch."""
-    left: list[ast.stmt] = [*body[:-1]]
-    while left:
-        one = left.pop()
-        if isinstance(one, ast.Break):
-            return False
-        if isinstance(one, ast.If):
-            left += (*one.body, *one.orelse)
-    return isinstance(body[-1], ast.Break | ast.Return | ast.Continue)

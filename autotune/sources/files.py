@@ -5,17 +5,12 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from autotune.sources.bare_code import COMMENT_OR_STRING, blank, without_comments
+from autotune.sources.bare_code import blank, without_comments
 
-_RAW = re.compile(  # where a raw string of C++ begins, one over several lines that a script turns into C, or
-    # the argument of a macro that makes a string of it
-    r'\bu?8?R"(?P<mark>[^ ()\\\t\n]{0,16})\(|=[ \t]*"[ \t]*$|'
-    r"\b(?:char|string)\b[^=;()\n]{0,80}=\s{0,9}\w+[ \t]*(?P<bracket>\()[ \t]*$",
-    re.MULTILINE,
+_RAW = re.compile(  # where a raw string of C++ begins, or one over several lines that a script turns into C
+    r'\bu?8?R"(?P<mark>[^ ()\\\t\n]{0,16})\(|=[ \t]*"[ \t]*$', re.MULTILINE
 )
 _END = re.compile(r'(?:\\n)?";')  # of the second
-_BRACKET = re.compile(r"\)\s*;")  # of the third
-_TOKEN = re.compile(rf"{COMMENT_OR_STRING.pattern}|[()]", re.DOTALL)
 _RAW_ENDS = re.compile(
     r'R"[^ ()\\\t\n]{0,16}\(|\)[^ ()\\\t\n]{0,16}"'
 )  # what is left of one without its content
@@ -43,30 +38,14 @@ def _by_raw_strings(text: str) -> list[str]:
     """The parts of a text outside and inside of raw strings of C++, by turns; the first is outside."""
     edges, place = [0], 0
     while (opening := _RAW.search(text, place)) is not None:
-        if opening["bracket"]:
-            place = _closing(text, opening.end())
-            end = _BRACKET.match(text, place)
-            if end is None and place < len(text):
-                continue
-        else:
-            is_raw = opening["mark"] is not None
-            ending = re.compile(re.escape(f'){opening["mark"]}"')) if is_raw else _END
-            end = ending.search(text, opening.end())
+        is_raw = opening["mark"] is not None
+        ending = re.compile(re.escape(f'){opening["mark"]}"')) if is_raw else _END
+        end = ending.search(text, opening.end())
         if end is None:
             break
         edges += [opening.end(), end.start()]
         place = end.end()
     return [text[begin:end] for begin, end in pairwise([*edges, len(text)])]
-
-
-def _closing(text: str, place: int) -> int:
-    """Where a bracket is closed that is open at a place; the text's end if it is not."""
-    depth = 1
-    for token in _TOKEN.finditer(text, place):
-        depth += {"(": 1, ")": -1}.get(token[0], 0)
-        if depth == 0:
-            return token.start()
-    return len(text)
 
 
 def unwrapped(text: str) -> str:

@@ -14,44 +14,22 @@ _SPACES = ("", "__global", "__constant", "__local")  # the later ones are surer
 
 
 def open_words(tree: SourceTree, outer: Iterable[Node], dialect: str) -> Mapping[str, str]:
-    """The words before types, after parameters and around the names of kernels, with what they stand for.
+    """The words before types and after parameters, with what they stand for.
 
-    Before a type it is a qualifier: in OpenCL that of an array or a pointer, else nothing. Around a name,
-    `WORD(name)`, it is that name.
+    It is a qualifier: in OpenCL that of an array or a pointer, else nothing.
     """
-    found = dict(_around_all(tree.text))
+    found: dict[str, str] = {}
     for node in outer:
-        pairs = [*_around_name(tree, node)]
-        if node.has_error:
-            pairs += [*_of_function(tree, node), *_of_parameters(tree, node), *_of_variables(tree, node)]
-        for word, space in pairs:
-            known = found.get(word, "")
-            is_surer = space not in _SPACES or _SPACES.index(space) >= _SPACES.index(known)
-            found[word] = (space if is_surer else known) if dialect == OPENCL or "(" in word else ""
+        if not node.has_error:
+            continue
+        for word, space in (
+            *_of_function(tree, node),
+            *_of_parameters(tree, node),
+            *_of_variables(tree, node),
+        ):
+            surest = max(space, found.get(word, ""), key=_SPACES.index)
+            found[word] = surest if dialect == OPENCL else ""
     return found
-
-
-def _around_all(text: str) -> Iterator[tuple[str, str]]:
-    """A macro around a whole source, of which the host makes a string: `STRING(...)`."""
-    word, bracket, rest = text.strip().removesuffix(";").partition("(")
-    depth, ends = 1, len(rest) - 1
-    for place, letter in enumerate(rest):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0:
-            if bracket and word.strip().isidentifier() and place == ends:
-                yield f"{word.strip()}(...)", "__VA_ARGS__"
-            return
-
-
-def _around_name(tree: SourceTree, node: Node) -> Iterator[tuple[str, str]]:
-    """A macro around the name of a kernel, `void WORD(fill)(int n)`."""
-    parts = [one for one in declarators(field(node, "declarator")) if one.type == "function_declarator"]
-    if node.type == "function_definition" and len(parts) == 2:
-        word, inside = field(parts[1], "declarator"), field(parts[1], "parameters")
-        words = tree.of(inside)[1:-1].split(",")
-        is_named = all(one.strip().isidentifier() for one in words)
-        if is_named and word is not None and word.type == "identifier":
-            yield f"{tree.of(word)}(name{', ...' if words[1:] else ''})", "name"
 
 
 def _of_function(tree: SourceTree, node: Node) -> Iterator[tuple[str, str]]:

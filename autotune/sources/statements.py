@@ -418,7 +418,7 @@ class Statements:
         words = [one for one in inside if one.type == "type_identifier"]
         is_product = any(one.type == "abstract_function_declarator" for one in inside)
         name = self._tree.of(kind)
-        is_number = self._is_declared(name) or (name.isupper() and name not in self._tree.types)
+        is_number = self._is_declared(name) or name.isupper()
         return words if is_product or (len(inside) == 2 and is_number) else []
 
     def _cast(self, kind: Node | None, value: ast.expr) -> ast.expr:

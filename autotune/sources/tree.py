@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache, cached_property
+from functools import cache
 from time import thread_time
 
 import tree_sitter_cuda
@@ -27,13 +27,6 @@ class SourceTree:
         text = _VALUE.sub(r"\1 \2 ", text)
         self.text = text.encode("ascii", "replace").decode()  # a letter is a byte
         self.root = _parsed(self.text.encode())
-
-    @cached_property
-    def types(self) -> frozenset[str]:
-        """The words that stand before what is declared."""
-        declared = (one for one in descendants(self.root) if field(one, "declarator") is not None)
-        kinds = (field(one, "type") for one in declared if one.type != "type_descriptor")
-        return frozenset(self.of(one) for one in kinds if one is not None and one.type == "type_identifier")
 
     def of(self, node: Node | None) -> str:
         """The text of a node, with its spaces as one each; empty without one."""

@@ -1,28 +1,36 @@
 """Run programs of a kernel in Triton on indices alone: which elements of arrays they reach.
 
-A tile of whole numbers is an array of numpy, and a number is one of Python. What is loaded, and what is no
-whole number, is unknown. Where a condition or a mask is unknown, programs only may reach what it guards; what
-is found is what they surely reach.
+A tile of whole numbers is an array of numpy, a number is a scalar of numpy with the bits that Triton counts
+with, and a constant is a number of Python. What is loaded, and what is no whole number, is unknown. Where a
+condition or a mask is unknown, programs only may reach what it guards; what is found is what they surely
+reach. Nothing of the source is run.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from autotune.core.expression_ops import COMPARE
+from autotune.core.launch_plan import NO_ARRAY
+from autotune.core.records import Launch
 from autotune.sources.dry_run import Beyond, Divergent, Memory, Steps
 from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.thread_values import Bools, Ints
-from autotune.sources.triton_follower import BITS, UNKNOWN, Follower, Names, NotFollowed, bind
+from autotune.sources.triton import entry_signature, parameters
 from autotune.sources.triton_module import LOOP_RANGES, Module, decorator_name
+from autotune.sources.triton_values import NotRead
 
-_MOST = 2**31  # larger numbers may not fit their type
+UNKNOWN = object()
+_Names = dict[str, Any]
+_WHOLE = ("int32", "int64")  # types of Triton that are followed
+_MAX_DEPTH = 8  # of functions that call functions
 _LARGEST_TILE = 1 << 20
 _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -36,13 +44,10 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.LShift: operator.lshift,
     ast.RShift: operator.rshift,
 }
+_MOST = 2**31  # of constants
 _FLOORED = (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift)  # with negative numbers, Triton has other results
 _OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
-_STATEMENTS = (
-    *(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.For, ast.While, ast.Return, ast.Expr),
-    *(ast.Pass, ast.Assert),
-)
-_PLAIN = (int, float, str, type(None))
+_PLAIN = (int, float, str, type(None), np.integer, np.bool_)
 _SAME = ("multiple_of", "max_contiguous", "max_constancy", "constexpr")
 _WITHOUT_EFFECT = ("assume", "static_assert", "device_assert", "static_print", "debug_barrier")
 
@@ -82,88 +87,139 @@ class Block:
         return Places(self.base.memory, elements), inside
 
 
+class _NotFollowed(Exception):
+    """The kernel is too large or too deep to follow, or has what is not understood."""
+
+
 class TritonDryRun:
     """Runs programs of one launch."""
 
-    def __init__(self, module: Module, steps: Steps) -> None:
+    def __init__(
+        self, module: Module, steps: Steps, *, most_turns: int = sys.maxsize, is_wide: bool = False
+    ) -> None:
+        """Prepare to run.
+
+        Of a loop with more turns than `most_turns`, so many and the last one run: before it, values change
+        as they did last. A run that is wide counts with 64 bits where Triton counts with 32.
+        """
         self.found: dict[tuple[int, str], Beyond | Divergent] = {}  # the first at each line of the file
+        # the array of each access, where in it a program surely is, and False where that is unknown
+        self.reached: list[tuple[str, bytes, bool]] = []
         self.is_whole = True  # False once something may have reached arrays that could not be followed
-        self._module, self._steps = module, steps
+        self._module = self._file = module
+        self._steps, self._most_turns = steps, most_turns
+        self._whole: type[np.int32 | np.int64] = np.int64 if is_wide else np.int32
+        self._line = self._depth = 0
+        self._is_sure = True  # False where statements only may run
 
-    def run(self, entry: str, named: Mapping[str, Any], grid: tuple[int, int, int], programs: Ints) -> None:
-        """Run some programs, given by their indices along x, y and z in three rows.
+    def run(self, launch: Launch, passed: Mapping[str, Memory | int | None], programs: Ints) -> None:
+        """Run some programs of a launch, given by their indices along x, y and z in three rows.
 
-        `named` has the kernel's arguments and constants: memories, numbers, None for a pointer that is not
-        passed, and `UNKNOWN`.
+        `passed` has the arguments of the launch by name: memories, numbers, and None for other values.
 
         Raises:
             NotUnderstood: The kernel has what only a compiler understands.
             OutOfSteps: It takes too long; what was found until then is right.
         """
-        given = {name: Places(one, 0) if isinstance(one, Memory) else one for name, one in named.items()}
-        for x, y, z in programs.T.tolist():
-            program = _Program(self._module, self._steps, self.found, grid, (x, y, z))
+        entry, kinds, named = entry_signature(launch.entry)
+        function = self._module.kernels[entry]
+        taken = [one.name for one in parameters(function.args) if not one.is_constant]
+        values = iter(launch.arguments)
+        for name, kind in zip(taken, kinds, strict=True):
+            named[name] = None if kind == NO_ARRAY else self._passed(passed[next(values)], kind)
+        for program in programs.T.tolist():
+            self._grid, self._program = launch.grid, tuple(program)
             try:
-                program.run(self._module.kernels[entry], (), given)
-            except (
-                NotFollowed,
-                ArithmeticError,
-                LookupError,
-                TypeError,
-                ValueError,
-            ):  # such as tiles that do not fit each other
-                raise NotUnderstood from None
-            self.is_whole = self.is_whole and program.is_whole
+                with np.errstate(over="ignore"):
+                    self._function(function, (), named)
+            except (_NotFollowed, ArithmeticError, LookupError, TypeError, ValueError):
+                raise NotUnderstood from None  # such as tiles that do not fit each other
 
+    def _passed(self, one: Memory | int | None, kind: str) -> Any:
+        """An argument of a launch, of a type as an entry names it."""
+        if isinstance(one, Memory):
+            return Places(one, np.int64(0))  # places in memory are counted with 64 bits
+        is_long = kind.startswith(("i64", "u64", "u32"))
+        return UNKNOWN if one is None or kind[0] not in "iu" else (np.int64 if is_long else self._whole)(one)
 
-class _Program(Follower):
-    def __init__(
-        self,
-        module: Module,
-        steps: Steps,
-        found: dict[tuple[int, str], Beyond | Divergent],
-        grid: tuple[int, int, int],
-        program: tuple[int, int, int],
-    ) -> None:
-        super().__init__(module)
-        self.is_whole = True
-        self._file, self._line = module, 0
-        self._steps, self._found, self._grid, self._program = steps, found, grid, program
-        self._is_sure = True  # False where statements only may run
-
-    def run(self, function: ast.FunctionDef, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """As a follower does; after a `return` that only may happen, callers go on surely."""
-        was_sure = self._is_sure
-        returned = super().run(function, given, named)
-        self._is_sure = was_sure
-        return returned
+    def _function(self, function: ast.FunctionDef, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Follow a function; gives what it returns."""
+        arguments = function.args
+        positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+        names: _Names = {}
+        for name, default in zip(reversed(positional), reversed(arguments.defaults), strict=False):
+            names[name] = self._value(default, {})
+        names.update(zip((one for one in positional if one not in named), given, strict=False))
+        names.update(named)
+        if self._depth == _MAX_DEPTH:
+            raise _NotFollowed
+        self._depth += 1
+        was_sure, returned = self._is_sure, list[Any]()
+        self._block(function.body, names, returned)
+        self._depth -= 1
+        self._is_sure = was_sure  # after a `return` that only may happen, callers go on surely
+        return self._joined(returned)
 
     # statements
 
-    def _statement(self, node: ast.stmt, names: Names, returned: list[Any]) -> bool:
-        if not isinstance(node, _STATEMENTS):
-            raise NotFollowed
+    def _block(self, body: Iterable[ast.stmt], names: _Names, returned: list[Any]) -> bool:
+        """Follow statements; True if none that comes after them runs."""
+        return any(self._statement(one, names, returned) for one in body)
+
+    def _statement(self, node: ast.stmt, names: _Names, returned: list[Any]) -> bool:
         self._steps.pay(0)
         if self._module is self._file:
             self._line = node.lineno
-        return super()._statement(node, names, returned)
+        match node:
+            case ast.Assign(targets, value):
+                found = self._value(value, names)
+                for target in targets:
+                    _bind(target, found, names)
+            case ast.AnnAssign(target, _, ast.expr() as value):
+                _bind(target, self._value(value, names), names)
+            case ast.AugAssign(ast.Name(name), operator, value):
+                names[name] = self._binary(names.get(name, UNKNOWN), operator, self._value(value, names))
+            case ast.If(test, then, otherwise):
+                return self._branch(self._value(test, names), then, otherwise, names, returned)
+            case ast.For() | ast.While():
+                self._loop(node, names, returned)
+            case ast.Return(value):
+                returned.append(None if value is None else self._value(value, names))
+                return True
+            case ast.Expr(value):
+                self._value(value, names)
+            case ast.Pass() | ast.Assert() | ast.AnnAssign():
+                pass
+            case _:
+                raise _NotFollowed
+        return False
 
     def _branch(
-        self, test: Any, then: list[ast.stmt], otherwise: list[ast.stmt], names: Names, returned: list[Any]
+        self, test: Any, then: list[ast.stmt], otherwise: list[ast.stmt], names: _Names, returned: list[Any]
     ) -> bool:
-        if self._decided(test) is not None:
-            return super()._branch(test, then, otherwise, names, returned)
+        if (decided := self._decided(test)) is not None:
+            return self._block(then if decided else otherwise, names, returned)
         was_sure, self._is_sure = self._is_sure, False
-        before = len(returned)
-        ends = super()._branch(test, then, otherwise, names, returned)
+        before, left = len(returned), []
+        for body in (then, otherwise):
+            own = dict(names)
+            if not self._block(body, own, returned):
+                left.append(own)
+        for name in {name for own in left for name in own}:
+            names[name] = self._joined([own.get(name, UNKNOWN) for own in left])
         self._is_sure = was_sure and len(returned) == before
-        return ends
+        return not left
 
-    def _loop(self, node: ast.For | ast.While, names: Names, returned: list[Any]) -> None:
+    def _loop(self, node: ast.For | ast.While, names: _Names, returned: list[Any]) -> None:
         if isinstance(node, ast.For):
             turns = self._turns(node.iter, names)
-            for turn in turns or ():
-                bind(node.target, turn, names)
+            chosen, left_out = turns or ((), 0)
+            before = names
+            for turn in chosen:
+                if left_out and turn is chosen[-1]:
+                    names |= {name: self._carried(old, names[name], left_out) for name, old in before.items()}
+                before = dict(names)
+                _bind(node.target, turn, names)
                 self._turn(node, names, returned)
             is_known = turns is not None
         else:
@@ -178,24 +234,102 @@ class _Program(Follower):
             self._turn(node, names, returned)
             self._is_sure = was_sure
 
-    def _turns(self, node: ast.expr, names: Names) -> range | None:
-        """The numbers that a loop counts; None if they are unknown."""
+    def _turns(self, node: ast.expr, names: _Names) -> tuple[Sequence[Any], int] | None:
+        """The numbers that a loop counts, and how many it leaves out before the last; None if unknown."""
         if not isinstance(node, ast.Call) or decorator_name(node) not in LOOP_RANGES:
-            raise NotFollowed
+            raise _NotFollowed
         ends = [self._value(one, names) for one in node.args]
         if not _are_numbers(ends) or 0 in ends[2:3]:
             return None
-        return range(*ends)
+        every = range(*map(int, ends))
+        chosen = every if len(every) <= self._most_turns + 1 else [*every[: self._most_turns], every[-1]]
+        typed = [one for one in ends if type(one) is not int]
+        if typed or decorator_name(node) == "range":
+            kind = np.result_type(self._whole, *typed).type
+            return [kind(one) for one in chosen], len(every) - len(chosen)
+        return chosen, len(every) - len(chosen)
 
-    def _turn(self, node: ast.For | ast.While, names: Names, returned: list[Any]) -> None:
+    def _carried(self, old: Any, new: Any, turns: int) -> Any:
+        """What further turns of a loop make of a value that each changes as the last one has."""
+        match old, new:
+            case _ if _is_same(old, new):
+                return new
+            case tuple(), tuple() if len(old) == len(new):
+                return tuple(self._carried(*pair, turns) for pair in zip(old, new, strict=True))
+            case Places(memory), Places(other) if memory is other:
+                return Places(other, self._carried(old.elements, new.elements, turns))
+            case Block(offsets=tuple(first)), Block(offsets=tuple(second)):
+                return replace(new, offsets=self._carried(first, second, turns))
+            case _ if _is_whole(old) and _is_whole(new) and np.asarray(new).dtype != np.bool_:
+                step = np.subtract(new, old, dtype=np.int64)
+                kind = self._whole if type(new) is int else new.dtype
+                return (new + turns * step).astype(kind)
+        return self._forgotten(old, new)
+
+    def _turn(self, node: ast.For | ast.While, names: _Names, returned: list[Any]) -> None:
         self._steps.pay(0)
         if self._block(node.body, names, returned):  # Triton has no `return` and no `break` in loops
-            raise NotFollowed
+            raise _NotFollowed
+
+    # expressions
+
+    def _value(self, node: ast.expr, names: _Names) -> Any:
+        match node:
+            case ast.Constant(bool() | int() | float() | str() | None as value):
+                return value
+            case ast.Name(name):
+                return names[name] if name in names else self._global(name)
+            case ast.BinOp(left, operator, right):
+                return self._binary(self._value(left, names), operator, self._value(right, names))
+            case ast.UnaryOp(ast.Not(), operand):
+                decided = self._decided(self._value(operand, names))
+                return UNKNOWN if decided is None else not decided
+            case ast.UnaryOp(sign, operand):
+                return self._unary(sign, self._value(operand, names))
+            case ast.BoolOp(operator, parts):
+                known = [self._decided(self._value(part, names)) for part in parts]
+                settling = isinstance(operator, ast.Or)
+                return settling if settling in known else UNKNOWN if None in known else not settling
+            case ast.Compare(left, [operator], [right]):
+                return self._compared(self._value(left, names), operator, self._value(right, names))
+            case ast.IfExp(test, then, otherwise):
+                decided = self._decided(self._value(test, names))
+                if decided is not None:
+                    return self._value(then if decided else otherwise, names)
+                return self._joined([self._value(then, names), self._value(otherwise, names)])
+            case ast.Subscript(base, index):
+                return self._item(self._value(base, names), index, names)
+            case ast.Tuple(parts) | ast.List(parts):
+                return tuple(self._value(part, names) for part in parts)
+            case ast.Call():
+                return self._call(node, names)
+            case ast.Attribute(_, name) if name in _WHOLE:  # such as tl.int64
+                return name
+        for part in ast.iter_child_nodes(node):  # a load may be in it
+            if isinstance(part, ast.expr) and not isinstance(node, ast.Attribute):
+                self._value(part, names)
+        return UNKNOWN
+
+    def _global(self, name: str) -> Any:
+        try:
+            found = self._module.value(name)
+        except NotRead:
+            return UNKNOWN
+        return found if isinstance(found, bool | int | float | str | None) else UNKNOWN
+
+    def _call(self, node: ast.Call, names: _Names) -> Any:
+        given = [self._value(one, names) for one in node.args if not isinstance(one, ast.Starred)]
+        named = {one.arg: self._value(one.value, names) for one in node.keywords if one.arg}
+        if (function := self._module.called(node.func)) is not None:
+            outer, self._module = self._module, function[0]
+            found = self._function(function[1], given, named)
+            self._module = outer
+            return found
+        base = self._value(node.func.value, names) if isinstance(node.func, ast.Attribute) else UNKNOWN
+        own = given if base is UNKNOWN else [base, *given]
+        return self._built_in(node, decorator_name(node), own, named)
 
     # values
-
-    def _number(self, value: Any) -> Any:
-        return value
 
     def _decided(self, value: Any) -> bool | None:
         if value is UNKNOWN or isinstance(value, Places | Perhaps | np.ndarray):
@@ -228,7 +362,7 @@ class _Program(Follower):
             elif isinstance(one, tuple):
                 self._lose(*one)
 
-    def _item(self, held: Any, index: ast.expr, names: Names) -> Any:
+    def _item(self, held: Any, index: ast.expr, names: _Names) -> Any:
         if isinstance(held, tuple):
             place = self._value(index, names)
             return held[place] if type(place) is int and -len(held) <= place < len(held) else UNKNOWN
@@ -267,13 +401,13 @@ class _Program(Follower):
 
     def _unary(self, operator: ast.unaryop, value: Any) -> Any:
         match operator, value:
-            case ast.USub(), int() | float() | np.ndarray():
+            case ast.USub(), int() | float() | np.ndarray() | np.integer():
                 return -value
             case ast.UAdd(), _:
                 return value
             case ast.Invert(), bool():
                 return not value
-            case ast.Invert(), int() | np.ndarray():
+            case ast.Invert(), int() | np.ndarray() | np.integer() | np.bool_():
                 return ~value
         return UNKNOWN
 
@@ -295,16 +429,22 @@ class _Program(Follower):
             return UNKNOWN
         if isinstance(operator, _FLOORED):
             divides = isinstance(operator, ast.FloorDiv | ast.Mod)
-            if np.min(left) < 0 or np.min(right) < divides or np.max(right) >= (_MOST if divides else 31):
+            if np.min(left) < 0 or np.min(right) < divides or (not divides and np.max(right) > 30):
                 return UNKNOWN
         if not isinstance(operator, _OF_BITS):  # where numpy takes conditions for numbers
-            left, right = (one + 0 if np.asarray(one).dtype == np.bool_ else one for one in (left, right))
+            left, right = (self._typed(one, "int32") if _is_bool(one) else one for one in (left, right))
+        is_large = any(type(one) is int and not -_MOST <= one < _MOST for one in (left, right))
+        if is_large:  # Triton may take it for one without a sign
+            return UNKNOWN
         found = _OPERATORS[type(operator)](left, right)
-        size = np.size(found)
-        if size > _LARGEST_TILE:
-            raise NotFollowed
-        self._steps.pay(size)
-        return found if not size or (np.min(found) >= -_MOST and np.max(found) < _MOST) else UNKNOWN
+        if np.size(found) > _LARGEST_TILE:
+            raise _NotFollowed
+        self._steps.pay(np.size(found))
+        return found
+
+    def _typed(self, one: Any, kind: str) -> Any:
+        """Whole numbers as a type of Triton holds them."""
+        return np.asarray(one).astype(np.int64 if kind == "int64" else self._whole)[()]
 
     # functions of Triton
 
@@ -313,9 +453,9 @@ class _Program(Follower):
             case "program_id" | "num_programs", _:
                 axis = next(iter([*own, *named.values()]), UNKNOWN)
                 numbers = self._program if called == "program_id" else self._grid
-                return numbers[axis] if type(axis) is int and 0 <= axis < 3 else UNKNOWN
+                return self._whole(numbers[axis]) if type(axis) is int and 0 <= axis < 3 else UNKNOWN
             case "arange", [int(first), int(end)] if end - first <= _LARGEST_TILE:
-                return np.arange(first, end, dtype=np.int64)
+                return np.arange(first, end, dtype=self._whole)
             case "cdiv", [one, other]:
                 more = self._arithmetic(self._arithmetic(one, ast.Add(), other), ast.Sub(), 1)
                 return self._arithmetic(more, ast.FloorDiv(), other)
@@ -344,7 +484,7 @@ class _Program(Follower):
             case "load" | "store", [Block(offsets=tuple(offsets)) as block, *_]:
                 checked = named.get("boundary_check", ())
                 if not isinstance(checked, tuple) or not _are_numbers(checked):
-                    raise NotFollowed
+                    raise _NotFollowed
                 self._access(
                     *block.at(offsets, checked), is_read=called == "load", is_written=called == "store"
                 )
@@ -355,12 +495,12 @@ class _Program(Follower):
                 mask = named.get("mask", next(iter(rest[1:]), None)) if called != "atomic_cas" else None
                 self._access(place, mask, is_read=True, is_written=True)
             case "to" | "cast", [one, *kinds]:
-                is_number = any(isinstance(kind, str) and kind in BITS for kind in [*kinds, *named.values()])
-                if is_number and _is_whole(one):
-                    return one
+                kind = next((kind for kind in [*kinds, *named.values()] if isinstance(kind, str)), "")
+                if kind in _WHOLE and _is_whole(one):
+                    return self._typed(one, kind)
                 self._lose(one)
-            case "full", [tuple(shape), int(value), str()] if _are_numbers(shape):
-                return np.full(shape, value, np.int64)
+            case "full", [tuple(shape), int() | np.integer() as value, str(kind)] if _are_numbers(shape):
+                return self._typed(np.full(shape, value), kind)
             case "expand_dims", [one, int(axis)]:
                 return self._shaped(one, lambda array: np.expand_dims(array, axis))
             case "broadcast_to" | "reshape" | "view", [one, *shape]:
@@ -387,7 +527,7 @@ class _Program(Follower):
         order = ("base", "shape", "strides", *(("offsets",) if has_offsets else ()), "block_shape")
         parts = dict(zip(order, given, strict=False)) | dict(named)
         base, *lists = (parts.get(name, UNKNOWN) for name in order)
-        is_known = isinstance(base, Places) and type(base.elements) is int
+        is_known = isinstance(base, Places) and _are_numbers([base.elements])
         if not is_known or not all(isinstance(one, tuple) and _are_numbers(one) for one in lists):
             self._lose(*given, *named.values())
             return UNKNOWN
@@ -396,12 +536,17 @@ class _Program(Follower):
 
     def _access(self, place: Places, mask: Any, *, is_read: bool, is_written: bool) -> None:
         memory, elements = place.memory, place.elements
-        if not _is_whole(elements) or memory.size is None:
-            memory.is_lost = True
-            return
         most = True if mask is None else _most(mask)
         is_sure = self._is_sure and most is not None and not isinstance(mask, Perhaps)
+        if not _is_whole(elements):
+            memory.is_lost = True
+            self.reached.append((memory.name, b"", not is_sure))
+            return
         at, may = np.broadcast_arrays(elements, True if most is None else most)
+        self.reached.append((memory.name, at[may].tobytes() if is_sure else b"", True))
+        if memory.size is None:
+            memory.is_lost = True
+            return
         self._steps.pay(4 * at.size)  # as many operations as it takes
         held = memory.size // memory.unit
         is_beyond = may & ((at < 0) | (at >= held))
@@ -410,7 +555,7 @@ class _Program(Follower):
             if is_sure:
                 element = int(at[is_beyond][0])
                 found = Beyond(memory, element, held, is_written, f"program {self._program}")
-                self._found.setdefault((self._line, memory.name), found)
+                self.found.setdefault((self._line, memory.name), found)
         inside = at[may & ~is_beyond]
         for reached, asked in ((memory.read, is_read), (memory.written, is_written)):
             if reached is not None and asked:
@@ -418,11 +563,15 @@ class _Program(Follower):
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
-    return all(type(one) is int for one in values)
+    return all(isinstance(one, int | np.integer) and not _is_bool(one) for one in values)
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.ndarray)
+    return isinstance(value, int | np.ndarray | np.integer | np.bool_)
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool) or getattr(value, "dtype", None) == np.bool_
 
 
 def _most(mask: Any) -> Any:
@@ -453,3 +602,14 @@ def _picked(name: str, one: Any, other: Any) -> Any:
     if isinstance(one, int) and isinstance(other, int):
         return min(one, other) if name == "min" else max(one, other)
     return np.minimum(one, other) if name == "min" else np.maximum(one, other)
+
+
+def _bind(target: ast.expr, value: Any, names: _Names) -> None:
+    """Give a value to the names of a target."""
+    match target:
+        case ast.Name(name):
+            names[name] = value
+        case ast.Tuple(parts) | ast.List(parts):
+            items = value if isinstance(value, tuple) else (UNKNOWN,) * len(parts)
+            for part, item in zip(parts, items, strict=False):
+                _bind(part, item, names)

@@ -172,14 +172,6 @@ class Module:
                 return self.function_of(base, name)
         return None
 
-    def assigned(self, name: str) -> ast.expr | None:
-        """The expression that a name is assigned."""
-        for one in self.statements:
-            match one:
-                case ast.Assign([ast.Name(target)], value) if target == name:
-                    return value
-        return None
-
     def text(self, node: ast.stmt) -> str:
         """A statement as the file has it; a function for the device without what is for the host."""
         if isinstance(node, ast.FunctionDef) and is_jit(node, self.jit_names):

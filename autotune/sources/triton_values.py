@@ -60,14 +60,6 @@ _IMPORTED: Mapping[tuple[str, str], Any] = {
     ("os", ""): {"environ": {}, "getenv": lambda name, default=None: default},
 }
 _VENDORS = {"hip", "rocm", "amd", "xpu", "intel", "npu", "ascend", "mps", "cpu", "metal", "musa", "tpu"}
-# The largest number and the precision of each element type.
-_FLOATS = {
-    "float16": (65504.0, 2.0**-10),
-    "bfloat16": (3.3895313892515355e38, 2.0**-7),
-    "float32": (3.4028234663852886e38, 2.0**-23),
-    "float64": (1.7976931348623157e308, 2.0**-52),
-}
-_WHOLES = {f"int{bits}": bits for bits in (8, 16, 32, 64)}
 _CACHES = ("cache", "lru_cache")  # decorators that leave a function's result as it is
 
 
@@ -233,10 +225,6 @@ class Reader:
 
     def _attribute(self, base: Any, name: str, node: ast.expr) -> Any:
         match base, name:
-            case _Anything(), "finfo" | "iinfo":
-                return _limits
-            case _Anything(), _ if name in _FLOATS or name in _WHOLES:
-                return name
             case _Anything(), "Config":
                 return _Config
             case _Anything(), "constexpr":
@@ -296,14 +284,6 @@ class Reader:
         returned = self.run(function.body, scope)
         self._depth -= 1
         return returned[0] if returned else None
-
-
-def _limits(kind: str) -> dict[str, Any]:
-    """What `torch.finfo` and `torch.iinfo` say of an element type."""
-    if kind in _WHOLES:
-        return {"max": 2 ** (_WHOLES[kind] - 1) - 1, "min": -(2 ** (_WHOLES[kind] - 1))}
-    largest, precision = _FLOATS[kind]
-    return {"max": largest, "min": -largest, "eps": precision}
 
 
 def _is_cache(node: ast.expr) -> bool:

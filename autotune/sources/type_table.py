@@ -43,7 +43,7 @@ class TypeTable:
 
     aliases: Mapping[str, str]  # what names of types stand for
     structures: Mapping[str, Structure]
-    enumerations: Mapping[str, tuple[tuple[str, str], ...]]  # constants by name, with values that are given
+    enumerations: frozenset[str]
     enumerators: frozenset[str]  # the constants of all enumerations
     declared: frozenset[str]  # the names of types, also of those in functions and of templates
 
@@ -52,7 +52,7 @@ def read_types(tree: SourceTree) -> TypeTable:
     """Read the types that a tree declares."""
     aliases: dict[str, str] = {}
     structures: dict[str, Structure] = {}
-    enumerations: dict[str, tuple[tuple[str, str], ...]] = {}
+    enumerations: set[str] = set()
     enumerators: set[str] = set()
     declared: set[str] = set()
     for node in descendants(tree.root):
@@ -78,21 +78,18 @@ def read_types(tree: SourceTree) -> TypeTable:
             structures.setdefault(name, _structure(tree, node, name, node))
         elif node.type == "enum_specifier":
             body = field(node, "body")
-            constants = tuple(
-                (tree.of(field(one, "name")), tree.of(field(one, "value")))
-                for one in (body.named_children if body else ())
-                if one.type == "enumerator"
-            )
-            enumerators |= {name for name, _ in constants}
+            inside = body.named_children if body else ()
+            enumerators |= {tree.of(field(one, "name")) for one in inside if one.type == "enumerator"}
             if field(node, "name") is not None:
                 name = tree.of(field(node, "name"))
                 declared.add(name)
                 aliases.setdefault(name, tree.of(field(node, "base")) or "int")
-                if constants:
-                    enumerations[name] = constants
+                enumerations.add(name)
         elif node.type in ("type_parameter_declaration", "optional_type_parameter_declaration"):
             declared.update(tree.of(one) for one in node.named_children[:1])
-    return TypeTable(aliases, structures, enumerations, frozenset(enumerators), frozenset(declared))
+    return TypeTable(
+        aliases, structures, frozenset(enumerations), frozenset(enumerators), frozenset(declared)
+    )
 
 
 def _structure(tree: SourceTree, node: Node, name: str, whole: Node) -> Structure:

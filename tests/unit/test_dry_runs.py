@@ -149,10 +149,10 @@ STRIDED = """\
 __global__ void sums(const float *values, float *out, int n)
 {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-        switch (ITEMS) {
-        case 1: out[i] = values[i]; break;
-        default: out[i] = values[n - 1 - i]; break;
-        }
+        if (ITEMS == 1)
+            out[i] = values[i];
+        else
+            out[i] = values[n - 1 - i];
     }
 }
 """

@@ -90,12 +90,6 @@ def test_no_file_includes_itself_after_a_neighbour_that_cannot_be_included(front
     assert "scale_front.cl" not in front
 
 
-@pytest.mark.parametrize(("words", "taken"), [("scale", "name"), ("scale, REAL", "name, ...")])
-def test_a_macro_around_the_name_of_a_kernel_is_that_name(fronted, words, taken):
-    front, complaint = fronted(KERNEL.replace("void scale(", f"void NAMED({words})("), shape=SHAPE)
-    assert f"#define NAMED({taken}) name\n" in front and complaint == ""
-
-
 def test_a_neighbour_that_only_defines_a_word_for_kernels_is_included(fronted):
     one = "#define KERNEL __kernel\nfloat twice(float x) { return x + x; }"
     front, complaint = fronted(KERNEL.replace("2 * y[i]", "twice(y[i])"), a=one)

@@ -129,8 +129,8 @@ def test_a_wrong_result_is_an_error_of_its_configuration(capsys):
 
 def test_a_configuration_that_does_not_compile_is_one_too(monkeypatch):
     """The arrays are stored once, although another default is tried after the first one."""
-    saved, save = [], stored_inputs._save
-    monkeypatch.setattr(stored_inputs, "_save", lambda *given: saved.append(given) or save(*given))
+    saved, save = [], stored_inputs._stored
+    monkeypatch.setattr(stored_inputs, "_stored", lambda *given: saved.append(given) or save(*given))
     broken = "#if block_size_x == 32\n#error no\n#endif\n" + ADD
     results, _ = tuned(broken)
     failed = [row for row in results if "__error__" in row]

@@ -425,7 +425,7 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     context = perturbed_context(done, True)
     context.task.device.kind = kind
     context.maker = SimpleNamespace(make=lambda config: instance)
-    context.pool = SimpleNamespace(workers=1, compile=lambda one: compiled.put(one.source) or done)
+    context.pool = SimpleNamespace(size=1, compile=lambda one: compiled.put(one.source) or done)
     calls = []
     sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
     context.processes = SimpleNamespace(skips_sanitizers=True, sanitizer=sanitizer)

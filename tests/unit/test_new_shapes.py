@@ -57,6 +57,24 @@ def test_a_number_that_a_threads_index_is_compared_with_is_a_size_beside_those_n
     assert made(text).launch.grid == ("ceil_div(batch, PER_GROUP)",)
 
 
+@pytest.mark.parametrize("load", ["__ldg(row + j)", "__ldg(&row[j])", "__ldcs(x + i * 40 + j)", "row[j]"])
+def test_a_pointer_that_a_function_loads_or_stores_through_shows_its_index(load):
+    text = f"""
+        __global__ void sums(const float *x, float *y, int n)
+        {{
+            int i = blockIdx.x * 64 + threadIdx.x;
+            if (i >= n) return;
+            const float *row = x + i * 40;
+            float sum = 0;
+            for (int j = 0; j < 40; j++)
+                sum += {load};
+            __stcs(y + i, sum);
+        }}
+        """
+    found = arguments(text, "kernel.cu")
+    assert "shape: [40 * n], role: in," in found["x"] and "shape: [n], role: inout" in found["y"]
+
+
 def test_an_index_that_is_kept_inside_reaches_no_further():
     found = arguments(
         """
@@ -442,12 +460,6 @@ def test_the_host_says_what_a_template_takes_and_how_large_its_blocks_are():
     assert "default: {SIZE: 96, FIRST: true}" in text("scan") and "block: [96, 1, 1]" in text("scan")
     assert "block: [64, 16, 1]" in text("fill")
     assert "block: [BLOCK_SIZE]" in text("scale")  # the kernel takes any
-
-
-def test_a_number_that_a_macro_may_replace_is_its_default():
-    source = "#ifdef RD_SIZE\n#define TILE RD_SIZE\n#else\n#define TILE 16\n#endif\n"
-    kernel = "__global__ void zero(float *x) { x[blockIdx.x * TILE + threadIdx.x] = 0; }"
-    assert "RD_SIZE: [1, 2, 4, 8, 16, 32]" in scaffold("zero.cu", "zero", source + kernel).space
 
 
 def test_texture_references_are_refused_in_one_line():

@@ -1,6 +1,5 @@
 """The sanitizer's verdict on a winner, from a stand-in for the program that needs a GPU."""
 
-import math
 import time
 from pathlib import Path
 
@@ -171,25 +170,24 @@ RACES = "Potential RAW hazard detected at __shared__ 0x0"
 
 
 @pytest.mark.parametrize(
-    ("before", "printed", "left_s", "outcome"),
+    ("printed", "outcome"),
     [
-        ("", "Error: " + RACES + r"\n", math.inf, Failure),
-        ('"$@"; ', "Error: " + RACES + r"\n", math.inf, Failure),  # the run has ended, the tool does not
-        ("", "Error: " + RACES, 1, Unchecked),  # it has not printed the whole line
-        ("", "Warning: " + RACES + r"\n", 1, Unchecked),  # its exit code would say whether this counts
-        ("", "", 1, Unchecked),
+        ("Error: " + RACES + r"\n", Failure),
+        ("Error: " + RACES, Unchecked),  # it has not printed the whole line
+        ("Warning: " + RACES + r"\n", Unchecked),  # its exit code would say whether this counts
+        ("", Unchecked),
     ],
 )
 def test_what_a_tool_has_printed_counts_though_it_does_not_end(
-    tmp_path, stand_in, binary, only, before, printed, left_s, outcome
+    tmp_path, stand_in, binary, only, printed, outcome
 ):
     """With an error in each of many threads, it takes minutes to end."""
     only("racecheck")
     sanitizer = stand_in("", 0)
     Path(sanitizer.program).write_text(
-        f"#!/bin/sh\n{SKIP_OPTIONS}\n{before}printf '========= {printed}'\nsleep 100\n"
+        f"#!/bin/sh\n{SKIP_OPTIONS}\nprintf '========= {printed}'\nsleep 100\n"
     )
-    (found,) = sanitizer.check([(binary, (PROBLEM,))], Deadline(time.perf_counter() + left_s))
+    (found,) = sanitizer.check([(binary, (PROBLEM,))], Deadline(time.perf_counter() + 1))
     assert isinstance(found["racecheck"], outcome)
     if outcome is Failure:
         assert found["racecheck"].detail == f"compute-sanitizer found: {RACES}"

@@ -195,13 +195,6 @@ def test_a_kernel_in_a_string_over_several_lines_is_read():
     assert list(signatures(unwrapped(text))) == ["k"] and '"' not in unwrapped(text)
 
 
-def test_a_kernel_that_a_macro_makes_a_string_of_is_read():
-    kernel = "__kernel void k(__global float *y) { y[0] = f(1); /* ) */ }"
-    text = f"#define A 1\nstatic const char *const k = MAKE(\n\n{kernel}\n\n);\nint n = A;\n"
-    assert unwrapped(text).strip() == kernel and unwrapped(text).count("\n") == text.count("\n")
-    assert unwrapped(text.replace("\n);", "\n).c_str();")) == text.replace("\n);", "\n).c_str();")
-
-
 def test_kernels_in_raw_strings_of_cpp_are_read_at_their_lines():
     text = (
         '// a\nR"(\n__kernel void k(__global float *y) {}\n)"\n// b\n'
