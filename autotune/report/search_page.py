@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from autotune.analysis.compare import KernelComparison
+from autotune.analysis.compare import KernelComparison, comparison_json
 from autotune.analysis.external_results import UNKNOWN_DTYPE
 from autotune.analysis.importance import importance
 from autotune.core import launch_plan as plan
 from autotune.core.c_types import C_TYPES
-from autotune.core.records import Config, Parameter, Value
+from autotune.core.records import Parameter, Value
 from autotune.core.text import problem_text
 from autotune.core.trials import Status
 from autotune.errors import InputError, MissingExtra
@@ -204,25 +204,4 @@ def _importance_json(search: Search) -> dict[str, Any]:
 def _comparison_json(comparison: KernelComparison) -> dict[str, Any]:
     first = comparison.tuned[0].entry
     dtype = "" if first.dtype == UNKNOWN_DTYPE else first.dtype
-    return {
-        "problem": problem_text(first.sizes, dtype),
-        "devices": [
-            {
-                "name": one.folder,
-                "time_ms": one.entry.time_ms,
-                "config": str(one.entry.config),
-            }
-            for one in comparison.tuned
-        ],
-        "matrix": [list(row.values()) for row in comparison.matrix.values()],
-        "flips": {
-            name: [None if (value := row.get(one.folder)) is None else str(value) for one in comparison.tuned]
-            for name, row in comparison.flips.items()
-        },
-        "agreed": str(Config(comparison.agreed)),
-        "portable": {
-            "config": str(comparison.portable.config),
-            "worst": comparison.portable.worst,
-        },
-        "portfolio": [[str(config), ", ".join(devices)] for config, devices in comparison.portfolio],
-    }
+    return comparison_json(comparison) | {"problem": problem_text(first.sizes, dtype)}
