@@ -14,7 +14,7 @@ _ELSEWHERE = "run autotune search, or give the path of a journal elsewhere"
 
 
 def find_journal(name: str, runs: Path = RUNS) -> Path:
-    """The journal that a name means: a file, or for a kernel the journal of its latest search in `runs` or a folder in it.
+    """The journal that a name means: a file, or for a kernel that of its latest search in `runs` or below.
 
     A journal of another command, such as `autotune check`, is taken only where no search has left one; one
     without a trial, as an interrupted search leaves it, only where there is no other.

@@ -257,7 +257,7 @@ def _last_lines(
     if goal.is_time and min(times_ms) < best["time"]:
         smaller = sum(time_ms < best["time"] for time_ms in times_ms)
         lines.append(
-            f"warning on an unsteady machine, {count_text(smaller, 'row')} of `results` has a smaller time: "
+            f"warning on an unsteady machine, `results` has {count_text(smaller, 'row')} with a smaller time: "
             'env["best_config"] won the last round, which ran them in turns'
         )
     if any("__error__" in row for row in rows):

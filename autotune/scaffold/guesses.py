@@ -77,7 +77,7 @@ def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
 
 
 def _of_the_problem(launch: GuessedLaunch, arguments: Sequence[GuessedArgument]) -> frozenset[str]:
-    """Parameters with a default that alone give an input's extent, as a radius does: they change the result."""
+    """Parameters with a default that alone give an input's extent, as a radius: they change the result."""
     open_words = {macro.name for macro in launch.source.macros if macro.default is not None}
     open_words &= launch.values.keys()
     open_words -= {*WORD.findall(" ".join((*launch.grid, *launch.block)))}
