@@ -301,9 +301,10 @@ def _function(
     """The function of a definition; nothing for what the parser only takes for one."""
     tree, body = source.tree, field(node, "body")
     parts = [*declarators(field(node, "declarator"))]
-    function = next((one for one in reversed(parts) if one.type == "function_declarator"), None)
-    if function is None or body is None:
+    functions = [one for one in parts if one.type == "function_declarator"]
+    if len(functions) != 1 or body is None:  # of two, one is a macro around the name
         return
+    (function,) = functions
     name = field(function, "declarator")
     given = ""
     if name is not None and name.type == "template_function":

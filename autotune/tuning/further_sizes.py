@@ -163,7 +163,7 @@ class FurtherSizes:
     def _runs(self, instance: KernelInstance) -> IndexRuns | None:
         """The kernels of a configuration; None where they cannot be read."""
         if instance.key not in self._kernels:
-            runs = None
+            runs: IndexRuns | None = None
             with suppress(InputError):
                 if self._space.spec.dialect == TRITON:
                     runs = RunsInTriton(Module(instance.source, self._space.spec.source))
