@@ -22,7 +22,9 @@ from operator import itemgetter
 from pathlib import Path
 from statistics import mean
 
-from autotune.analysis.replay import load, priors_for, replay
+from replay import load, priors_for, replay
+
+from autotune.analysis.external_results import unknown_device
 from autotune.core.records import (
     ADOPTION,
     Config,
@@ -39,7 +41,6 @@ from autotune.searchers import make_searcher
 from autotune.searchers.base import PriorResults
 from autotune.serving import cache
 from autotune.serving.lookup import best_config
-from autotune.space.recorded import unknown_device
 from autotune.tuning.cache_entry import MAX_MEASURED
 
 RUNS = 10  # of an adoption, next to the default

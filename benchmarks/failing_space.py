@@ -3,10 +3,10 @@
     python benchmarks/failing_space.py RECORDED --rule limit -o failing/A100_limit_T4.json
     python benchmarks/search_efficiency.py failing/*_T4.json --searchers surrogate optuna:tpe
 
-Reads any recording that `autotune replay` takes and writes T4 results. `limit`: the product of the numbers is
-too large, as where shared memory or registers run out. `pairs`: some values of two parameters do not go
-together. `weights`: a random sum over all parameters is too large. A failure costs its compilation, and no
-time of runs. Exits with the reason where RECORDED cannot be read.
+Reads any recording that `search_efficiency.py` takes and writes T4 results. `limit`: the product of the
+numbers is too large, as where shared memory or registers run out. `pairs`: some values of two parameters do
+not go together. `weights`: a random sum over all parameters is too large. A failure costs its compilation,
+and no time of runs. Exits with the reason where RECORDED cannot be read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from autotune.analysis.replay import Floats
+from replay import Floats
+
 from autotune.core.trials import Status, Trial
 from autotune.errors import InputError
 from autotune.interop import Recording, imported_trial, read_recording, t4

@@ -36,7 +36,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from autotune.core.checks import first_failure, reasons, unchecked_text
+from autotune.core.checks import first_failure, unchecked_text
 from autotune.core.records import Config
 from autotune.core.trials import Failure
 from autotune.devices import BACKENDS
@@ -46,11 +46,12 @@ from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.instance import KernelInstance
 from autotune.problem.workload import verification_order
 from autotune.space import load_space
-from autotune.tuning.context import TuningContext, open_context, open_processes
+from autotune.tuning.context import TuningContext, open_context
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.sanitizer_checks import check_on_host
+from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.winner_checks import WinnerChecks
 
@@ -183,7 +184,7 @@ def try_part(part: Part, asked: argparse.Namespace, results: Results, end: float
         options = Options(
             journal=Path(folder) / "j.jsonl",
             timeout_s=60,
-            workers=max(1, len(os.sched_getaffinity(0)) // asked.jobs),
+            compilers=max(1, len(os.sched_getaffinity(0)) // asked.jobs),
             binary_cache=False,
             sanitizer=not asked.no_sanitizer,
         )
@@ -213,7 +214,7 @@ def everywhere(context: TuningContext, configs: Sequence[Config]) -> Iterator[tu
     for config in configs:
         failure = found.get(config)
         alarm = f"{failure.status.value}: {failure.detail}" if failure else ""
-        yield config, alarm, unchecked_text(reasons(checks.outcomes.get(config, {})))
+        yield config, alarm, unchecked_text(checks.outcomes.get(config, {}))
 
 
 def usual(context: TuningContext, instances: Mapping[Config, KernelInstance]) -> dict[Config, Failure]:
@@ -242,7 +243,7 @@ def on_host(context: TuningContext, configs: Sequence[Config]) -> Iterator[tuple
         found = [*threads.map(lambda instance: check_on_host(context, instance, Deadline()), instances)]
     for config, outcomes in zip(configs, found, strict=True):
         alarm = first_failure(outcomes)
-        yield config, str(alarm or ""), "" if alarm else unchecked_text(reasons(outcomes))
+        yield config, str(alarm or ""), "" if alarm else unchecked_text(outcomes)
 
 
 def table(results: Results) -> str:

@@ -28,6 +28,7 @@ from autotune.core.trials import Budget, Status, Trial
 from autotune.errors import AutotuneError
 from autotune.evaluation import worker
 from autotune.processes.child import Child
+from autotune.searchers.base import evaluate
 from autotune.tuning.context import FULL_POLICY, open_context
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.options import Options
@@ -71,12 +72,12 @@ def space_file(folder: Path, device: str) -> Path:
 
 def check_health(task: TuningTask, folder: Path) -> float:
     """Verify and time the default in this process's own worker; its time in ms."""
-    options = Options(journal=folder / "health.jsonl", binary_cache=False, workers=1)
+    options = Options(journal=folder / "health.jsonl", binary_cache=False, compilers=1)
     with (
         SearchProgress() as progress,
         open_context(with_journal(task, options), options, progress, FULL_POLICY) as context,
     ):
-        trial = context.evaluator.evaluate_now(task.spec.default, charged=True)
+        (trial,) = evaluate(context.evaluator, [task.spec.default])
     if trial.time_ms is None:
         sys.exit(f"the default configuration fails: {trial.status.value}: {trial.detail}")
     return trial.time_ms

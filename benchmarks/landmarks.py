@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, help="compilers at once (default: one per core)")
     parsed = parser.parse_args()
     architectures = gpu_architectures(parsed.architectures)
-    settings = Settings(timeout_s=TIMEOUT_S, workers=parsed.jobs)
+    settings = Settings(timeout_s=TIMEOUT_S, compilers=parsed.jobs)
     results: list[Result] = []
     for path in SPACES:
         if not parsed.spaces or path.stem in parsed.spaces:

@@ -116,7 +116,7 @@ class Verifier:
         address: Address,
         device: DeviceInfo,
         sanitizer: str | None,
-        workers: int,
+        compilers: int,
         pairwise: int,
         host: HostSanitizer | None,
         ways: Sequence[str],
@@ -132,7 +132,7 @@ class Verifier:
         self._options = ("-cl-opt-disable",) if self._dialect == "opencl" else ()
         self._pool = CompilerPool(
             compiler_setting(address, device, self._spec.compiler),
-            workers=workers,
+            size=compilers,
             timeout_s=120,
             variables=variables,
         )
@@ -185,7 +185,7 @@ class Verifier:
             return "runs", words
         if self._host is not None:
             part = some(tried, MAX_ON_HOST)
-            with ThreadPoolExecutor(self._pool.workers) as threads:
+            with ThreadPoolExecutor(self._pool.size) as threads:
                 run, deadline = self._host.check, Deadline()
                 checks = [
                     threads.submit(run, one.source, covering(workloads, one.config), deadline)
@@ -269,7 +269,7 @@ class Verifier:
 
     def _verified(self, tried: Sequence[Run]) -> str:
         """The first failure of a configuration with a schedule (0: the usual one), or nothing."""
-        ahead = 2 * self._pool.workers
+        ahead = 2 * self._pool.size
         for start in range(0, len(tried), ahead):
             part = tried[start : start + ahead]
             compiled = [self._compiled(one, seed) for one, _, seed in part]
@@ -287,7 +287,7 @@ class Verifier:
         source = perturbed(instance.source, seed) if seed else instance.source
         what = source, (*instance.options, *self._options)
         if what not in self._compilations:
-            self._compilations[what] = self._pool.submit(*what)
+            self._compilations[what] = self._pool.compile_source(*what)
         return self._compilations[what]
 
     def _failure(self, binary: Binary | Failure, workloads: tuple[Workload, ...]) -> Failure | None:

@@ -164,7 +164,7 @@ def main() -> None:
         address=address,
         device=device,
         sanitizer=sanitizer,
-        workers=max(1, len(os.sched_getaffinity(0)) // asked.jobs),
+        compilers=max(1, len(os.sched_getaffinity(0)) // asked.jobs),
         pairwise=asked.pairwise,
         host=host,
         ways=asked.ways,

@@ -15,8 +15,9 @@ from functools import partial
 from pathlib import Path
 from statistics import mean
 
-from autotune.analysis.replay import load, replay
-from autotune.analysis.replay_score import AXIS_EVALUATIONS, efficiency
+from replay import load, replay
+from replay_score import AXIS_EVALUATIONS, efficiency
+
 from autotune.searchers import make_searcher
 
 PARALLEL = (1, 4, 16, 64)

@@ -126,7 +126,7 @@ def following(browser: Any, folder: Path, trials: int) -> None:
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:-5]))
     taken_s = []
-    with ExploreServer(ExploredFolder(folder), "127.0.0.1", 0) as server:
+    with ExploreServer(ExploredFolder(folder), 0) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         browser.get(f"{server.url}report?source=live.jsonl")
         for line in lines[-5:]:

@@ -11,22 +11,33 @@ learn from other devices know so many random results of the same kernel in each 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 
 import numpy as np
+from replay import Floats, Recorded, load, priors_for, replay
+from replay_score import CHECKPOINTS, MARGINS, Efficiency, efficiency
 
-from autotune.analysis.replay import Floats, Recorded, load, priors_for, replay
-from autotune.analysis.replay_score import CHECKPOINTS, MARGINS, Efficiency, efficiency
 from autotune.cli.output import emit
-from autotune.cli.replay import COLUMNS, efficiency_rows
-from autotune.cli.tables import table
+from autotune.cli.tables import cell, table
 from autotune.errors import InputError
 from autotune.searchers import engine_names, learns_from_priors, make_searcher, strategy_names
+
+COLUMNS = (
+    "searcher",
+    "space",
+    "P",
+    "P400",
+    *(f"best@{count}" for count in CHECKPOINTS),
+    *(f"to {margin}%" for margin in MARGINS),
+    "failing",
+    "thinking ms",
+)
 
 
 def main() -> None:
@@ -127,6 +138,52 @@ def scored(
 def loaded(file: Path) -> Recorded:
     """A file, read once by each process."""
     return load(file)
+
+
+def efficiency_rows(scores: list[tuple[str, Efficiency]]) -> list[tuple[str, ...]]:
+    """The table's cells: a row for each searcher and space, and a row of means for each searcher.
+
+    In a row of means `to N%` is the median over the spaces, or - if there is none.
+    """
+    rows: list[tuple[str, ...]] = []
+    for searcher in dict.fromkeys(name for name, _ in scores):
+        own = [score for name, score in scores if name == searcher]
+        rows += [_row(searcher, score) for score in own]
+        if len(own) > 1:
+            rows.append(_row(searcher, _mean(own)))
+    return rows
+
+
+def _mean(scores: list[Efficiency]) -> Efficiency:
+    needed = {margin: median(score.needed[margin] or math.inf for score in scores) for margin in MARGINS}
+    return Efficiency(
+        space="mean",
+        runs=scores[0].runs,
+        p=mean(score.p for score in scores),
+        p400=mean(score.p400 for score in scores),
+        found={
+            count: mean(score.found[count] for score in scores)
+            for count in CHECKPOINTS
+            if all(count in score.found for score in scores)
+        },
+        needed={margin: value if math.isfinite(value) else None for margin, value in needed.items()},
+        evaluations=mean(score.evaluations for score in scores),
+        failing=mean(score.failing for score in scores),
+        thinking_ms=mean(score.thinking_ms for score in scores),
+    )
+
+
+def _row(searcher: str, score: Efficiency) -> tuple[str, ...]:
+    return (
+        searcher,
+        score.space,
+        f"{score.p:.2f}",
+        f"{score.p400:.2f}",
+        *(cell(score.found.get(count), "{:.2f}") for count in CHECKPOINTS),
+        *(cell(value, "{:,.0f}") for value in score.needed.values()),
+        f"{score.failing:.0%}",
+        f"{score.thinking_ms:.1f}",
+    )
 
 
 def markdown(scores: list[tuple[str, Efficiency]]) -> str:

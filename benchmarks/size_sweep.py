@@ -43,13 +43,14 @@ from autotune.core.trials import USUAL, Budget
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.surrogate import SurrogateSearch
 from autotune.serving.best import Best
-from autotune.tuning.context import POLICY, Processes, open_context, open_processes
+from autotune.tuning.context import POLICY, open_context
 from autotune.tuning.finalists import FinalistChoice, fastest_trials
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import Exploration
 from autotune.tuning.limits import unlimited_last_round
 from autotune.tuning.options import Options
+from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.sweep import bind_sweep
 from autotune.tuning.task import Target, TuningTask
 from autotune.tuning.tuner import explore
@@ -172,7 +173,7 @@ def search_own(
     with open_context(with_journal(task, options), options, progress, POLICY, processes) as context:
         explore(context, SurrogateSearch(), options, "", cpu_times(), warns=False)
         best_few = [trial.config for trial in fastest_trials(context.ledger.trials.values())]
-        context.evaluator.evaluate_now(best.config, charged=False)
+        context.evaluator.evaluate_beside_budget(best.config)
         # nothing is kept, so races are not looked for
         checks = WinnerChecks({config: {} for config in context.ledger.trials})
         root = folder / "own"

@@ -2,8 +2,8 @@
 
     python benchmarks/speculation.py FILE... [--budget 150] [--seeds 3] [--guesses 14]
 
-FILE: recorded results that `autotune replay` reads. Each search is replayed, and before every request for
-a single new configuration idle compilers are imagined to have compiled the next `--guesses` neighbours of
+FILE: recorded results that `search_efficiency.py` reads. Each search is replayed, and before every request
+for a single new configuration idle compilers are imagined to have compiled the next `--guesses` neighbours of
 the best one so far that nobody compiled yet: valid ones that differ in one parameter, nearest values first.
 
     alone     share of new configurations that are asked for one at a time: only these can gain
@@ -24,7 +24,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from autotune.analysis.replay import Recorded, ReplayTrials, load
+from replay import Recorded, ReplayTrials, load
+
 from autotune.core.records import Config
 from autotune.core.trials import Trial
 from autotune.errors import NoMoreTrials

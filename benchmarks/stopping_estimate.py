@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import mean
 
 import numpy as np
+from replay import Recorded, load, replay
 
-from autotune.analysis.replay import Recorded, load, replay
 from autotune.searchers import make_searcher
 from autotune.searchers.base import FASTER
 from autotune.searchers.surrogate import stopping_estimate

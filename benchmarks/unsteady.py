@@ -166,7 +166,7 @@ class InProcess:
     def start(self, *, waits: bool = True) -> None:
         """There is nothing to start, to replace or to end."""
 
-    end = discard_child = replace_if_used = begin_next = start
+    end = discard_child = replace_if_used = begin_spare = start
 
     def load(self, *cases: Any) -> None:
         """Everything is at hand."""
@@ -178,14 +178,14 @@ class InProcess:
     def begin_item(self, item: WorkItem, timeout_s: float) -> Callable[[], Measurement | Failure]:
         """Run the configuration; nothing fails here, so nothing is repeated alone."""
         self._device.now_ms += JOB_MS
-        outcome = device_process.run_work_item(self._state, item)
+        outcome = device_process.verify_and_time(self._state, item)
         return lambda: outcome
 
 
 class Compilers:
     """Compilers without processes."""
 
-    workers = 1
+    size = 1
 
     def compile(self, instance: KernelInstance) -> Future[Any]:
         """The binary, at once."""

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from autotune.cli.progress import SearchProgress, Verbosity
-from autotune.core.checks import checks_text, reasons
+from autotune.core.checks import checks_text
 from autotune.core.trials import Budget
 from autotune.evaluation.deadline import Deadline
 from autotune.tuning import winner_checks
@@ -75,7 +75,7 @@ def time_search(space: str, device: str | None, budget: int) -> None:
     total_s = time.perf_counter() - began
     without_s = total_s - sum(seconds.values())
     each = "; ".join(f"{name} {took_s:.1f} s ({took_s / without_s:.1%})" for name, took_s in seconds.items())
-    checks = checks_text(reasons(result.checks))
+    checks = checks_text(result.checks)
     print(
         f"{space}: {len(result.trials)} configurations, {1 + len(result.ties)} stored; without checks "
         f"{without_s:.1f} s; {each}\nrejected: {len(result.failed_last_round)}; {checks}"

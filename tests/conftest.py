@@ -27,6 +27,7 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "benchmarks"))  # scripts there share modules that tests read, too
 settings.register_profile(  # the same examples in every run, however long the machine takes for one
     "repeatable",
     deadline=None,

@@ -143,7 +143,6 @@ def commands(folder):
         "compare": ("compare", "sums", "--cache", "one", "--json"),
         "compare imported": ("compare", "convolution", "--imported", T4, "--json"),
         "merge": ("merge", "one", golden / "cache", "cache", "--into", "united", "--json"),
-        "replay": ("replay", T4, "--budget", "40", "--seeds", "2", "--engine", "random", "--json"),
         "feasible": ("space", ROOT / "spaces/matadd.yaml", "--compile", "--budget", "2", "--json"),
         **{f"export {kind}": ("export", T4, "--format", kind, "-o", f"{kind}.out") for kind in EXPORTS},
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from statistics import harmonic_mean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from autotune.core.records import Config, DeviceInfo, Entry, ProblemKey, Sizes, Value
 from autotune.core.text import size_text
@@ -258,6 +258,49 @@ def portfolio(known: Mapping[str, Mapping[Config, float]]) -> tuple[PortfolioMem
         )
         left.difference_update(covers[chosen[-1]])
     return tuple(PortfolioMember(config, tuple(covers[config])) for config in chosen)
+
+
+def comparison_json(comparison: KernelComparison) -> dict[str, Any]:
+    """The comparison as JSON values; unknown ones are null."""
+    first = comparison.tuned[0].entry
+    return {
+        "kernel": comparison.kernel,
+        "sizes": dict(first.sizes),
+        "dtype": first.dtype,
+        "devices": [_device_json(result) for result in comparison.tuned],
+        "flips": {name: dict(row) for name, row in comparison.flips.items()},
+        "agreed": dict(comparison.agreed),
+        "matrix": {source: dict(row) for source, row in comparison.matrix.items()},
+        "portable": _portable_json(comparison.portable),
+        "most_portable": comparison.most_portable and _portable_json(comparison.most_portable),
+        "portfolio": [
+            {"config": dict(config), "devices": list(devices)} for config, devices in comparison.portfolio
+        ],
+    }
+
+
+def _device_json(result: DeviceResult) -> dict[str, Any]:
+    return {
+        "device": result.folder,
+        "name": result.device.name,
+        "config": dict(result.entry.config),
+        "time_ms": result.entry.time_ms,
+        "bytes_per_s": result.bytes_per_s,
+        "bandwidth_share": result.bandwidth_share,
+        "flops_per_s": result.flops_per_s,
+        "speedup": result.speedup,
+        "engine": result.entry.provenance.engine,
+        "trials": result.entry.provenance.trials,
+    }
+
+
+def _portable_json(portable: Portable) -> dict[str, Any]:
+    return {
+        "config": dict(portable.config),
+        "slowdowns": dict(portable.slowdowns),
+        "worst": portable.worst,
+        "portability": portable.portability,
+    }
 
 
 def _problem_text(entry: Entry) -> str:

@@ -81,7 +81,7 @@ class Settings:
     count: int | None = None
     seed: int = 0
     timeout_s: float = 60.0
-    workers: int | None = None  # None: one per core
+    compilers: int | None = None  # processes; None: one per core
     binaries: Path | None = None  # the cache of binaries; None keeps none
     configs: tuple[Config, ...] = ()  # the only ones to check
     options: tuple[str, ...] = ()  # of the compiler, after the space's
@@ -170,11 +170,11 @@ def _compiled(
     configs: list[Config], space: Space, source: SourceText, architecture: Architecture, settings: Settings
 ) -> Iterator[Checked]:
     """The results in the order of the configurations; compilers run ahead."""
-    workers = settings.workers or len(os.sched_getaffinity(0))
+    compilers = settings.compilers or len(os.sched_getaffinity(0))
     with ExitStack() as opened:
         pool = CompilerPool(
             cuda_setting(architecture.name, space.spec.compiler),
-            workers=workers,
+            size=compilers,
             timeout_s=settings.timeout_s,
             binaries=settings.binaries,
             variables=cold_variables(opened.enter_context(scratch_folder())),
@@ -184,8 +184,8 @@ def _compiled(
         for config in configs:
             text = render(source, space.macros(config))
             options = (*space.options(config, _DIALECT), *settings.options)
-            pending.append((config, pool.submit(text, options, _names(config, space))))
-            if len(pending) > workers * _AHEAD:
+            pending.append((config, pool.compile_source(text, options, _names(config, space))))
+            if len(pending) > compilers * _AHEAD:
                 first, compiled = pending.popleft()
                 yield _checked(first, compiled.result(), space, architecture)
         for config, compiled in pending:

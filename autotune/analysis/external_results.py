@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autotune.analysis.compare import DeviceResult
-from autotune.core.records import Entry, ProblemKey, Provenance, Sizes
+from autotune.core.records import DeviceInfo, Entry, ProblemKey, Provenance, Sizes
 from autotune.core.text import problem_text
 from autotune.errors import InputError
-from autotune.hardware.names import slug
+from autotune.hardware.names import slug, traits_of_name
 from autotune.interop import Recording, read_recording
-from autotune.space.recorded import unknown_device
 
 _UNKNOWN_TIME = "1970-01-01T00:00:00+00:00"  # older than any: the files state none
 _ORIGIN = "imported, not verified"
@@ -81,6 +80,30 @@ def as_results(external: Iterable[External], sizes: Sizes, dtype: str | None) ->
         seen[name, entry.problem] = path
         results.append(DeviceResult(f"{name} (imported)", unknown_device(recording.device, name), entry))
     return results
+
+
+def unknown_device(name: str, slug: str) -> DeviceInfo:
+    """A device of which only the name is known; its limits exclude no configuration."""
+    traits = traits_of_name(name)
+    return DeviceInfo(
+        backend="recorded",
+        name=name,
+        slug=slug,
+        kind="gpu",
+        vendor=traits.vendor or "",
+        architecture=traits.architecture or "",
+        compute_units=1,
+        warp_size=32,
+        max_threads_per_block=1024,
+        shared_bytes_per_block=2**31,
+        registers_per_block=None,
+        memory_bytes=2**40,
+        memory_bandwidth_bytes_per_s=None,
+        cache_bytes=0,
+        has_shuffle=True,
+        driver="",
+        runtime="",
+    )
 
 
 def _entry(recording: Recording, sizes: Sizes, dtype: str) -> Entry:

@@ -10,10 +10,11 @@ from autotune.core.text import hint
 from autotune.errors import InputError
 
 _NOT_OF_A_SEARCH = tuple(f".{name}.jsonl" for name in ("check", "diagnose", "ladder", "run", "versus"))
+_ELSEWHERE = "run autotune search, or give the path of a journal elsewhere"
 
 
 def find_journal(name: str, runs: Path = RUNS) -> Path:
-    """The journal that a name means: a file, or for a kernel the journal of its latest search in `runs`.
+    """The journal that a name means: a file, or for a kernel the journal of its latest search in `runs` or a folder in it.
 
     A journal of another command, such as `autotune check`, is taken only where no search has left one; one
     without a trial, as an interrupted search leaves it, only where there is no other.
@@ -22,7 +23,7 @@ def find_journal(name: str, runs: Path = RUNS) -> Path:
     path = Path(name)
     if path.exists() or path.suffix:
         return path
-    journals = list(runs.glob("*.jsonl"))
+    journals = list(runs.rglob("*.jsonl"))
     own = [file for file in journals if file.name.partition(".")[0] == name]
     if own:
         own.sort(
@@ -31,8 +32,9 @@ def find_journal(name: str, runs: Path = RUNS) -> Path:
         return next(filter(_has_trials, own), own[0])
     kernels = {file.name.partition(".")[0] for file in journals}
     if not kernels:
-        raise InputError(f"{name}: no such file, and no journals in {runs}/; run autotune search")
-    raise InputError(f"{name}: no such file, and no journal of that kernel in {runs}/{hint(name, kernels)}")
+        raise InputError(f"{name}: no such file, and no journals in {runs}/; {_ELSEWHERE}")
+    found = f"no such file, and no journal of that kernel in {runs}/{hint(name, kernels)}"
+    raise InputError(f"{name}: {found}; {_ELSEWHERE}")
 
 
 def _has_trials(file: Path) -> bool:

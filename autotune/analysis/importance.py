@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.extras import missing_extra
+from autotune.core.extras import naming_extra
 from autotune.core.records import Parameter
 from autotune.core.trials import Trial
 from autotune.errors import InputError
@@ -49,10 +49,8 @@ def importance(trials: Sequence[Trial], trees: int = _TREES) -> Importance:
     MissingExtra without scikit-learn.
     """
     timed = _timed(trials)
-    try:
+    with naming_extra():
         from sklearn.ensemble import RandomForestRegressor  # takes a second to import
-    except ModuleNotFoundError as error:
-        raise missing_extra(error) or error from None
 
     rng = np.random.default_rng(0)
     if len(timed) > MAX_TRIALS:

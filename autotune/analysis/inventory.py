@@ -81,7 +81,7 @@ def inventory(roots: Iterable[str], journals: Path, kernel: str | None = None) -
         for result in _results(root, kernel, every_kernel, unreadable):
             results.setdefault(repr(replace(result, cache="")), result)
     summaries = []
-    for path in sorted(journals.glob("*.jsonl")):
+    for path in sorted(journals.rglob("*.jsonl")):
         try:
             summary = journal_summary(path)
         except AutotuneError as error:

@@ -248,8 +248,8 @@ class _Given:
             if name not in How.__annotations__:
                 known = {*signature(function).parameters, *How.__annotations__} - {"how"}
                 raise InputError(f"{self._function}: unknown argument {name!r}{hint(name, known)}")
-        self._how = {name: value for name, value in how.items() if name != "measure"}
-        for name, value in self._how.items():
+        self._how: dict[str, Any] = {}  # as fields of the options
+        for name, value in how.items():
             if name.endswith("_s"):
                 is_positive = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
                 self.require(name, value, is_positive, "a positive number of seconds")
@@ -257,9 +257,11 @@ class _Given:
                 self.require(name, value, _is_whole(value, 1), "a whole number of at least 1")
             elif name == "dump_wrong":
                 self.require(name, value, isinstance(value, str | Path), "the path of a folder")
-                self._how[name] = Path(value)
-            else:
+                value = Path(value)
+            elif name != "measure":
                 self.require(name, value, isinstance(value, bool), "True or False")
+            if name != "measure":
+                self._how["compilers" if name == "workers" else name] = value
         self.measure = self._call_mode(how.get("measure"))
 
     def _call_mode(self, text: str | None) -> CallMode:

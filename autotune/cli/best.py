@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +11,7 @@ from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.cli.sizes import parse_sizes
 from autotune.core.escapes import terminal_text
+from autotune.core.packaged import packaged_folder
 from autotune.core.records import Tier
 from autotune.serving.best import Best
 
@@ -35,7 +37,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=Tier.DEFAULT.value,
         help="the loosest match to accept, such as same_vendor (default: default, which accepts all)",
     )
-    parser.add_argument("--flags", action="store_true", help="print only compiler options, for nvcc or make")
+    parser.add_argument(
+        "--flags",
+        action="store_true",
+        help="print only compiler options, for nvcc or make, with the folder of portable.h",
+    )
     opt.add_cache(parser, "where to look for results")
     opt.add_json(parser)
 
@@ -58,7 +64,11 @@ def run(parsed: argparse.Namespace) -> None:
         **sizes,
     )
     if parsed.flags:
-        print(terminal_text(" ".join(found.flags)))  # in one line, to be copied
+        if not found.match.tier.reaches(Tier.NEAREST_SIZE):
+            found_text = f"{found.match.tier.value}: {found.match.detail}"
+            warnings.warn(f"{found_text}; --min-match nearest_size refuses that", stacklevel=1)
+        flags = (f"-I{packaged_folder('kernels')}", *found.flags)
+        print(terminal_text(" ".join(flags)))  # in one line, to be copied
     else:
         emit(best_json(found) if parsed.json else best_text(found))
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.core.checks import checks_text
+from autotune.core.checks import checks_text, of_reasons
 from autotune.core.records import Config
 from autotune.core.text import count_text, problem_text
 from autotune.core.trials import Failure, Status
@@ -285,7 +285,7 @@ def entries_text(checked: Sequence[CheckedEntry], is_refreshed: bool) -> str:
         if is_refreshed and fresh is not None:
             lines.append(f"           stored {fresh.config}, {fresh.time_ms:.4g} ms")
         if fresh is not None:
-            passed = checks_text(fresh.provenance.checked)
+            passed = checks_text(of_reasons(fresh.provenance.checked))
             lines.append(f"           nothing wrong in {fresh.config}: {passed}")
     return "\n".join(lines)
 
@@ -302,7 +302,7 @@ def entries_json(checked: Sequence[CheckedEntry]) -> list[dict[str, Any]]:
             "time_ms": one.time_ms,
             "best": dict(one.refreshed.config) if one.refreshed else None,
             "best_ms": one.refreshed.time_ms if one.refreshed else None,
-            "checks": checks_text(one.refreshed.provenance.checked) if one.refreshed else "",
+            "checks": checks_text(of_reasons(one.refreshed.provenance.checked)) if one.refreshed else "",
         }
         for one in checked
     ]

@@ -15,6 +15,7 @@ from autotune.analysis.compare import (
     Portable,
     against_cpus,
     compare,
+    comparison_json,
     left_out,
     problem_of,
     require_one_kernel,
@@ -81,7 +82,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.plot is not None:
         save(matrix_figure(comparison), parsed.plot)
     if parsed.json:
-        emit(comparison_json(comparison, beside))
+        emit(comparison_json(comparison) | {"against_cpu": [_against_json(pair) for pair in beside]})
     else:
         emit(*comparison_text(comparison, beside), *_others(found, comparison))
     compared = [*selected, *(pair.cpu for pair in beside), *(pair.gpu for pair in beside)]
@@ -125,26 +126,6 @@ def _others(results: Sequence[DeviceResult], comparison: KernelComparison) -> It
     columns = ("device", "sizes", "dtype", "ms", "rate")
     yield ""
     yield table(columns, rows, title="All results, on CPUs and GPUs and at every size")
-
-
-def comparison_json(comparison: KernelComparison, beside: Sequence[AgainstCpu]) -> dict[str, Any]:
-    """The comparison as JSON values; unknown ones are null."""
-    first = comparison.tuned[0].entry
-    return {
-        "kernel": comparison.kernel,
-        "sizes": dict(first.sizes),
-        "dtype": first.dtype,
-        "devices": [_device_json(result) for result in comparison.tuned],
-        "against_cpu": [_against_json(pair) for pair in beside],
-        "flips": {name: dict(row) for name, row in comparison.flips.items()},
-        "agreed": dict(comparison.agreed),
-        "matrix": {source: dict(row) for source, row in comparison.matrix.items()},
-        "portable": _portable_json(comparison.portable),
-        "most_portable": comparison.most_portable and _portable_json(comparison.most_portable),
-        "portfolio": [
-            {"config": dict(config), "devices": list(devices)} for config, devices in comparison.portfolio
-        ],
-    }
 
 
 def _times(comparison: KernelComparison, problem: str) -> Iterator[Table | str]:
@@ -252,28 +233,4 @@ def _against_json(pair: AgainstCpu) -> dict[str, Any]:
         "gpu_time_ms": pair.gpu.entry.time_ms,
         "cpu_time_ms": pair.cpu.entry.time_ms,
         "ratio": pair.ratio,
-    }
-
-
-def _device_json(result: DeviceResult) -> dict[str, Any]:
-    return {
-        "device": result.folder,
-        "name": result.device.name,
-        "config": dict(result.entry.config),
-        "time_ms": result.entry.time_ms,
-        "bytes_per_s": result.bytes_per_s,
-        "bandwidth_share": result.bandwidth_share,
-        "flops_per_s": result.flops_per_s,
-        "speedup": result.speedup,
-        "engine": result.entry.provenance.engine,
-        "trials": result.entry.provenance.trials,
-    }
-
-
-def _portable_json(portable: Portable) -> dict[str, Any]:
-    return {
-        "config": dict(portable.config),
-        "slowdowns": dict(portable.slowdowns),
-        "worst": portable.worst,
-        "portability": portable.portability,
     }

@@ -54,8 +54,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help=f"where to write; a file that ends in .gz is compressed; for {STUDY} also a database's URL; "
-        "for frameworks, programs and CLBlast a folder, whose files get the results added",
+        help="where to write; a file that ends in .gz is compressed; for frameworks, programs and CLBlast a "
+        "folder, whose files get the results added",
     )
     opt.add_data(parser)
     opt.add_cache(parser, "where to look for the results of a kernel")
@@ -117,7 +117,7 @@ def run(parsed: argparse.Namespace) -> None:
         )
     recording = read_recording(source)
     if parsed.format == STUDY:
-        name = optuna_study.export(recording, parsed.output)
+        name = optuna_study.export(recording, Path(parsed.output))
         emit(f"{count_text(len(recording.trials), 'trial')} in the study {name!r} of {parsed.output}")
     else:
         write_text(Path(parsed.output), WRITERS[parsed.format](recording))

@@ -24,7 +24,7 @@ class Forecast:
         self._told_s = began_s  # when something was last known to have ended or begun
         self._place, self._share = 0, 0.0  # in the end
         self._finalists, self._stored = _FINALISTS, _STORED
-        self._steps = {check.stage: check.steps for check in CHECKS if check.steps}
+        self._steps = {check.stage: check.steps for check in CHECKS if check.steps is not None}
 
     def tried(self, cost_s: float, now_s: float) -> None:
         """Count a trial."""

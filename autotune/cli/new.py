@@ -88,16 +88,16 @@ def findings(found: FirstSpace) -> str:
 
 
 def next_steps(found: FirstSpace) -> str:
-    """The next steps; a kernel that cannot run here can be compiled, unless it is for OpenCL alone."""
+    """The next steps; a kernel that cannot run here can be compiled first, unless it is for OpenCL alone."""
     from autotune.new.space_draft import ARCHITECTURE
 
     draft, space = found.draft, found.space
     steps = [f"autotune search {space}"]
-    if not found.can_run and draft.dialect != "opencl":
-        steps = [
-            f"autotune space {space} --device {ARCHITECTURE}",
-            f"autotune space {space} --compile --device {ARCHITECTURE}",
-        ]
+    if not found.can_run:
+        steps = [f"on a machine with such a device: {steps[0]}"]
+        if draft.dialect != "opencl":
+            compiled = f"autotune space {space} --compile --device {ARCHITECTURE}"
+            steps = [f"autotune space {space} --device {ARCHITECTURE}", compiled, *steps]
     if not draft.has_reference:
         steps.insert(0, f"write {found.reference}: it says what is expected")
     if draft.arrays:

@@ -307,7 +307,7 @@ def run_options(parsed: argparse.Namespace, **others: Any) -> Options:
     return Options(
         timeout_s=parsed.timeout,
         compile_timeout_s=parsed.compile_timeout,
-        workers=parsed.workers,
+        compilers=parsed.workers,
         journal=parsed.journal,
         fresh=getattr(parsed, "fresh", False),  # not every command resumes
         keep=getattr(parsed, "keep", False),

@@ -47,8 +47,7 @@ GROUPS = {
         "devices": "list the devices that --device accepts, or measure one",
     },
 }
-_UNLISTED = ("replay",)  # for those who write searchers
-COMMANDS = (*(name for commands in GROUPS.values() for name in commands), *_UNLISTED)
+COMMANDS = tuple(name for commands in GROUPS.values() for name in commands)
 _RENAMED = {  # commands of the release before; they go with the next one
     "adopt": ("search", "--engine", "adopt"),
     "ladder": ("run", "--landmarks"),

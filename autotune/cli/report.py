@@ -20,7 +20,7 @@ from autotune.errors import InputError
 from autotune.report.figures import save
 
 EXAMPLE = "autotune report runs/FILE.jsonl -o report.html"
-FIGURES = ("progress", "ladder", "roofline", "heat-map", "importance", "sweep")
+FIGURES = ("progress", "ladder", "roofline", "heat-map")
 _PORT = 8321
 
 
@@ -72,12 +72,6 @@ def _add_live(group: argparse._ArgumentGroup) -> None:
         type=opt.at_least(0),
         default=_PORT,
         help="where to listen; 0 takes any free port (default %(default)s)",
-    )
-    group.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="the address to listen on (default %(default)s, which only this machine reaches); anybody who "
-        "reaches another one can read the folder's results",
     )
 
 
@@ -136,7 +130,7 @@ def _show_live(parsed: argparse.Namespace) -> None:
     if len(parsed.names) > 1:
         raise InputError("--live shows one folder, with the folders in it; name one")
     folder = ExploredFolder(Path(*parsed.names))
-    with ExploreServer(folder, parsed.host, parsed.port) as server, suppress(KeyboardInterrupt):
+    with ExploreServer(folder, parsed.port) as server, suppress(KeyboardInterrupt):
         found = len(folder.sources())
         emit(f"{server.url} shows {found:,} searches and kernels of {folder.root}; Ctrl-C ends it")
         sys.stdout.flush()

@@ -282,6 +282,6 @@ def _factors(values: Sequence[float | None], unit: str) -> list[str]:
 
 
 def _why_not(trial: Trial) -> str:
-    if trial.status is Status.PRUNED:
+    if trial.status is Status.INVALID:
         return f"not valid here: {trial.detail}"
     return str(trial.failure)

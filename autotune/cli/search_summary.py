@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
-from autotune.core.checks import checks_text, combined, is_late, names_text, reasons, unchecked_text, unpassed
+from autotune.core.checks import checks_text, combined, is_late, names_text, unchecked_text, unpassed
 from autotune.core.records import NOISY, Config, Entry
-from autotune.core.text import count_text, ratio_text
+from autotune.core.text import count_text, first_error, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
@@ -27,6 +28,7 @@ _COSTS = {
     Objective.PARETO: "energy times delay",
 }
 _PRECISE = 0.02  # relative to the median; a narrower interval needs no explanation
+_REASON_LETTERS = 100
 _FASTEST = 10  # number of the fastest configurations that the line `learnt` describes
 
 
@@ -61,10 +63,10 @@ def result_text(result: SearchResult) -> str:
         *_noise(final),
         *([f"warning {'; '.join(found)}"] if (found := timing_warnings(result)) else []),
         *uncompared(result),
-        *_failures(result),
+        *failures(result),
         *_learnt(result),
         result.coverage,
-        *([f"checks  {checks}"] if (checks := checks_text(reasons(result.checks))) else []),
+        *([f"checks  {checks}"] if (checks := checks_text(result.checks)) else []),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
         f"next    {_check_command([result]) or f'autotune report {result.journal}'}",
     ]
@@ -90,7 +92,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "speedup": result.speedup,
         "ties": [dict(config) for config in result.ties],
         "unchecked_ties": [dict(config) for config in result.unchecked_ties],
-        "unchecked": list(unpassed(reasons(result.checks))),
+        "unchecked": list(unpassed(result.checks)),
         "groups": [
             {"name": group.name, "tried": group.tried, "time_ms": group.best and group.best.median_ms}
             for group in result.groups
@@ -100,7 +102,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "valid_configurations": len(result.task.space),
         "compared": result.compares,
         "uncompared": list(result.uncompared),
-        "checks": checks_text(reasons(result.checks)),
+        "checks": checks_text(result.checks),
         "counts": {status.value: count for status, count in result.counts.items()},
         "seconds": result.seconds,
         "priors": {prior.origin: len(prior.results) for prior in result.priors},
@@ -127,7 +129,7 @@ def known_json(entry: Entry) -> dict[str, Any]:
 
 def _unverified(result: SearchResult) -> str:
     """The checks that were not made, for the first line; empty if all were."""
-    names = unpassed(reasons(result.checks))
+    names = unpassed(result.checks)
     count = f"{len(names)} of {count_text(len(result.checks), 'check')}"
     return f": not verified in full, without {count}: {names_text(names)}" if names else ""
 
@@ -295,7 +297,7 @@ def uncompared(result: SearchResult) -> list[str]:
 
 def unchecked_lines(results: Sequence[SearchResult]) -> list[str]:
     """The checks that were not made, and the command that makes up for late ones."""
-    text = unchecked_text(reasons(combined(one.checks for one in results)))
+    text = unchecked_text(combined(one.checks for one in results))
     command = _check_command(results)
     return [f"checks  {text}{command and ': '}{command}"] if text else []
 
@@ -312,16 +314,18 @@ def _check_command(results: Sequence[SearchResult]) -> str:
     return shlex.join((*command, "--refresh"))
 
 
-def _failures(result: SearchResult) -> list[str]:
-    """Trials that failed in the last round, and how to list all that failed."""
+def failures(result: SearchResult) -> list[str]:
+    """Trials that failed in the last round, and of each status how many failed, why, and how to list them."""
     lines = [
         f"failed  in the last round: {trial.status.value}: {trial.config}: {trial.detail}"
         for trial in result.failed_last_round
     ]
     for status, count in result.counts.most_common():
         if status is not Status.OK:
+            first = next(trial for trial in result.trials if trial.status is status)
+            reason = shorten(first_error(first.detail), _REASON_LETTERS, placeholder=" ...")
             command = f"autotune show {result.journal} --status {status.value}"
-            lines.append(f"failed  {count} {status.value}{_shared(result, status)}: {command}")
+            lines.append(f"failed  {count} {status.value}{_shared(result, status)}: {reason}; {command}")
     return lines
 
 

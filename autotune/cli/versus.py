@@ -69,7 +69,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.plot is not None:
         title = f"{parsed.space}: times with what else does the work"
         size = volume_text(one.sizes for one in found)
-        save(over_size(title, _lines(found), rates=(), ceilings={}, size=size), parsed.plot)
+        save(over_size(title, _lines(found), size=size), parsed.plot)
 
 
 def versus_table(one: Versus) -> Table:

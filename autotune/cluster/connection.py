@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from autotune.core.extras import missing_extra
+from autotune.core.extras import naming_extra
 from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
 from autotune.devices import BACKENDS, Address, choose
@@ -20,11 +20,9 @@ from autotune.errors import InputError, SetupError
 from autotune.evaluation.instance import environment
 from autotune.processes.scratch_folder import scratch_folder
 
-try:
+with naming_extra():
     import dask
     import distributed
-except ImportError as error:
-    raise missing_extra(error) or error from None
 
 CONNECT_TIMEOUT_S = 15.0
 MAX_SILENT_S = 60  # without a heartbeat of a worker; then its trials go to others
@@ -116,10 +114,8 @@ def _client(text: str, opened: ExitStack) -> distributed.Client:
 
 def _slurm(text: str, jobs: int, opened: ExitStack) -> Any:
     """A scheduler in this process, with the given number of SLURM jobs as workers."""
-    try:
+    with naming_extra():
         import dask_jobqueue
-    except ImportError as error:
-        raise missing_extra(error) or error from None
     try:
         cluster = opened.enter_context(dask_jobqueue.SLURMCluster())
         cluster.scale(jobs=jobs)

@@ -12,7 +12,6 @@ import hashlib
 import pickle
 import socket
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from autotune.devices import Address, cold_variables
 from autotune.errors import SetupError
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.fleet import DeviceGone, call_worker, device_name, or_gone
-from autotune.evaluation.work_item import ItemResult, WorkItem
+from autotune.evaluation.work_item import ItemResult, Laps, WorkItem
 from autotune.evaluation.worker import Worker
 from autotune.problem.workload import Workload
 from autotune.processes.scratch_folder import scratch_folder
@@ -75,6 +74,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         own = replace(setting.process, address=address, reference=reference, workloads=workloads)
         self._worker = Worker(own, cold_variables(scratch))
         self._opened.callback(self._worker.end)
+        self._laps = Laps()
         await worker.set_resources(**{setting.name: 1})
 
     async def teardown(self, worker: distributed.Worker) -> None:
@@ -90,12 +90,11 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
 
     def evaluate(self, item: WorkItem, timeout_s: float) -> ItemResult:
         """Verify and time one configuration; raises DeviceGone."""
-        began = time.perf_counter()
         worker, device = self.worker, self.device
         if device is None:  # Dask began the task before it heard of that
             raise DeviceGone("", SetupError("it was given back"))
         outcome = or_gone(device, lambda: worker.begin_item(self.files.item(item), timeout_s)())
-        return ItemResult(outcome, device, time.perf_counter() - began)
+        return ItemResult(outcome, device, self._laps.next_s())
 
     async def call(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call a method of the device process's worker, or read a property; other calls go on meanwhile."""

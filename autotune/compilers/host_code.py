@@ -1,4 +1,4 @@
-"""Cut the host's functions from a CUDA source; lines keep their numbers.
+"""Cut the host's functions from a source; lines keep their numbers.
 
 A kernel's file often also holds a host program, whose libraries a compiler of device code does not have.
 Kernels cannot call host functions, so they lose nothing. The source is parsed with all branches of its
@@ -13,18 +13,22 @@ from collections.abc import Iterable, Iterator
 
 from tree_sitter import Node
 
+from autotune.compilers.cuda_headers import is_cuda_header
 from autotune.errors import InputError
 from autotune.sources.bare_code import blank, without_comments
-from autotune.sources.dialects import CUDA, words_of
+from autotune.sources.dialects import CUDA, OPENCL, with_own_words, words_of
 from autotune.sources.expansion import TooLong
 from autotune.sources.preprocessed import preprocessed
 from autotune.sources.statements import declarator_name
 from autotune.sources.tree import SourceTree, descendants, field
 
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]|(?<=\\)\n)*)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
-_FOR_DEVICE = frozenset(("__device__", "__global__", "constexpr", "__constant__", "__shared__"))
+_FOR_DEVICE = frozenset(
+    ("__device__", "__global__", "constexpr", "__constant__", "__shared__", "KERNEL", "DEVICE")
+)
 _UNFIT = re.compile(  # a lambda is its function's own, and an error is of a header for a host's compiler
     r"(?<=\])\s*(?:__(?:host|device)__\s*)+(?=[({])|^[ \t]*#[ \t]*error\b[^\n]*", re.MULTILINE
 )
@@ -46,20 +50,26 @@ def device_part(source: str) -> str:
     return _without(source, ((node.start_byte, node.end_byte) for node in of_host))
 
 
-def needed_part(source: str, names: Iterable[str]) -> str:
+def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
     """The source with spaces in place of all but its kernels, and what these and other `names` need.
 
-    It is parsed with its macros expanded, in the branches that a device's compiler takes.
+    It is parsed with its macros expanded, in the branches that a device's compiler takes. Only CUDA needs a
+    word to call a function, and only OpenCL has no headers of CUDA and C++, which are left out for it.
     """
-    source = _UNFIT.sub(lambda found: blank(found[0]), source)
+    if dialect == CUDA:
+        source = _UNFIT.sub(lambda found: blank(found[0]), source)
+    if dialect == OPENCL:
+        source = _INCLUDE.sub(lambda found: blank(found[0]) if is_cuda_header(found[1]) else found[0], source)
     try:
-        code = preprocessed(source, {}, f"{words_of(CUDA)}#define __CUDACC_RTC__ 1\n")
+        text = with_own_words(source) if dialect == OPENCL else source
+        code = preprocessed(text, {}, f"{words_of(dialect)}#define __CUDACC_RTC__ 1\n")
         tree = _tree(code.text)
     except (TooLong, RecursionError):
         return source
     if tree is None:
         return source
-    left = [(node, _declared(tree, node)) for node in _outer(tree.root)]
+    declared = [(node, _declared(tree, node, dialect)) for node in _outer(tree.root)]
+    left = declared
     named: set[str] = set()
     fresh = set(_ROOTS).union(*map(_WORD.findall, names))
     while fresh:
@@ -67,13 +77,16 @@ def needed_part(source: str, names: Iterable[str]) -> str:
         needed = [node for node, names in left if names & named]
         left = [(node, names) for node, names in left if not names & named]
         texts = (tree.text[node.start_byte : node.end_byte] for node in needed)
-        fresh = set().union(*map(_WORD.findall, texts)) - named
+        calls = (one for node in needed for one in descendants(node) if one.type == "call_expression")
+        called = {f"{tree.of(field(one, 'function'))}(" for one in calls}
+        fresh = called.union(*map(_WORD.findall, texts)) - named
+    if left == declared:  # no kernel was found
+        return source
     of_host = (one for node in descendants(tree.root) for one in _members_of_host(tree, node))
     spans = (code.span(node.start_byte, node.end_byte) for node in (*(node for node, _ in left), *of_host))
     kept = _without(source, (span for span in spans if span))
-    for place in sorted(
-        map(code.place, _constants(tree)), reverse=True
-    ):  # nvcc takes them for constants, too
+    constants = _constants(tree) if dialect == CUDA else ()  # that nvcc takes for constants, too
+    for place in sorted(map(code.place, constants), reverse=True):
         if kept.startswith("const", place):
             kept = f"{kept[:place]}constexpr{kept[place + len('const') :]}"
     return kept
@@ -137,17 +150,20 @@ def _outer(scope: Node) -> Iterator[Node]:
             yield node
 
 
-def _declared(tree: SourceTree, node: Node) -> set[str]:
-    """The words by which kernels need a declaration; none for a function that no device can call."""
+def _declared(tree: SourceTree, node: Node, dialect: str) -> set[str]:
+    """The words by which kernels need a declaration; none for a function that no device can call.
+
+    But for CUDA kernels may call any: a call needs it, such as `sum(`, and a variable `sum` does not.
+    """
     inside = _inside(node)
     body, kind = field(inside, "body"), field(inside, "type")
     head = tree.text[node.start_byte : body.start_byte if body else node.end_byte]
     words = {*_WORD.findall(head)}
     if head.startswith("using namespace"):
-        return {*_ROOTS}
+        return set() if dialect == OPENCL else {*_ROOTS}
     if node.is_error:
         return set() if words.isdisjoint(_FOR_DEVICE) else words
-    if inside.type == "function_definition" and words.isdisjoint(_FOR_DEVICE):
+    if inside.type == "function_definition" and words.isdisjoint(_FOR_DEVICE) and dialect == CUDA:
         return set()
     named = [field(inside, "name"), field(kind, "name") if field(kind, "body") else None]
     named += map(declarator_name, inside.children_by_field_name("declarator"))
@@ -157,6 +173,8 @@ def _declared(tree: SourceTree, node: Node) -> set[str]:
         named += [field(one, "name") for one in descendants(inside) if one.type == "enumerator"]
     texts = (tree.of(one).partition("<")[0] for one in named)  # of a specialisation without its arguments
     names = {name for text in texts for name in _WORD.findall(text)[-1:]}
+    if dialect != CUDA and "function_declarator" in {one.type for one in _before_bodies(inside)}:
+        names = {f"{name}(" for name in names}
     return names | (words & _ROOTS)
 
 

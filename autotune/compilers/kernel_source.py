@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autotune.compilers.cuda_headers import FOR_DEVICES, is_cuda_header
-from autotune.compilers.hidden_reads import forced_by_variables, hidden_read
+from autotune.compilers.hidden_reads import INCLUDES, forced_by_variables, hidden_read
 from autotune.core.escapes import c_string
 from autotune.core.frozen import dataclass
 from autotune.core.packaged import packaged_folder
@@ -33,7 +33,6 @@ from autotune.sources.preprocessor import Condition, SourceLine, compiled_lines
 _TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
 _DECLARED = re.compile(r"\w\s+(\w+)\s*(?:=[^,]*)?(?:,|$)")
 _WORD = re.compile(r"\w+")
-_READS_MORE = {"include", "include_next", "import", "embed"}  # directives of a preprocessor
 
 
 class _NarrowType(NamedTuple):
@@ -103,7 +102,7 @@ class SourceText:
     def words(self) -> frozenset[str] | None:
         """The names and numbers of its code; None if a compiler reads more than this text."""
         words = frozenset(_WORD.findall(without_comments(self.text)))
-        return None if self.hidden or words & _READS_MORE else words
+        return None if self.hidden or words & INCLUDES else words
 
     @cached_property
     def narrow_types(self) -> Mapping[str, str]:

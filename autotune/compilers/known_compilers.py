@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, content_key, default_folder
 from autotune.compilers.hidden_reads import HEADER_FOLDERS
-from autotune.core.extras import missing_extra
+from autotune.core.extras import naming_extra
 from autotune.core.launch_plan import TRITON
 from autotune.core.trials import Binary
 from autotune.processes.files import user_folder
@@ -43,15 +43,13 @@ def cuda_compiler(architecture: str, kind: str = "nvrtc") -> CudaCompiler | Nvcc
 
     Raises MissingExtra without NVRTC or Triton, and SetupError without nvcc.
     """
-    try:
+    with naming_extra():
         if kind == TRITON:
             from autotune.compilers.triton_compiler import TritonCompiler
 
             return TritonCompiler(architecture)
         from autotune.compilers.nvcc import NvccCompiler
         from autotune.compilers.nvrtc import CudaCompiler
-    except ImportError as error:
-        raise missing_extra(error) or error from None
     return NvccCompiler(architecture) if kind == "nvcc" else CudaCompiler(architecture)
 
 

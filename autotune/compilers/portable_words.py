@@ -12,12 +12,6 @@ _DEFINITION = re.compile(r"^#define (\w+)(\([^)\n]*\))?[ \t]*(.*)$", re.MULTILIN
 _WHOLE_INDEX = "BLOCK_INDEX(x) * BLOCK_EXTENT(x) + THREAD_INDEX(x)"
 
 
-@cache
-def portable_names() -> frozenset[str]:
-    """The macros that `portable.h` defines."""
-    return frozenset(name for name, _, _ in _definitions())
-
-
 def portable_for(word: str) -> str:
     """The portable form of a word of CUDA or OpenCL: `THREAD_INDEX(x) for threadIdx.x`; empty if nothing."""
     if word == "get_global_id":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import linecache
 import re
@@ -27,16 +26,17 @@ from autotune.compilers.occupancy import too_much_shared_memory
 from autotune.compilers.triton_binary import TritonBinary, joined, pack
 from autotune.compilers.triton_constants import typed
 from autotune.compilers.triton_options import foreign_float8, own_options
+from autotune.core.c_types import element_bytes
 from autotune.core.frozen import replace
-from autotune.core.launch_plan import AMD_OPTIONS, NO_ARRAY, TRITON_OPTIONS
-from autotune.core.syntax import parse_expression
+from autotune.core.launch_plan import AMD_OPTIONS, NO_ARRAY, TRITON_OPTIONS, TRITON_TYPES
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, LaunchError
 from autotune.hardware.architectures import ARCHITECTURES, WARP
+from autotune.sources.triton import entry_signature
 
 _OPTIONS = (*TRITON_OPTIONS, *AMD_OPTIONS)
 _ALIGNED = ":16"
-_SIZES = {"i1": 1, "bf16": 2, "fp8e4nv": 1}  # of types whose names do not give their bits
+_BYTES = {kind: element_bytes(dtype) for dtype, kind in TRITON_TYPES.items()}
 _PARAMETERS = re.compile(r"\.entry\s+\w+\s*\((.*?)\)", re.DOTALL)
 _PARAMETER_TYPE = re.compile(r"\.param\s+\.[a-z](\d+)\b[^,]*?(\[\d+\])?\s*(?:,|$)")
 
@@ -179,7 +179,12 @@ class _Task(NamedTuple):
 
 def _task(module: ModuleType, entry: str) -> _Task:
     """Parse an entry; raises CompileError if it does not fit the function."""
-    called, types, values = _parsed(entry)
+    try:
+        called, types, values = entry_signature(entry)
+    except (SyntaxError, ValueError):
+        raise CompileError(
+            f"{entry}: not a kernel in Triton with the types of its arguments and its constants"
+        ) from None
     function = getattr(module, called, None)
     if not isinstance(function, triton.JITFunction):
         raise CompileError(f"the source has no kernel {called!r} under @triton.jit")
@@ -222,25 +227,6 @@ def _task(module: ModuleType, entry: str) -> _Task:
     return _Task(function, signature, constants, attributes, options, passed)
 
 
-def _parsed(entry: str) -> tuple[str, list[str], dict[str, Any]]:
-    """An entry's function, types and values; raises CompileError for a text that is none."""
-    try:
-        match parse_expression(entry):
-            case ast.Call(ast.Name(function), types, values):
-                constants = {item.arg or "": ast.literal_eval(item.value) for item in values}
-                return function, [_text(item) for item in types], constants
-    except (SyntaxError, ValueError):
-        pass
-    raise CompileError(f"{entry}: not a kernel in Triton with the types of its arguments and its constants")
-
-
-def _text(node: ast.expr) -> str:
-    match node:
-        case ast.Constant(str(text)):
-            return text
-    raise ValueError("not a text")
-
-
 def _kernel(
     facts: Mapping[str, Any], sizes: list[int], cubin: bytes, passed: Sequence[tuple[int, str]]
 ) -> TritonBinary:
@@ -274,9 +260,7 @@ def _parameter_bytes(ptx: str) -> list[int]:
 
 
 def _type_bytes(kind: str) -> int:
-    if kind.startswith("*"):
-        return 8
-    return _SIZES.get(kind) or int(re.sub(r"\D", "", kind)) // 8
+    return 8 if kind.startswith("*") else _BYTES.get(kind, 0)
 
 
 def _message(error: Exception) -> str:

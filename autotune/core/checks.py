@@ -71,8 +71,14 @@ def is_late(outcomes: Checks) -> bool:
 
 
 def reasons(outcomes: Checks) -> dict[str, str]:
-    """Each check with the reason why it has not passed, which is empty if it has."""
+    """Each check with the reason why it has not passed, which is empty if it has: what a cache keeps."""
     return {name: _reason(outcome) for name, outcome in outcomes.items()}
+
+
+def of_reasons(by_check: Mapping[str, str]) -> Checks:
+    """The outcomes of which a cache keeps the reasons."""
+    known: dict[str, Outcome] = {"": PASSED, NO_TIME.reason: NO_TIME}
+    return {name: known.get(reason) or Unchecked(reason) for name, reason in by_check.items()}
 
 
 def _reason(outcome: Outcome) -> str:
@@ -81,9 +87,9 @@ def _reason(outcome: Outcome) -> str:
     return outcome.reason if isinstance(outcome, Unchecked) else str(outcome)
 
 
-def is_compared(by_check: Mapping[str, str]) -> bool:
-    """True if, by these reasons, an output was compared with the reference."""
-    return any(name.startswith(_OUTPUT) and not reason for name, reason in by_check.items())
+def is_compared(outcomes: Checks) -> bool:
+    """True if an output was compared with the reference."""
+    return any(name.startswith(_OUTPUT) and outcome is PASSED for name, outcome in outcomes.items())
 
 
 def names_text(names: Iterable[str]) -> str:
@@ -96,31 +102,32 @@ def names_text(names: Iterable[str]) -> str:
     return ", ".join(shown)
 
 
-def index_limit(by_check: Mapping[str, str]) -> str:
-    """The limit of the kernel's indices, at sizes that no space asks for; empty if none was found."""
-    reason = by_check.get(LARGER_SIZES, "")
-    return "" if reason == NO_TIME.reason else reason
-
-
-def unpassed(by_check: Mapping[str, str]) -> dict[str, str]:
+def unpassed(outcomes: Checks) -> dict[str, str]:
     """The checks that have not passed, with their reasons; what a kernel's indices hold is a limit."""
+    limit = _index_limit(outcomes)
     return {
         name: reason
-        for name, reason in by_check.items()
-        if reason and (name != LARGER_SIZES or not index_limit(by_check))
+        for name, reason in reasons(outcomes).items()
+        if reason and not (limit and name == LARGER_SIZES)
     }
 
 
-def unchecked_text(by_check: Mapping[str, str]) -> str:
+def _index_limit(outcomes: Checks) -> str:
+    """The limit of the kernel's indices, at sizes that no space asks for; empty if none was found."""
+    found = outcomes.get(LARGER_SIZES)
+    return found.reason if isinstance(found, Unchecked) and not found.is_late else ""
+
+
+def unchecked_text(outcomes: Checks) -> str:
     """The checks that have not passed, by their reasons; empty if all have."""
     names: dict[str, list[str]] = {}
-    for name, reason in unpassed(by_check).items():
+    for name, reason in unpassed(outcomes).items():
         names.setdefault(reason, []).append(name)
     groups = (f"{names_text(group)} ({reason})" for reason, group in names.items())
     return f"without {'; '.join(groups)}" if names else ""
 
 
-def checks_text(by_check: Mapping[str, str]) -> str:
+def checks_text(outcomes: Checks) -> str:
     """The names of the checks that have passed, the others with their reasons, and the indices' limit."""
-    passed = names_text(name for name, reason in by_check.items() if not reason)
-    return "; ".join(filter(None, (passed, unchecked_text(by_check), index_limit(by_check))))
+    passed = names_text(name for name, outcome in outcomes.items() if outcome is PASSED)
+    return "; ".join(filter(None, (passed, unchecked_text(outcomes), _index_limit(outcomes))))

@@ -169,7 +169,7 @@ def names_behind(names: Iterable[str], derived: Mapping[str, str]) -> set[str]:
 def _parse_tree(text: str) -> ast.expr:
     try:
         return parse_expression(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except SyntaxError:
         raise ExpressionError(f"{text!r} is not an expression") from None
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from autotune.errors import MissingExtra
 
 # The top modules that autotune imports, by the extra in pyproject.toml that installs them.
@@ -18,6 +21,15 @@ EXTRAS = {
     "triton": ("triton",),
     "cluster": ("dask", "dask_jobqueue", "distributed"),
 }
+
+
+@contextmanager
+def naming_extra() -> Iterator[None]:
+    """Raise MissingExtra in place of an import that fails in the block, if an extra brings the module."""
+    try:
+        yield
+    except ImportError as error:
+        raise missing_extra(error) or error from None
 
 
 def missing_extra(error: ImportError) -> MissingExtra | None:

@@ -49,7 +49,7 @@ TRITON_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 TRITON_USUAL = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}  # where a configuration has none
 AMD_OPTIONS = ("waves_per_eu", "matrix_instr_nonkdim", "kpack")  # of Triton, for AMD's GPUs only
 NO_ARRAY = "None"  # an argument of a Triton kernel that is no array in this space
-_TRITON_TYPES = {
+TRITON_TYPES = {
     **{f"{sign}int{bits}": f"{sign[:1] or 'i'}{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
     **{"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "i1"},
     FLOAT8: "fp8e4nv",
@@ -227,7 +227,7 @@ def constant_expressions(step: LaunchSpec) -> dict[str, str]:
 
 def _triton_type(argument: Argument) -> str:
     """An argument's type, with Triton's specialisation: `:16` for a multiple, `=1` for the number 1."""
-    kind = _TRITON_TYPES.get(argument.dtype)
+    kind = TRITON_TYPES.get(argument.dtype)
     if kind is None:
         raise ExpressionError(f"argument {argument.name}: Triton has no type {argument.dtype}")
     if argument.value is None:

@@ -54,7 +54,7 @@ class _Walk:
         """Add the imports of a text; `package` is the base of relative imports."""
         try:
             tree = parse_module(text)
-        except (SyntaxError, ValueError):  # reported when it runs
+        except SyntaxError:  # reported when it runs
             return
         nodes = list(ast.walk(tree))
         is_moved = any(isinstance(one, ast.Attribute) and ast.unparse(one) == "sys.path" for one in nodes)

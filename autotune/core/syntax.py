@@ -17,13 +17,13 @@ _PAUSES_S = [2.0**-exponent for exponent in range(14, 1, -1)]  # 0.06 ms to 0.25
 
 
 def parse_module(text: str) -> ast.Module:
-    """The syntax tree of a Python file; raises as `compile` does."""
+    """The syntax tree of a Python file; raises SyntaxError for any other text."""
     tree: ast.Module = _tree(text, "exec")
     return tree
 
 
 def parse_expression(text: str) -> ast.expr:
-    """The syntax tree of an expression; spaces around it are ignored. Raises as `compile` does."""
+    """The syntax tree of an expression; spaces around it are ignored. Raises SyntaxError."""
     tree: ast.Expression = _tree(text.strip(), "eval")
     return tree.body
 
@@ -33,6 +33,8 @@ def _tree(text: str, mode: str) -> Any:
         return retried(lambda: compile(text, "<source>", mode, ast.PyCF_ONLY_AST))
     except (MemoryError, RecursionError):  # of the parser's stack
         raise SyntaxError("nested too deeply") from None
+    except ValueError as error:  # a letter that Python does not take
+        raise SyntaxError(str(error)) from None
 
 
 def retried(build: Callable[[], T]) -> T:

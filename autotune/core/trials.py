@@ -74,7 +74,8 @@ class Status(Enum):
     OUT_OF_BOUNDS = "out_of_bounds"
     TIMEOUT = "timeout"
     CRASHED = "crashed"
-    PRUNED = "pruned"
+    MISSES_REQUIREMENT = "misses_requirement"  # of the space on what is measured
+    INVALID = "pruned"  # outside the space; the word is older journals'
 
 
 WRONG = (Status.WRONG_RESULT, Status.OUT_OF_BOUNDS)  # the configuration is wrong on any machine

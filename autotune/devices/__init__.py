@@ -17,7 +17,7 @@ from autotune.core.plugins import load, plugin_error, plugins
 from autotune.core.records import DeviceInfo
 from autotune.core.text import hint
 from autotune.errors import AutotuneError, InputError, MissingExtra
-from autotune.hardware.names import known_gpu
+from autotune.hardware.names import is_architecture, known_gpu
 
 if TYPE_CHECKING:  # loads numpy, and devices are listed from the start
     from importlib.metadata import EntryPoint
@@ -181,7 +181,7 @@ def _listed(name: str) -> list[DeviceInfo]:
         return _listed_by_others(name)
     if BUILT_IN[name].dialect != "cuda":
         return backend(name).list_devices()
-    from autotune.devices.nvidia_gpus import list_gpus  # only checks that the package is there
+    from autotune.devices.nvml import list_gpus  # only checks that the package is there
 
     return list_gpus(name) if _is_installed(BUILT_IN[name].package) else []
 
@@ -212,8 +212,8 @@ def choose(
 
     If there is no such device, raises InputError with similar names, also of `others`.
     """
+    real = [item for item in devices if item[0].backend != "fake"]
     if text is None:
-        real = [item for item in devices if item[0].backend != "fake"]
         if not real:
             raise InputError(f"no device found; for one, {CPU_ADVICE}")
         return min(real, key=lambda item: item[1].kind != "gpu")
@@ -221,9 +221,11 @@ def choose(
     for address, info in devices:
         if name in (str(address), address.backend, info.name.lower(), info.slug):
             return address, info
-    names = [name for address, info in devices for name in (str(address), info.name)]
+    names = [name for address, info in real for name in (str(address), info.name)]
     if name.partition(":")[0] in BACKENDS:
         what = f"{text}: this machine has no such device (`autotune doctor` says why)"
     else:
         what = f"{text} is not in this machine" if known_gpu(text) else f"unknown device {text!r}"
+        if is_architecture(text):
+            what += "; `autotune space SPACE --compile` compiles for it"
     raise InputError(f"{what}{hint(text, {*names, *others})}")

@@ -19,8 +19,7 @@ from autotune.cuda.streams import Event, Stream
 from autotune.devices.base import Arguments, Buffer, Bytes, Program
 from autotune.devices.clocks import Clocks
 from autotune.devices.cuda_arrays import CudaArrays
-from autotune.devices.nvidia_gpus import list_gpus
-from autotune.devices.nvml import NvmlMonitor
+from autotune.devices.nvml import NvmlMonitor, list_gpus
 from autotune.hardware.cuda_driver import cuda_device, pci_address
 
 

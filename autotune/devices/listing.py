@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -15,7 +16,7 @@ from autotune.core.records import DeviceInfo
 from autotune.devices import BACKENDS, BUILT_IN, Address, choose, cold_variables, list_devices
 from autotune.devices.trial_kernel import device_fault
 from autotune.errors import ChildFailed, InputError, SetupError
-from autotune.hardware.names import slug, traits_of_name
+from autotune.hardware.names import is_architecture, known_gpu, slug, traits_of_name
 from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
 from autotune.processes.scratch_folder import scratch_folder
@@ -84,7 +85,7 @@ class Listing:
 def _needed(name: str) -> tuple[str, ...]:
     """The modules that list the devices of a backend of autotune; the child imports those of others."""
     if name in _NVIDIA:
-        return "autotune.devices.nvidia_gpus", "pynvml"
+        return "autotune.devices.nvml", "pynvml"
     return (BUILT_IN[name].module,) if name in BUILT_IN else ()
 
 
@@ -161,6 +162,8 @@ def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str |
     cached = [folder for root in read_roots(cache) for folder in folders(root)]
     if device is not None and slug(device) in cached:
         return device
+    if device is not None and is_architecture(device) and (example := known_gpu(device)):
+        return replace(example, name=device, slug=slug(device))  # any GPU of it
     try:
         return find_device(device, cached)[1]
     except InputError:

@@ -1,18 +1,21 @@
 """Reads clocks, throttling, energy and other processes of a GPU from NVIDIA's management library (NVML).
 
 Without the package, the library or the permission the readings are empty, and nothing fails. Clock and power
-limit are set through the same library.
+limit are set through the same library. GPUs are listed without the packages for the driver, which take long
+to import.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from autotune.core.records import Value
+from autotune.core.records import DeviceInfo, Value
 from autotune.errors import LaunchError
+from autotune.hardware.cuda_driver import cuda_device, device_count, pci_address
 
 # NVML's bits for reasons that slow a busy GPU down
 _THROTTLE_REASONS = {
@@ -25,6 +28,14 @@ _THROTTLE_REASONS = {
 _SM_CLOCK, _MEMORY_CLOCK, _GPU_SENSOR = 1, 2, 0  # NVML's numbers
 _CLOCK_STEP_MHZ = 15
 _MAX_SETTLING_S = 0.5  # an idle GPU may never show the clock that it was given
+
+
+def list_gpus(backend: str) -> list[DeviceInfo]:
+    """The GPUs that the driver shows, as devices of a backend; none without a driver."""
+    return [
+        replace(cuda_device(number), backend=backend, limits=NvmlMonitor(pci_address(number)).limits())
+        for number in range(device_count())
+    ]
 
 
 class NvmlMonitor:

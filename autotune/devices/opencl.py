@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
 
 from autotune.compilers.elf import read_sections, read_symbols
 from autotune.compilers.hidden_reads import variables_text
+from autotune.compilers.host_code import needed_part
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
@@ -31,13 +30,13 @@ from autotune.devices.base import (
     Program,
     host_difference,
 )
-from autotune.devices.opencl_arrays import BlockMemoryFiller, CacheFlusher, ContentComparer, flush_bytes
+from autotune.devices.opencl_arrays import BlockMemoryFiller, CacheFlusher, ContentComparer, copy, flush_bytes
 from autotune.devices.opencl_platforms import opencl_devices
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
-from autotune.processes.control_groups import GROUPS, OWN, group_limits
+from autotune.processes.host_limits import cpu_limits
+from autotune.sources.dialects import OPENCL, dialect_of
 
-_FILES = {1: ("cpu.cfs_quota_us", "cpu.cfs_period_us"), 2: ("cpu.max",)}  # by version
 POCL = "Portable Computing Language"  # PoCL's platform name
 _MACHINE_CODE, _KERNELS = ".ocl.obj", ".ocl.meta"  # sections of Intel's binaries
 _NOISE = re.compile(  # in Intel's logs
@@ -61,10 +60,17 @@ class OpenCLCompiler:
         self.identity = " ".join((device.name, *versions, variables_text("opencl"))).rstrip()
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
-        """Build one program; raises CompileError with the build log."""
+        """Build one program, of what its kernels need if not all of it; raises CompileError with the log."""
         build = self._object if self._makes_objects else self._program
+        flags = ["-cl-std=CL1.2", *options]
         began = time.perf_counter()
-        data, log = build(source, ["-cl-std=CL1.2", *options])
+        try:
+            data, log = build(source, flags)
+        except CompileError:
+            if dialect_of(source) == OPENCL:
+                raise
+            # what is for CUDA, too, may have host code; a kernel's own error is in both
+            data, log = build(needed_part(source, names, OPENCL), flags)
         elapsed_ms = (time.perf_counter() - began) * 1e3
         return Binary(data, _content_sha256(data), log, elapsed_ms)
 
@@ -127,28 +133,19 @@ class OpenCLDevice(Device):
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
         """Copy to the device and wait."""
-        if data.size:
-            with _memory(buffer.size):
-                cl.enqueue_copy(self._queue, buffer, np.ascontiguousarray(data))
+        with _memory(buffer.size):
+            copy(self._queue, buffer, np.ascontiguousarray(data), data.size)
 
     def read(self, buffer: Buffer, size_bytes: int, into: Bytes | None = None) -> Bytes:
         """Copy to the host and wait."""
         data = np.empty(size_bytes, np.uint8) if into is None else into
-        if size_bytes:
-            cl.enqueue_copy(self._queue, data, buffer)
+        copy(self._queue, data, buffer, size_bytes)
         return data
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
         """Copy on the device."""
         with _memory(target.size):
-            cl.enqueue_copy(
-                self._queue,
-                target,
-                source,
-                byte_count=size_bytes,
-                dst_offset=offsets[0],
-                src_offset=offsets[1],
-            )
+            copy(self._queue, target, source, size_bytes, offsets)
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Compare large arrays bit by bit on the device, and differing ones on the host."""
@@ -236,14 +233,6 @@ def list_devices() -> list[DeviceInfo]:
     """Every device of every OpenCL platform."""
     found = [opencl_device(device) for device in opencl_devices()]
     return [replace(info, limits=cpu_limits()) if info.kind == "cpu" else info for info in found]
-
-
-def cpu_limits(groups: Path = GROUPS, own: Path = OWN) -> str:
-    """The allowed cores, and the control groups' quota in cores: `4 cores, quota 2.5`."""
-    limits = group_limits("cpu", _FILES, groups, own)
-    quotas = [int(quota) / int(period) for quota, period in limits if quota not in ("max", "-1")]
-    quota = min(quotas, default=None)
-    return f"{len(os.sched_getaffinity(0))} cores" + (f", quota {quota:g}" if quota is not None else "")
 
 
 open_device, open_compiler = OpenCLDevice, OpenCLCompiler  # by the place in `list_devices`

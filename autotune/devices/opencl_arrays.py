@@ -1,4 +1,4 @@
-"""Kernels that flush a cache and compare large arrays on the device, for the OpenCL adapter.
+"""Copies, and kernels that flush a cache and compare large arrays on the device, for OpenCL.
 
 On a CPU a work-item takes adjacent elements, because it loads whole cache lines alone; on a GPU it takes
 every n-th one, because a warp loads lines together.
@@ -14,11 +14,12 @@ import pyopencl as cl
 from autotune.core.c_types import element_bytes
 from autotune.core.records import DeviceInfo
 from autotune.devices.array_compare import ArrayComparison, special_bits
-from autotune.devices.base import DIRTY
+from autotune.devices.base import DIRTY, Offsets
 
 MIN_COMPARED_BYTES = 2**20  # smaller arrays are copied to the host in little time
 
 _MIN_GPU_FLUSH_BYTES = 256 * 2**20
+_COPIED_BYTES = 4096  # a copy of a multiple of them is fast
 _CPU_RUN = 4096  # adjacent elements
 _DIRTY_ITEMS, _DIRTY_GROUPS = 64, 4  # of a group, and for each compute unit
 _DIRTY_BYTES = 48 * 1024  # a CPU takes a few hundred microseconds for them, and names more than kernels use
@@ -140,6 +141,47 @@ class ContentComparer:
         differs = np.empty(1, np.uint32)
         cl.enqueue_copy(self._queue, differs, self._found)
         return not differs[0]
+
+
+def copy(
+    queue: cl.CommandQueue,
+    target: Any,
+    source: Any,
+    size_bytes: int,
+    offsets: Offsets = (0, 0),
+    after: cl.Event | None = None,
+) -> cl.Event | None:
+    """Copy between buffers, or from or to the bytes of a flat array of the host, and wait for these.
+
+    What is left after whole pages is copied on its own: Intel's runtime for CPUs parts a copy into equal
+    pieces, so one of 4 times a prime number of bytes becomes pieces of 4 bytes.
+
+    Args:
+        queue: Runs the copy.
+        target: A buffer, or an array of bytes.
+        source: The same.
+        size_bytes: How much is copied.
+        offsets: Where it begins in target and source, if these are buffers.
+        after: What a copy between buffers waits for.
+
+    Returns:
+        The event of the last part; None if there is nothing to copy.
+    """
+    whole = size_bytes // _COPIED_BYTES * _COPIED_BYTES
+    for begin, end in ((0, whole), (whole, size_bytes)):
+        if begin == end:
+            continue
+        sides, places = [], dict[str, int]()
+        for side, name, offset in ((target, "dst_offset", offsets[0]), (source, "src_offset", offsets[1])):
+            if isinstance(side, np.ndarray):
+                sides.append(side[begin:end])
+            else:
+                sides.append(side)
+                places[name] = offset + begin
+        if len(places) == 2:
+            places["byte_count"] = end - begin
+        after = cl.enqueue_copy(queue, *sides, wait_for=after and [after], **places)
+    return after
 
 
 def flush_bytes(device: DeviceInfo) -> int:

@@ -11,7 +11,7 @@ import pycuda.driver
 from autotune.core.records import DeviceInfo
 from autotune.cuda.driver import primary_context
 from autotune.devices.cuda import CudaDevice, open_compiler
-from autotune.devices.nvidia_gpus import list_gpus
+from autotune.devices.nvml import list_gpus
 from autotune.hardware.cuda_driver import cuda_device
 
 __all__ = ["list_devices", "open_compiler", "open_device"]

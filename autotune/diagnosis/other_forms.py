@@ -113,7 +113,7 @@ class OtherForms:
         empty = tuple(
             replace(step, entry=f"empty_{names.index(step.entry)}", arguments=()) for step in launches
         )
-        compiled = self._context.pool.submit(source, ()).result()
+        compiled = self._context.pool.compile_source(source, ()).result()
         if isinstance(compiled, Failure):
             raise SetupError(compiled.detail)
         return self._time_ms(compiled, empty)
@@ -237,7 +237,7 @@ class OtherForms:
     def _compiled(self, source: str, options: tuple[str, ...] | None = None) -> Binary:
         """Compile a source with the configuration's options, or with others."""
         given = self.instance.options if options is None else options
-        compiled = self._context.pool.submit(source, given, self.instance.names).result()
+        compiled = self._context.pool.compile_source(source, given, self.instance.names).result()
         if isinstance(compiled, Failure):
             raise SetupError(str(compiled))
         return compiled

@@ -44,7 +44,7 @@ class CompilerSetting:
 
 
 class CompilerPool:
-    """Compiles sources in `workers` processes, each source within `timeout_s`.
+    """Compiles sources in processes, `size` of them, each source within `timeout_s`.
 
     `setting` opens the compiler. `binaries` is a folder that keeps binaries for later searches; without it,
     `scratch` keeps the binaries that this search needs again in its last round.
@@ -54,7 +54,7 @@ class CompilerPool:
         self,
         setting: CompilerSetting,
         *,
-        workers: int,
+        size: int,
         timeout_s: float,
         binaries: Path | None = None,
         scratch: Path | None = None,
@@ -64,8 +64,8 @@ class CompilerPool:
         self._binaries, self._scratch = binaries, scratch
         self._timeout_s = timeout_s
         self._variables = variables
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="compiler")
-        self._joining = ThreadPoolExecutor(workers, thread_name_prefix="joining")  # these only wait
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix="compiler")
+        self._joining = ThreadPoolExecutor(size, thread_name_prefix="joining")  # these only wait
         self._idle: SimpleQueue[Child | None] = SimpleQueue()  # None: to be started
         self._lock = Lock()  # guards the set of children, which does not change during `close`
         self._closing = False
@@ -73,12 +73,14 @@ class CompilerPool:
         self._dropped = 0  # how often compilations were dropped
         self._under_way: dict[tuple[Any, ...], Future[Compilation]] = {}  # by what is compiled
         preload((__name__, *setting.modules))
-        self._children = {self._start() for _ in range(workers)}
+        self._children = {self._new_child() for _ in range(size)}
         for child in self._children:
             self._idle.put(child)
-        self.workers = workers
+        self.size = size
 
-    def submit(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Future[Compilation]:
+    def compile_source(
+        self, source: str, options: Sequence[str], names: Sequence[str] = ()
+    ) -> Future[Compilation]:
         """Queue one source, with the C++ names to look up; its result may be a Failure.
 
         The same source is compiled once: while it is under way, another one waits, and then finds its binary.
@@ -88,13 +90,13 @@ class CompilerPool:
             return self._joining.submit(self._compile_parts, *what)
         if (earlier := self._under_way.get(what)) is not None:
             return self._joining.submit(self._compile_after, earlier, self._dropped, *what)
-        first = self._under_way[what] = self._threads.submit(self._run, _compile, *what)
-        first.add_done_callback(lambda _: self._under_way.pop(what, None))
-        return first
+        begun = self._under_way[what] = self._threads.submit(self._in_child, _compile, *what)
+        begun.add_done_callback(lambda _: self._under_way.pop(what, None))
+        return begun
 
     def compile(self, instance: KernelInstance) -> Future[Compilation]:
         """Queue the source of a configuration."""
-        return self.submit(instance.source, instance.options, instance.names)
+        return self.compile_source(instance.source, instance.options, instance.names)
 
     def drop(self, compilations: Iterable[Future[Compilation]]) -> None:
         """Cancel compilations, which must be all that have begun, and kill the processes that run some."""
@@ -113,7 +115,7 @@ class CompilerPool:
         for threads in (self._joining, self._threads):
             threads.shutdown(wait=True)
 
-    def _start(self) -> Child:
+    def _new_child(self) -> Child:
         folders, variables = (self._binaries, self._scratch), self._variables
         return Child(_open, self._setting.open, *folders, variables=variables)
 
@@ -122,17 +124,17 @@ class CompilerPool:
             earlier.exception()  # waits
         if dropped != self._dropped:
             raise CancelledError
-        again: Future[Compilation] = self._threads.submit(self._run, _compile, *what)
+        again: Future[Compilation] = self._threads.submit(self._in_child, _compile, *what)
         return again.result()
 
     def _compile_parts(self, source: str, options: tuple[str, ...], names: tuple[str, ...]) -> Compilation:
         """Compile each name in a process of its own, except for names that get the same code."""
-        firsts = self._threads.submit(self._run, _firsts, source, names).result()
-        if isinstance(firsts, Failure):
-            return firsts
+        compiled_as = self._threads.submit(self._in_child, _names_to_compile, source, names).result()
+        if isinstance(compiled_as, Failure):
+            return compiled_as
         parts = {
-            name: self._threads.submit(self._run, _compile, source, options, (name,))
-            for name in dict.fromkeys(firsts)
+            name: self._threads.submit(self._in_child, _compile, source, options, (name,))
+            for name in dict.fromkeys(compiled_as)
         }
         compiled = {}
         for name, part in parts.items():
@@ -142,22 +144,22 @@ class CompilerPool:
                     other.cancel()
                 return compilation
             compiled[name] = compilation
-        return joined({name: compiled[first] for name, first in zip(names, firsts, strict=True)})
+        return joined({name: compiled[other] for name, other in zip(names, compiled_as, strict=True)})
 
-    def _run(self, *what: Any) -> Any:
+    def _in_child(self, *what: Any) -> Any:
         """Run a function in a child; repeat once in a fresh one if the machine may be at fault."""
         child, dropped = self._idle.get(), self._dropped
         try:
-            answer, child = self._attempt(child, *what)
+            answer, child = self._call_child(child, *what)
             is_wanted = not self._closing and dropped == self._dropped
             if isinstance(answer, Failure) and answer.by_machine and is_wanted:
                 # not in the next idle one: the cause may have killed them all
-                answer, child = self._attempt(child, *what)
+                answer, child = self._call_child(child, *what)
         finally:
             self._idle.put(child)
         return answer
 
-    def _attempt(self, child: Child | None, *what: Any) -> tuple[Any, Child | None]:
+    def _call_child(self, child: Child | None, *what: Any) -> tuple[Any, Child | None]:
         """Run in a child; return the answer and the next source's child, a fresh one if this one is gone.
 
         The child is None if the system starts no process; the next attempt tries again.
@@ -199,7 +201,7 @@ class CompilerPool:
                 raise OSError("the compilers are being closed")
             if child is not None:
                 self._children.remove(child)
-            fresh = self._start()
+            fresh = self._new_child()
             self._children.add(fresh)
             return fresh
 
@@ -247,7 +249,8 @@ def _open(open_compiler: Callable[[], Compiler], binaries: Path | None, scratch:
     return CachedCompiler(compiler, BinaryCache(folder), is_kept=binaries is not None)
 
 
-def _firsts(_compiler: Compiler, source: str, names: tuple[str, ...]) -> tuple[str, ...] | Failure:
+def _names_to_compile(_compiler: Compiler, source: str, names: tuple[str, ...]) -> tuple[str, ...] | Failure:
+    """For each name, the first one that gets the same code."""
     from autotune.compilers.triton_compiler import firsts  # takes a second, but for these processes
 
     try:

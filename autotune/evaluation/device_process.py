@@ -1,6 +1,6 @@
 """The device process: an open device, the memory of each workload, and the functions that use them.
 
-A configuration's failure is returned as a value; `run_and_restore` turns a refused launch into one. The
+A configuration's failure is returned as a value; `run_and_reset_clocks` turns a refused launch into one. The
 worker handles errors that break the process.
 """
 
@@ -26,8 +26,9 @@ from autotune.devices.base import Buffer, Device, Program
 from autotune.devices.element_types import scalar_of
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
 from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
-from autotune.evaluation.measure import IncumbentTimer, Stopwatch, impossible, measure
+from autotune.evaluation.measure import IncumbentTimer, impossible, measure
 from autotune.evaluation.preparation import Preparation
+from autotune.evaluation.stopwatch import Stopwatch
 from autotune.evaluation.verify import (
     after_other_inputs,
     attempt,
@@ -49,7 +50,7 @@ class DeviceSetting:
 
     address: Address
     reference: Path
-    workloads: tuple[Workload, ...] = ()  # the first ones, which it begins to prepare at once
+    workloads: tuple[Workload, ...] = ()  # which it begins to prepare at once
     wrong_arrays: WrongArrays | None = None  # saves the arrays of wrong results
     reference_cache: ReferenceCache | None = None  # keeps the results of slow references
 
@@ -57,7 +58,7 @@ class DeviceSetting:
 class DeviceState:
     """State of the device process: the device, buffers, loaded programs, and items that have passed.
 
-    The data of the first workloads stay on the host. Device memory holds only those loaded last.
+    The data of the setting's workloads stay on the host. Device memory holds only those loaded last.
     """
 
     def __init__(self, setting: DeviceSetting) -> None:
@@ -162,7 +163,7 @@ def open_device(state: DeviceState) -> None:
     _ = state.device
 
 
-def compared_outputs(state: DeviceState) -> frozenset[str]:
+def set_up(state: DeviceState) -> frozenset[str]:
     """Open the device; return the arrays that the reference returns. Raises SetupError if it is broken."""
     state.preparation.begin_last()  # while the device is opened
     _ = state.device
@@ -176,7 +177,9 @@ def load(state: DeviceState, workloads: tuple[Workload, ...]) -> None:
         state.device.flush_cache()  # allocates its buffer now: a lack of memory shows here
 
 
-def run_and_restore(state: DeviceState, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+def run_and_reset_clocks(
+    state: DeviceState, function: Callable[..., Any], *arguments: Any, **options: Any
+) -> Any:
     """Run a function on the device, then restore the device's settings; a refused launch is a Failure."""
     try:
         return function(state, *arguments, **options)
@@ -186,7 +189,7 @@ def run_and_restore(state: DeviceState, function: Callable[..., Any], *arguments
         state.device.clocks.restore()
 
 
-def run_work_item(state: DeviceState, item: WorkItem) -> Measurement | Failure:
+def verify_and_time(state: DeviceState, item: WorkItem) -> Measurement | Failure:
     """Verify a configuration on all workloads, time the last, and verify its arrays again."""
     incumbent = state.incumbent_timer(item)
     try:
@@ -245,11 +248,17 @@ def verify_once(state: DeviceState, binary: Binary, workload: Workload) -> bool 
 
 
 def verify_often(
-    state: DeviceState, binary: Binary, workload: Workload, count: int, limit_s: float
+    state: DeviceState,
+    binary: Binary,
+    workload: Workload,
+    count: int,
+    limit_s: float,
+    kept: tuple[str, ...] = (),
 ) -> Failure | None:
     """Check the results of `count` runs of a verified configuration, or of as many as `limit_s` allows.
 
-    Every other run follows one on inputs of which a few elements differ.
+    Every other run follows one on inputs of which a few elements differ. The runs between have the arrays in
+    `kept` as the run before left them.
     """
     began_s = time.perf_counter()
     program, buffers = state.program(binary, keep=True), state.buffers(workload)
@@ -257,9 +266,10 @@ def verify_often(
         if number % 2:
             failure = after_other_inputs(program, buffers, few=True)
         else:
-            failure = attempt(program, buffers, inputs=False).failure
+            failure = attempt(program, buffers, kept=kept, inputs=False).failure
         if failure is not None:
-            return replace(failure, detail=f"in run {number} of the same: {failure.detail}")
+            found = "" if number % 2 or not kept else f", with {' and '.join(kept)} as the run before left it"
+            return replace(failure, detail=f"in run {number} of the same{found}: {failure.detail}")
         if time.perf_counter() - began_s > limit_s:
             break
     return None

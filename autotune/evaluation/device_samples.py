@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from autotune.core.records import Value
 from autotune.core.trials import USUAL, Binary, CallMode, Failure
 from autotune.evaluation.device_process import DeviceState
-from autotune.evaluation.measure import Stopwatch
 from autotune.evaluation.poison import as_bytes
+from autotune.evaluation.stopwatch import Stopwatch
 from autotune.evaluation.verify import compare_memory
 from autotune.problem.workload import Workload
 

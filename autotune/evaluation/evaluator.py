@@ -7,11 +7,10 @@ configurations in the order of submission; several devices take whichever is com
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
-from time import perf_counter
 from typing import Any
 
 from autotune.compilers.triton_binary import code_sha256
@@ -25,7 +24,7 @@ from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.job_runner import JobDropped, JobKills, JobRunner
 from autotune.evaluation.ledger import Ledger, RunKey
-from autotune.evaluation.work_item import ItemResult, MeasurementPolicy, WorkItem
+from autotune.evaluation.work_item import ItemResult, Laps, MeasurementPolicy, WorkItem
 from autotune.evaluation.worker import DeviceWorker
 from autotune.space.functions import function_name
 
@@ -46,13 +45,6 @@ class Submission:
     instance: KernelInstance | None  # None if none could be made, which is why it failed
     known_trial: Trial | None = None  # if it needs no run
 
-    @property
-    def config(self) -> Config | None:
-        """The configuration, if it was not refused before."""
-        return (
-            self.known_trial.config if self.known_trial else self.instance.config if self.instance else None
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class RunningItem:
@@ -65,7 +57,7 @@ class RunningItem:
     @property
     def key(self) -> RunKey:
         """Configurations with the same key run the same binary with the same launches and arguments."""
-        return _short_sha256(self.item.binary), self.instance.runs_key
+        return _run_key(self.item.binary, self.instance)
 
 
 class Evaluator:
@@ -81,7 +73,8 @@ class Evaluator:
 
     One whose trial is known without a run goes from 3 to 5. One that runs the same binary with the same
     launches as a running one waits in `_duplicates`, and goes back to 3. The items of a job that cost its
-    device wait in `_retries`, and run again one at a time, to see which one is the cause.
+    device wait in `_retries`, and run again one at a time, to see which one is the cause. One that is
+    prefetched waits in `_prefetched` until it is submitted and compiled.
     """
 
     def __init__(
@@ -100,16 +93,17 @@ class Evaluator:
         """Begin nothing yet.
 
         `worker` is one of the devices, for a space whose results a Python function verifies. `timeout_s`
-        limits the time of a configuration; it gets less once the first one has run. `on_spent` is called when
+        limits the time of a configuration; it gets less once one has run. `on_spent` is called when
         the last configurations that the budget covers begin to compile.
         """
         self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
         self._ledger, self._policy = ledger, policy
         self._timeout_s, self._on_stage, self._on_spent = timeout_s, on_stage, on_spent
         # few under a time limit: many would overrun it
-        self._ahead = pool.workers * (1 if ledger.budget.seconds is not None else COMPILE_AHEAD)
+        self._ahead = pool.size * (1 if ledger.budget.seconds is not None else COMPILE_AHEAD)
         # compilers would disturb times on a CPU: a whole window is compiled, then run
         self._shares_cores = devices.parallel == 1 and maker.space.device.kind == "cpu"
+        self._prefetched: dict[Config, Submission] = {}
         self._waiting: deque[Config] = deque()
         self._compiling: dict[Future[Any], Submission] = {}
         self._compiled: deque[Submission] = deque()
@@ -119,13 +113,24 @@ class Evaluator:
         self._retries: deque[RunningItem] = deque()
         self._retry: Future[list[ItemResult]] | None = None
         self._under_way: set[Config] = set()  # submitted, and not ended
-        self._events: SimpleQueue[Future[Any]] = SimpleQueue()
-        self._latest_trial_s = perf_counter()
+        self._events: SimpleQueue[Future[Any]] = SimpleQueue()  # compilations and jobs that are done
+        self._laps = Laps()  # of trials
 
     @property
     def parallel(self) -> int:
         """Number of configurations that should be under way; 1: trials come one by one, in order."""
         return self._devices.parallel
+
+    def prefetch(self, configs: Iterable[Config]) -> None:
+        """Begin to compile configurations before they are submitted; nothing else is done with them.
+
+        Invalid ones are left out.
+        """
+        for config in configs:
+            is_begun = config in self._prefetched or config in self._under_way
+            if not is_begun and config not in self._ledger.trials and config in self._maker.space:
+                self._prefetched[config] = prefetched = self._look_up_or_compile(config)
+                prefetched.compilation.add_done_callback(self._events.put)
 
     def submit(self, configs: Sequence[Config]) -> None:
         """Begin to evaluate as many of the configurations as the budget covers.
@@ -135,12 +140,12 @@ class Evaluator:
         for config in dict.fromkeys(configs):
             if config in self._under_way:
                 continue
-            trial = self._ledger.trials.get(config) or self._pruned(config)
+            trial = self._ledger.trials.get(config) or self._trial_if_invalid(config)
             if trial is not None:
                 self._ended.append(trial)
             elif self._ledger.try_charge():
                 self._queue(config)
-        self._compile_next()
+        self._compile_waiting()
         if self._on_spent is not None and self._ledger.is_spent:
             self._on_spent()
 
@@ -149,53 +154,55 @@ class Evaluator:
         while not self._ended:
             if not self._under_way:
                 raise NoMoreTrials
+            if self._ledger.is_time_over:
+                self._end_search()
             self._advance()
         if not self._under_way:
             self._on_stage(_CHOOSING)
         count = 1 if self.parallel == 1 else len(self._ended)
         return [self._ended.popleft() for _ in range(count)]
 
-    def evaluate_now(self, config: Config, *, charged: bool) -> Trial:
-        """Evaluate one valid configuration, even beyond the budget; it costs budget only if `charged`."""
-        if config not in self._ledger.trials and config not in self._under_way:
-            self._ledger.charge(charged=charged)
+    def evaluate_beside_budget(self, config: Config) -> Trial:
+        """Evaluate one valid configuration between searches: neither of the budget's limits applies."""
+        if config not in self._ledger.trials:
+            self._ledger.beside_budget += 1
             self._queue(config)
-        while config not in self._ledger.trials:
-            self._advance(awaited=config)
-        self._ended.clear()  # no searcher runs now; one that submits these is given them again
+            while self._under_way:
+                self._advance()
+            self._ended.clear()
         return self._ledger.trials[config]
 
-    def _pruned(self, config: Config) -> Trial | None:
+    def _trial_if_invalid(self, config: Config) -> Trial | None:
         """The trial of an invalid configuration; None for a valid one."""
         reasons = self._maker.space.why_invalid(config)
-        return Trial(config, "", Status.PRUNED, "; ".join(reasons)) if reasons else None
+        return Trial(config, "", Status.INVALID, "; ".join(reasons)) if reasons else None
 
     def _queue(self, config: Config) -> None:
         self._waiting.append(config)
         self._under_way.add(config)
 
-    def _advance(self, *, awaited: Config | None = None) -> None:
+    def _advance(self) -> None:
         """Keep compilers and devices busy, wait for an event, and report what has ended."""
         try:
-            if awaited is None and self._ledger.is_time_over:
-                self._end_search()
-            self._compile_next()
-            self._dispatch_compiled(awaited)
-            if self._compiling or self._running:
+            self._compile_waiting()
+            self._fill_devices()
+            if (self._is_compiling or self._running) and not self._ended:
                 self._wait_for_events()
-            if not self._shares_cores:  # the device goes on while trials are journaled and a searcher chooses
-                self._dispatch_compiled(awaited)
+            # the device goes on while trials are journaled and a searcher chooses
+            if not (self._shares_cores or self._ledger.is_time_over):
+                self._fill_devices()
         finally:  # finished trials are written even after an error; a full disk then hides that error
             self._ledger.report()
 
     def _end_search(self) -> None:
         """Let running configurations end, drop all others, and raise NoMoreTrials."""
-        if any(not compilation.done() for compilation in self._compiling):
-            self._pool.drop(self._compiling)
+        compilations = [*self._compiling, *(one.compilation for one in self._prefetched.values())]
+        if any(not compilation.done() for compilation in compilations):
+            self._pool.drop(compilations)
         self._ledger.time_was_over |= bool(
             self._waiting or self._compiling or self._compiled or self._retries
         )
-        for queue in (self._waiting, self._compiling, self._compiled, self._retries):
+        for queue in (self._prefetched, self._waiting, self._compiling, self._compiled, self._retries):
             queue.clear()
         while self._running:
             self._wait_for_events()
@@ -205,15 +212,22 @@ class Evaluator:
             left.clear()
         raise NoMoreTrials
 
-    def _compile_next(self) -> None:
+    @property
+    def _is_compiling(self) -> bool:
+        return bool(self._compiling) or any(
+            not prefetched.compilation.done() for prefetched in self._prefetched.values()
+        )
+
+    def _compile_waiting(self) -> None:
         """Begin to compile waiting configurations, a few ahead of the devices."""
         if self._shares_cores and (self._compiling or self._compiled or self._running):
             return
         ahead = self._ahead + self._devices.slots * self._devices.job_items
         while self._waiting and len(self._compiling) + len(self._compiled) < ahead:
-            submission = self._look_up_or_compile(self._waiting.popleft())
+            config = self._waiting.popleft()
+            submission = self._prefetched.pop(config, None) or self._look_up_or_compile(config)
             self._compiling[submission.compilation] = submission
-            submission.compilation.add_done_callback(self._events.put)
+            submission.compilation.add_done_callback(self._events.put)  # again, if it is prefetched
 
     def _look_up_or_compile(self, config: Config) -> Submission:
         """Look up the trial of a configuration, or begin to compile it."""
@@ -227,44 +241,37 @@ class Evaluator:
             return Submission(_no_compilation(), instance, earlier)
         return Submission(self._pool.compile(instance), instance)
 
-    def _dispatch_compiled(self, awaited: Config | None) -> None:
-        """Give compiled configurations to free devices; once the time is over, only the wanted one."""
-        if self._shares_cores and self._compiling:
+    def _fill_devices(self) -> None:
+        """Send compiled configurations to devices with a free slot, and one of the retries."""
+        if self._shares_cores and self._is_compiling:
             return
-        is_time_over = self._ledger.is_time_over
-        if is_time_over and (ready := next((one for one in self._compiled if one.config == awaited), None)):
-            self._compiled.remove(ready)
-            self._compiled.appendleft(ready)
-        while self._compiled and len(self._running) < self._devices.slots and not self._may_wait:
-            if is_time_over and self._compiled[0].config != awaited:
-                break
-            self._dispatch_job(1 if is_time_over else self._devices.job_items)
-        may_retry = self._retries and (not is_time_over or self._retries[0].submission.config == awaited)
-        if may_retry and self._retry not in self._running:
-            self._retry = self._submit_job([self._retries.popleft()])
+        while self._compiled and len(self._running) < self._devices.slots and not self._job_can_grow:
+            self._send_next_job()
+        if self._retries and self._retry not in self._running:
+            self._retry = self._send_job([self._retries.popleft()])
 
     @property
-    def _may_wait(self) -> bool:
-        """True if all devices are busy and more is to come: the next job can grow."""
+    def _job_can_grow(self) -> bool:
+        """True if all devices are busy and more is to come: the next job can wait for it."""
         is_growing = bool(self._compiling or self._waiting) and len(self._compiled) < self._devices.job_items
         return is_growing and len(self._running) >= self._devices.count
 
-    def _dispatch_job(self, most: int) -> None:
+    def _send_next_job(self) -> None:
         """Send what is compiled: as much as one job should have, but no more than a fair share.
 
         Of 12 compiled configurations, a job gets 6 if two of four slots are free.
         """
         share = len(self._compiled) // (self._devices.slots - len(self._running))
-        count = max(1, min(share, most))
+        count = max(1, min(share, self._devices.job_items))
         job: list[RunningItem] = []
         while self._compiled and len(job) < count:
-            prepared = self._prepare_item(self._compiled.popleft())
-            if prepared is not None:
-                job.append(prepared)
+            item = self._item_to_run(self._compiled.popleft())
+            if item is not None:
+                job.append(item)
         if job:
-            self._submit_job(job)
+            self._send_job(job)
 
-    def _submit_job(self, job: list[RunningItem]) -> Future[list[ItemResult]]:
+    def _send_job(self, job: list[RunningItem]) -> Future[list[ItemResult]]:
         limit_s = self._timeout_s + self._policy.energy_limit_s
         future = self._devices.submit([running.item for running in job], limit_s)
         self._running[future] = job
@@ -272,25 +279,28 @@ class Evaluator:
         self._on_stage(self._devices.stage)
         return future
 
-    def _prepare_item(self, submission: Submission) -> RunningItem | None:
-        """The item of a configuration for a job; None if its trial is known without a run, or follows."""
+    def _item_to_run(self, submission: Submission) -> RunningItem | None:
+        """What a device has to run for a configuration.
+
+        None if its trial is known without a run, and has ended, or if a running item will tell.
+        """
         if submission.known_trial is not None:
             self._end_trial(submission.known_trial, submission)
             return None
         instance, compiled = submission.instance, submission.compilation.result()
         assert instance is not None
         if isinstance(compiled, Failure):
-            self._end_trial(self._make_trial(instance, None, compiled, self._lap_s()), submission)
+            self._end_trial(self._make_trial(instance, None, compiled, self._laps.next_s()), submission)
             return None
-        key = _short_sha256(compiled), instance.runs_key
+        key = _run_key(compiled, instance)
         if (same := self._ledger.trials_by_run.get(key)) is not None:
-            trial = self._make_trial(instance, compiled, same.measurement, self._lap_s())
+            trial = self._make_trial(instance, compiled, same.measurement, self._laps.next_s())
             detail = f"same binary and launches as {same.config}"
             self._end_trial(replace(trial, detail=detail), submission, compiled)
         elif key in self._duplicates:
             self._duplicates[key].append(submission)
-        elif (failure := self._verify_here(instance, compiled)) is not None:
-            trial = self._make_trial(instance, compiled, failure, self._lap_s())
+        elif (failure := self._call_verify(instance, compiled)) is not None:
+            trial = self._make_trial(instance, compiled, failure, self._laps.next_s())
             self._end_trial(trial, submission, compiled)
         else:
             item = instance.work_item(compiled, self._policy, self._ledger.incumbent, self._ledger.batch)
@@ -298,7 +308,7 @@ class Evaluator:
             return RunningItem(submission, instance, item)
         return None
 
-    def _verify_here(self, instance: KernelInstance, binary: Binary) -> Failure | None:
+    def _call_verify(self, instance: KernelInstance, binary: Binary) -> Failure | None:
         """The failure that the caller's function `verify` reports; None if it passes, or without one."""
         functions = self._maker.space.spec.functions
         verify = functions.verify
@@ -324,20 +334,20 @@ class Evaluator:
             with timeline.span("wait: devices" if self._running else "wait: compilers"):
                 events = [self._events.get(timeout=_PATIENCE_S)]
         except Empty:
-            self._resubmit_jobs(self._devices.without_device())
+            self._send_again(self._devices.without_device())
             return
         while not self._events.empty():
             events.append(self._events.get())
         if self.parallel == 1:  # in order
-            while (first := next(iter(self._compiling), None)) is not None and first.done():
-                self._compiled.append(self._compiling.pop(first))
+            while (oldest := next(iter(self._compiling), None)) is not None and oldest.done():
+                self._compiled.append(self._compiling.pop(oldest))
         else:
             self._compiled.extend(self._compiling.pop(event) for event in events if event in self._compiling)
         self._tell_compiling()
         for event in events:
             if event in self._running:
                 self._end_job(event)
-        self._resubmit_jobs(self._devices.stranded())
+        self._send_again(self._devices.stranded())
 
     def _tell_compiling(self) -> None:
         """Tell how many configurations are compiled, while no device has anything else to do."""
@@ -351,7 +361,7 @@ class Evaluator:
         try:
             results = self._devices.result(future)
         except JobDropped:
-            self._submit_job(job)
+            self._send_job(job)
             return
         except JobKills:
             if len(job) > 1:
@@ -361,18 +371,17 @@ class Evaluator:
         for running, result in zip(job, results, strict=True):
             self._end_item(running, result)
 
-    def _resubmit_jobs(self, futures: Sequence[Future[list[ItemResult]]]) -> None:
+    def _send_again(self, futures: Sequence[Future[list[ItemResult]]]) -> None:
         for future in futures:
-            self._submit_job(self._running.pop(future))
+            self._send_job(self._running.pop(future))
 
     def _end_item(self, running: RunningItem, result: ItemResult) -> None:
         """Add the trial of a configuration that ran."""
-        outcome, cost_s = result.outcome, result.cost_s
         binary = running.item.binary
-        trial = self._make_trial(running.instance, binary, outcome, cost_s)
+        trial = self._make_trial(running.instance, binary, result.outcome, result.cost_s)
         self._end_trial(replace(trial, device=result.device), running.submission, binary)
         self._compiled.extendleft(self._duplicates.pop(running.key))
-        self._latest_trial_s = perf_counter()
+        self._laps.next_s()
 
     def _make_trial(
         self,
@@ -407,11 +416,6 @@ class Evaluator:
             shared_bytes=binary.shared_bytes,
         )
 
-    def _lap_s(self) -> float:
-        """Wall time since the last trial, for a trial that needs no run."""
-        began_s, self._latest_trial_s = self._latest_trial_s, perf_counter()
-        return self._latest_trial_s - began_s
-
     def _end_trial(self, trial: Trial, submission: Submission, binary: Binary | None = None) -> None:
         if self._ledger.best is None and trial.time_ms is not None:  # the default's, perhaps of the journal
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * trial.cost_s))
@@ -431,6 +435,10 @@ def _no_compilation() -> Future[Any]:
     done: Future[Any] = Future()
     done.set_result(None)
     return done
+
+
+def _run_key(binary: Binary, instance: KernelInstance) -> RunKey:
+    return _short_sha256(binary), instance.runs_key
 
 
 def _short_sha256(binary: Binary) -> str:

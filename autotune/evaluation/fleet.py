@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +16,7 @@ from autotune.core.trials import Failure
 from autotune.devices import Address
 from autotune.errors import BrokenReference, NoMemory, SetupError
 from autotune.evaluation.job_runner import JobDropped, JobRunner
-from autotune.evaluation.work_item import ItemResult, WorkItem
+from autotune.evaluation.work_item import ItemResult, Laps, WorkItem
 from autotune.evaluation.worker import Worker
 from autotune.problem.workload import Workload
 
@@ -169,7 +168,7 @@ class LocalFleet(Fleet):
         """Take workers that have begun to open their devices; `on_lost` as for `Fleet`."""
         super().__init__(on_lost)
         self._workers = {device_name(address): worker for address, worker in workers.items()}
-        self._idle_since_s = dict.fromkeys(self._workers, time.perf_counter())
+        self._laps = {name: Laps() for name in self._workers}
         self._free: SimpleQueue[str] = SimpleQueue()
         self._threads = ThreadPoolExecutor(len(workers), thread_name_prefix="device")
         self._opening = {
@@ -223,12 +222,11 @@ class LocalFleet(Fleet):
             self._free.put(device)
 
     def _run(self, item: WorkItem, timeout_s: float) -> list[ItemResult]:
-        """Run a work item; its cost includes the time that the device waited for it."""
+        """Run a work item."""
         while (worker := self._workers.get(device := self._free.get())) is None:
             if not device:
                 raise JobDropped  # the search has ended
         outcome = or_gone(device, lambda: worker.begin_item(item, timeout_s)())
-        began_s, self._idle_since_s[device] = self._idle_since_s[device], time.perf_counter()
-        result = ItemResult(outcome, device, self._idle_since_s[device] - began_s)
+        result = ItemResult(outcome, device, self._laps[device].next_s())
         self._free.put(device)
         return [result]

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from autotune.compilers.elf import read_sections, read_symbols
+from autotune.compilers.host_code import needed_part
 from autotune.compilers.kernel_source import packaged
 from autotune.core import timeline
 from autotune.core.checks import NO_TIME, PASSED, Outcome, Unchecked
@@ -32,11 +33,13 @@ from autotune.core.records import Scalar as ScalarValue
 from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
 from autotune.devices.element_types import array_bytes, numpy_dtype
+from autotune.errors import CompileError
 from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.wrong_result import element_text
 from autotune.problem.covering import threads
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.workload import Array, Workload
+from autotune.sources.dialects import PORTABLE
 
 HOST_TOOLS = ("races on the CPU", "AddressSanitizer")
 MAX_CPU_S = 10  # CPU time of one run; a busy machine takes longer
@@ -135,22 +138,35 @@ class HostSanitizer:
         left = sorted(_entries(workloads) - _entries(chosen))
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            (folder / "kernel.cpp").write_text(_program(source, chosen, folder))
             try:
-                outcome = self._check(folder, chosen, deadline)
+                try:
+                    outcome = self._check(source, folder, chosen, deadline)
+                except CompileError:
+                    if _is_opencl(source):
+                        raise
+                    needed = needed_part(source, (), PORTABLE)  # it may have host code
+                    outcome = self._check(needed, folder, chosen, deadline)
+            except CompileError as error:
+                outcome = Unchecked(f"g++ refuses the source{error}")
             except subprocess.TimeoutExpired:
                 return NO_TIME if deadline.is_over else Unchecked(f"ran out of {TIMEOUT_S:g} s")
         if outcome is PASSED and left:
             return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
         return outcome
 
-    def _check(self, folder: Path, workloads: Sequence[Workload], deadline: Deadline) -> Outcome:
-        """The first finding, or why some workload did not come to its end; raises TimeoutExpired."""
+    def _check(
+        self, source: str, folder: Path, workloads: Sequence[Workload], deadline: Deadline
+    ) -> Outcome:
+        """The first finding, or why some workload did not come to its end.
+
+        Raises CompileError, with the first error if the compiler says one, and TimeoutExpired.
+        """
+        (folder / "kernel.cpp").write_text(_program(source, workloads, folder))
         ended = dict(enumerate(workloads))  # that the builds so far ran to their end
         late: Outcome = PASSED
         for build in _BUILDS:
             program = folder / build / "kernel"
-            program.parent.mkdir()
+            program.parent.mkdir(exist_ok=True)
             words: list[str | Path] = [*_OPTIONS, f"-I{packaged('kernels')}", *_BUILDS[build]]
             command = [self.compiler, *words, folder / "kernel.cpp", *_LIBRARIES, "-o", program]
             with timeline.span(f"g++ for {build}"):
@@ -159,7 +175,7 @@ class HostSanitizer:
                 return Unchecked("g++ was killed", is_late=True)
             if done.returncode:
                 error = _ERROR.search(done.stderr)
-                return Unchecked(f"g++ refuses the source{f': {error[1]}' if error else ''}")
+                raise CompileError(f": {error[1]}" if error else "")
             variables = {"AUTOTUNE_SHARED": _shared_variables(program)}
             for number, workload in [*ended.items()]:
                 with timeline.span(f"{build} at {size_text(workload.problem.sizes)}"):
@@ -203,6 +219,10 @@ def _entries(workloads: Sequence[Workload]) -> set[str]:
     return {launch.entry for workload in workloads for launch in workload.launches}
 
 
+def _is_opencl(source: str) -> bool:
+    return _PORTABLE not in source and _OPENCL.search(source) is not None
+
+
 def _with_own_words(source: str, dynamic_bytes: int) -> str:
     """The source after the definitions that it needs, some of which replace its own.
 
@@ -215,7 +235,7 @@ def _with_own_words(source: str, dynamic_bytes: int) -> str:
     if _PORTABLE in source:
         for word, replacement in _OWN_WORDS.items():
             source = source.replace(word, replacement)
-    elif _OPENCL.search(source):
+    elif _is_opencl(source):
         headers, words = [], ["threads.h", "opencl_words.h"]  # any header is for CUDA
         for pattern, replacement in _OPENCL_WORDS:
             source = pattern.sub(replacement, source)

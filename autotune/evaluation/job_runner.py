@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure, Measurement
-from autotune.evaluation.work_item import ItemResult, WorkItem
+from autotune.evaluation.work_item import ItemResult, Laps, WorkItem
 from autotune.evaluation.worker import Worker
 
 
@@ -72,10 +71,10 @@ class OneDevice(JobRunner):
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._running: tuple[Future[list[ItemResult]], Callable[[], Measurement | Failure]] | None = None
-        self._idle_since_s = time.perf_counter()
+        self._laps = Laps()
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[ItemResult]]:
-        """Begin a work item; its cost includes the time that the device waited for it."""
+        """Begin a work item."""
         (item,) = items
         job: Future[list[ItemResult]] = Future()
         self._running = job, self._worker.begin_item(item, timeout_s)
@@ -87,8 +86,7 @@ class OneDevice(JobRunner):
         if running is not None:
             job, wait_for_outcome = running
             outcome = wait_for_outcome()
-            began_s, self._idle_since_s = self._idle_since_s, time.perf_counter()
-            job.set_result([ItemResult(outcome, "", self._idle_since_s - began_s)])
+            job.set_result([ItemResult(outcome, "", self._laps.next_s())])
 
     def result(self, future: Future[list[ItemResult]]) -> list[ItemResult]:
         """The outcomes; the worker has replaced a process that was lost."""

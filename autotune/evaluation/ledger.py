@@ -43,8 +43,9 @@ class Ledger:
 
     @property
     def is_time_over(self) -> bool:
-        """True if the wall time of the budget is used up."""
-        return self.budget.seconds is not None and self.spent_s >= self.budget.seconds
+        """True if the wall time of the budget is used up; whatever it is, it covers the first trial."""
+        limit_s = self.budget.seconds
+        return limit_s is not None and bool(self.trials) and self.spent_s >= limit_s
 
     @property
     def is_spent(self) -> bool:
@@ -61,11 +62,6 @@ class Ledger:
         is_covered = not self.is_spent
         self._charged += is_covered
         return is_covered
-
-    def charge(self, *, charged: bool) -> None:
-        """Charge one trial even beyond the budget, or count it outside the budget."""
-        self._charged += charged
-        self.beside_budget += not charged
 
     def journaled_trial(self, instance: KernelInstance) -> Trial | None:
         """The journal's trial of a configuration, if it has all measurements for its score.

@@ -17,7 +17,7 @@ from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import InstanceMaker
 from autotune.problem.sampling import INDICES
 from autotune.problem.workload import Workload
-from autotune.processes.host_memory import HostMemory, host_memory
+from autotune.processes.host_limits import HostMemory, host_memory
 
 _FITTING_SHARE = 0.75  # share of the memory that suggested sizes may take: other programs use some as well
 

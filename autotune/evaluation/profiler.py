@@ -12,7 +12,7 @@ from autotune.core.runs_folder import RUNS
 from autotune.core.trials import Binary, Failure
 from autotune.devices import Address
 from autotune.errors import ChildFailed, InputError, SetupError
-from autotune.evaluation.device_process import DeviceSetting, DeviceState, run_and_restore, run_bare
+from autotune.evaluation.device_process import DeviceSetting, DeviceState, run_and_reset_clocks, run_bare
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 from autotune.processes.files import require_unlinked
@@ -52,7 +52,7 @@ class Profiler:
         child = Child(DeviceState, setting, variables=self.variables, wrapper=self._command(report))
         try:
             failure: Failure | None = child.call(
-                run_and_restore, run_bare, binary, workload, timeout_s=TIMEOUT_S
+                run_and_reset_clocks, run_bare, binary, workload, timeout_s=TIMEOUT_S
             )
             code, output = child.finish(TIMEOUT_S)
         except ChildFailed as error:

@@ -27,8 +27,8 @@ from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import (
     DeviceSetting,
     DeviceState,
-    compared_outputs,
-    run_and_restore,
+    open_device,
+    run_and_reset_clocks,
     run_bare,
 )
 from autotune.evaluation.host_sanitizer import program_version
@@ -40,9 +40,9 @@ TIMEOUT_S = 60.0  # to open the device, and of one run: under the sanitizer it i
 RUNS_OF_PROCESS = 6  # the most runs per process: more are divided among parallel processes
 BROKEN = Unchecked("it does not work here")
 _FOUND = 86  # the exit code that the sanitizer is told to use for a finding
-_FIRST_ERROR = re.compile(
-    r"^=+ (?:Error: |Warning: )?"
-    r"((?:Invalid|Misaligned|Program hit|Potential|Barrier|Divergent|Uninitialized).*)$",
+_FINDING = re.compile(
+    r"^=+ (?:Error: |(?P<warning>Warning: ))?"
+    r"(?P<what>(?:Invalid|Misaligned|Program hit|Potential|Barrier|Divergent|Uninitialized).*)\n",
     re.MULTILINE,
 )
 
@@ -115,31 +115,37 @@ class Sanitizer:
         if len(runs) > 1:  # one of them is wrong: to find out which may take longer
             unlimited = replace(deadline, at_s=math.inf)
             return [self._check(tool, [run], unlimited)[0] for run in runs]
-        first = _FIRST_ERROR.search(output)
+        first = _FINDING.search(output)
         if first is None:  # the tool itself failed: some do not know launches by kernels
             return [BROKEN]
-        what = first[1].strip(" :")
+        what = first["what"].strip(" :")
         status = Status.OUT_OF_BOUNDS if tool == "memcheck" else Status.WRONG_RESULT
         return [Failure(status, f"compute-sanitizer found: {what}")]
 
     def _run(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> tuple[int, str, int, int]:
         """Return the sanitizer's exit code and output, and how many runs began and ended.
 
-        No run begins if the tool does not work, or the device cannot be opened under it. Raises ChildTimeout.
+        No run begins if the tool does not work, or the device cannot be opened under it. An error that it has
+        printed counts though it does not end. Raises ChildTimeout.
         """
         child = self._standing_by.pop(tool, None) or self._start_child(tool)
         begun = ended = 0
         try:
             with deadline.processes.holding(partial(child.kill, waits=False)):
                 with suppress(ChildDied, ChildRaised):
-                    child.call(compared_outputs, timeout_s=deadline.left_s(TIMEOUT_S))  # opens the device
+                    child.call(open_device, timeout_s=deadline.left_s(TIMEOUT_S))
                     for binary, workloads in runs:
                         begun += 1
                         for workload in workloads:
                             limit_s = deadline.left_s(TIMEOUT_S)
-                            child.call(run_and_restore, run_bare, binary, workload, timeout_s=limit_s)
+                            child.call(run_and_reset_clocks, run_bare, binary, workload, timeout_s=limit_s)
                         ended += 1
                 return *child.finish(deadline.left_s(TIMEOUT_S)), begun, ended
+        except ChildTimeout:
+            printed = child.printed()
+            if not _has_found(printed):
+                raise
+            return _FOUND, printed, begun, ended
         finally:
             child.kill()
 
@@ -147,9 +153,15 @@ class Sanitizer:
         # racecheck's default report, of pairs of source lines, misses races
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
+        options += ("--show-backtrace", "no")  # of one for each of 131,072 threads it did not end in a minute
         setting = DeviceSetting(self.address, self.reference)
         wrapper = (self.program, *options)
         return Child(DeviceState, setting, variables=self.variables, wrapper=wrapper)
+
+
+def _has_found(printed: str) -> bool:
+    """True if a tool has printed an error; whether a warning counts is said by its exit code alone."""
+    return any(not finding["warning"] for finding in _FINDING.finditer(printed))
 
 
 def find_sanitizer(address: Address) -> str | None:

@@ -69,7 +69,7 @@ class Scoring:
             for condition in self._require:
                 if not condition(values):
                     detail = f"require: {condition.text} does not hold: {_read(condition, values)}"
-                    return replace(trial, status=Status.PRUNED, detail=detail)
+                    return replace(trial, status=Status.MISSES_REQUIREMENT, detail=detail)
             return replace(trial, measurement=self.valued(trial, trial.measurement))
         except ExpressionError as error:
             return replace(trial, status=Status.MEASUREMENT_ERROR, detail=f"objective: {error}")

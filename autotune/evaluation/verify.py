@@ -87,11 +87,11 @@ def attempt(
 ) -> CheckedRun:
     """Run the plan once and check the result; raises what `Device.run` raises.
 
-    Arrays of the roles in `kept` keep the content from the last run. Without `inputs`, a later check sees
-    whether these are unchanged.
+    Arrays in `kept`, by role or name, keep the content from the last run. Without `inputs`, a later check
+    sees whether these are unchanged.
     """
     for guarded in buffers.arrays():
-        if guarded.array.role not in kept:
+        if guarded.array.role not in kept and guarded.array.name not in kept:
             guarded.restore()
     with timeline.span("launch"):
         run_ms = buffers.run(program)

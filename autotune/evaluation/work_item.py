@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -99,8 +100,21 @@ class WorkItem:
 
 @dataclass(frozen=True)
 class ItemResult:
-    """The outcome of a work item, the device that ran it, and the time it took."""
+    """The outcome of a work item, the device that ran it, and the time it took, as `Laps` counts it."""
 
     outcome: Measurement | Failure
     device: str
     cost_s: float
+
+
+class Laps:
+    """Counts what trials cost: the time since the end of the one before, waits of the device included."""
+
+    def __init__(self) -> None:
+        """Begin the first lap."""
+        self._began_s = time.perf_counter()
+
+    def next_s(self) -> float:
+        """The time of the lap that ends now; the next one begins."""
+        began_s, self._began_s = self._began_s, time.perf_counter()
+        return self._began_s - began_s

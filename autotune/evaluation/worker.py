@@ -27,11 +27,11 @@ from autotune.errors import (
 from autotune.evaluation.device_process import (
     DeviceSetting,
     DeviceState,
-    compared_outputs,
     load,
     open_device,
-    run_and_restore,
-    run_work_item,
+    run_and_reset_clocks,
+    set_up,
+    verify_and_time,
 )
 from autotune.evaluation.work_item import WorkItem
 from autotune.problem.workload import Workload
@@ -65,8 +65,8 @@ class DeviceWorker(Protocol):
 class Worker:
     """One device in a child process that is replaced after a crash, a hang or a lost device.
 
-    The first workloads are prepared (inputs drawn, references computed) whenever a child starts, others by
-    `load`; so the time limit of a run covers the run alone.
+    The setting's workloads are prepared (inputs drawn, references computed) whenever a child starts, others
+    by `load`; so the time limit of a run covers the run alone.
     """
 
     def __init__(
@@ -78,37 +78,37 @@ class Worker:
         """Start nothing yet; `on_stage` is called when a workload is prepared."""
         self._setting, self._variables, self._on_stage = setting, variables, on_stage
         self._child: Child | None = None
-        self._next: Child | None = None  # for `replace_if_used`, if it is begun before
+        self._spare: Child | None = None  # begun for `replace_if_used`
         self._has_ended = False
         self._is_ready = False
-        self._runs = 0  # configurations that ran in this child
+        self._runs_in_child = 0  # of configurations
         self._has_searched = False  # True if this child ran configurations that had not passed before
         self._workloads: tuple[Workload, ...] = ()  # for the next run
         self._loaded: frozenset[str] = frozenset()  # data keys of the problems in the child's device memory
         self._compared: frozenset[str] | None = None  # None: not asked yet
 
-    def turn_to(self, workloads: tuple[Workload, ...]) -> None:
-        """Take other workloads as the first ones; a running child prepares them when they are used."""
+    def set_workloads(self, workloads: tuple[Workload, ...]) -> None:
+        """Take other workloads as the setting's; a running child prepares them when they are used."""
         self._setting = replace(self._setting, workloads=workloads)
 
     def start(self) -> None:
         """Start the child unless there is one; it opens its device in the background."""
         if self._child is None:
             self._child = self._new_child()
-            self._ask_to_open(self._child)
+            self._begin_setup(self._child)
 
     def _new_child(self) -> Child:
-        """A new child, which begins to prepare the first workloads."""
+        """A new child, which begins to prepare the setting's workloads."""
         preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module))
         return Child(DeviceState, self._setting, variables=self._variables)
 
-    def _ask_to_open(self, child: Child) -> None:
-        child.ask(compared_outputs, timeout_s=SETUP_TIMEOUT_S)
+    def _begin_setup(self, child: Child) -> None:
+        child.ask(set_up, timeout_s=SETUP_TIMEOUT_S)
         if self._has_ended:  # checked last: another thread may have ended this worker meanwhile
             self.discard_child()
             raise SetupError(f"{self._setting.address} is no longer used by this search")
         self._is_ready = self._has_searched = False
-        self._runs = 0
+        self._runs_in_child = 0
 
     @property
     def compared(self) -> frozenset[str]:
@@ -121,11 +121,11 @@ class Worker:
         """Load workloads into device memory for the next run; return a Failure if that goes wrong.
 
         All other workloads are freed first, unless these are already in memory. If the machine may have
-        caused a failure, it tries once more in a fresh child. Raises SetupError or NoMemory when the first
-        workloads fail.
+        caused a failure, it tries once more in a fresh child. Raises SetupError or NoMemory when the
+        setting's workloads fail.
         """
         self._workloads = workloads
-        return self._load()
+        return self._load_workloads()
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Run `function(state, *arguments, **options)` in the child; return its answer or a Failure.
@@ -134,43 +134,45 @@ class Worker:
         child, may have caused the failure, the run is repeated in the fresh child. Raises SetupError when the
         device or the reference is broken.
         """
-        ask = partial(self._ask, function, *arguments, timeout_s=timeout_s, **options)
-        ask()
-        return self._outcome(ask, timeout_s)
+        begin = partial(self._begin_run, function, *arguments, timeout_s=timeout_s, **options)
+        begin()
+        return self._wait_or_repeat(begin, timeout_s)
 
     def begin_item(self, item: WorkItem, timeout_s: float) -> Callable[[], Measurement | Failure]:
         """Prepare the workloads of an item and begin its run; the returned function waits for the outcome."""
         unprepared = self.load(*item.verify_workloads, item.workload)
         if unprepared is not None:
             return lambda: unprepared
-        self._ask(run_work_item, item, timeout_s=timeout_s)
-        self._runs += item.runs_incumbent  # which may be to blame for a failure
-        again = partial(self._ask, run_work_item, item.without_incumbent(), timeout_s=timeout_s)
-        return partial(self._outcome, again, timeout_s)
+        self._begin_run(verify_and_time, item, timeout_s=timeout_s)
+        self._runs_in_child += item.runs_incumbent  # which may be to blame for a failure
+        again = partial(self._begin_run, verify_and_time, item.without_incumbent(), timeout_s=timeout_s)
+        return partial(self._wait_or_repeat, again, timeout_s)
 
-    def _ask(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> None:
-        self._ready_child().ask(run_and_restore, function, *arguments, timeout_s=timeout_s, **options)
-        self._runs += 1
-        self._has_searched |= function is run_work_item
+    def _begin_run(
+        self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any
+    ) -> None:
+        self._ready_child().ask(run_and_reset_clocks, function, *arguments, timeout_s=timeout_s, **options)
+        self._runs_in_child += 1
+        self._has_searched |= function is verify_and_time
 
-    def _outcome(self, ask_again: Callable[[], None], timeout_s: float) -> Any:
-        """The answer of the run that was begun, or a Failure; `ask_again` repeats it in a fresh child."""
-        answer = self._answer(timeout_s)
+    def _wait_or_repeat(self, repeat: Callable[[], None], timeout_s: float) -> Any:
+        """The answer of the run that was begun, or a Failure; `repeat` repeats it in a fresh child."""
+        answer = self._wait(timeout_s)
         blame = _blame(answer)
-        if blame is Blame.MACHINE or (blame is Blame.PROCESS and self._runs > 1):
+        if blame is Blame.MACHINE or (blame is Blame.PROCESS and self._runs_in_child > 1):
             self.discard_child()
-            unprepared = self._load()
+            unprepared = self._load_workloads()
             if unprepared is not None:
                 return unprepared
-            ask_again()
-            answer = self._answer(timeout_s)
+            repeat()
+            answer = self._wait(timeout_s)
             blame = _blame(answer)
         is_outside = isinstance(answer, Failure) and answer.status is Status.OUT_OF_BOUNDS
         if blame is Blame.PROCESS or is_outside:  # it may have written beyond the guard zone as well
             self.discard_child()
         return answer
 
-    def _answer(self, timeout_s: float) -> Any:
+    def _wait(self, timeout_s: float) -> Any:
         assert self._child is not None
         try:
             return self._child.answer()
@@ -182,11 +184,11 @@ class Worker:
         self.discard_child()
         return failure
 
-    def begin_next(self) -> None:
-        """Begin the child that `replace_if_used` turns to, and open its device there while a search runs."""
-        if self._has_searched and self._next is None:
-            self._next = self._new_child()
-            self._next.ask(open_device, timeout_s=SETUP_TIMEOUT_S)
+    def begin_spare(self) -> None:
+        """Begin the child that `replace_if_used` takes, and open its device there while a search runs."""
+        if self._has_searched and self._spare is None:
+            self._spare = self._new_child()
+            self._spare.ask(open_device, timeout_s=SETUP_TIMEOUT_S)
 
     def replace_if_used(self) -> None:
         """Replace a child in which a search has run; a child that only ran passed configurations stays."""
@@ -194,23 +196,23 @@ class Worker:
             earlier = self._child
             if earlier is not None:
                 earlier.kill(waits=False)
-            self._child = self._next_child()  # it draws inputs while the earlier one frees the device
+            self._child = self._take_spare()  # it draws inputs while the earlier one frees the device
             if earlier is not None:
                 earlier.kill()
                 restore_abandoned()
-            self._ask_to_open(self._child)
+            self._begin_setup(self._child)
 
-    def _next_child(self) -> Child:
-        """The child that was begun before, if there was room for two on the device; else a new one."""
-        begun, self._next = self._next, None
-        if begun is None:
+    def _take_spare(self) -> Child:
+        """The spare child, if there was room for two on the device; else a new one."""
+        spare, self._spare = self._spare, None
+        if spare is None:
             return self._new_child()
         try:
-            begun.answer()
+            spare.answer()
         except ChildFailed:
-            begun.kill()
+            spare.kill()
             return self._new_child()
-        return begun
+        return spare
 
     def end(self, *, waits: bool = True) -> None:
         """Kill the child for good: a run of another thread raises SetupError and starts no new child.
@@ -218,7 +220,7 @@ class Worker:
         Without `waits`, it may hold device memory until another call has waited.
         """
         self._has_ended = True
-        for child in filter(None, (self._child, self._next)):
+        for child in filter(None, (self._child, self._spare)):
             child.kill(waits=waits)
             if waits:
                 restore_abandoned()
@@ -232,12 +234,12 @@ class Worker:
 
     def _ready_child(self) -> Child:
         try:
-            return retry_once(self._open_child)
+            return retry_once(self._child_after_setup)
         except ChildFailed as error:
-            raise self._broken(error) from None
+            raise self._setup_error(error) from None
 
-    def _open_child(self) -> Child:
-        """The child, once its device is open and the first workloads are prepared."""
+    def _child_after_setup(self) -> Child:
+        """The child, once its device is open and the setting's workloads are prepared."""
         self.start()
         assert self._child is not None
         if not self._is_ready:
@@ -246,10 +248,10 @@ class Worker:
             self._is_ready, self._loaded = True, frozenset()
         return self._child
 
-    def _load(self) -> Failure | None:
+    def _load_workloads(self) -> Failure | None:
         keys = _keys(self._workloads)
-        are_first = keys <= _keys(self._setting.workloads)
-        workloads = self._setting.workloads if are_first else self._workloads
+        are_own = keys <= _keys(self._setting.workloads)
+        workloads = self._setting.workloads if are_own else self._workloads
 
         def attempt() -> None:
             child = self._ready_child()
@@ -262,8 +264,8 @@ class Worker:
         try:
             retry_once(attempt)
         except ChildFailed as error:
-            if are_first:
-                raise self._broken(error) from None
+            if are_own:
+                raise self._setup_error(error) from None
             return _unprepared(error)
         return None
 
@@ -280,7 +282,7 @@ class Worker:
             raise
         self._on_stage(_PREPARED)
 
-    def _broken(self, error: ChildFailed) -> SetupError | NoMemory:
+    def _setup_error(self, error: ChildFailed) -> SetupError | NoMemory:
         """The error for a setup that fails for every configuration."""
         if _is_full(error):
             return NoMemory(str(error))
@@ -309,6 +311,8 @@ def _unprepared(error: ChildFailed) -> Failure:
     """The failure of a configuration whose own arrays cannot be prepared."""
     if isinstance(error, ChildTimeout):
         return Failure(Status.TIMEOUT, f"preparing its problem: {error}", error.blame)
+    if isinstance(error, ChildRaised) and error.kind == BrokenReference.__name__:
+        return Failure(Status.WRONG_RESULT, f"the reference does not fit its arrays: {error.message}")
     status = Status.LAUNCH_ERROR if _is_full(error) else Status.CRASHED
     return Failure(status, str(error), error.blame)
 

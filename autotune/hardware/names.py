@@ -124,13 +124,18 @@ def known_gpu(name: str) -> DeviceInfo | None:
     those of the architecture's example.
     """
     key = name.strip().lower()
-    if key not in ARCHITECTURES:
+    if not is_architecture(name):
         key = traits_of_name(name).architecture or ""
     if key not in ARCHITECTURES:
         return None
     example = ARCHITECTURES[key].device
     is_example = name.strip().lower() == key or is_same(name, example.name)
     return example if is_example else replace(example, name=name, slug=slug(name))
+
+
+def is_architecture(name: str) -> bool:
+    """True for the name of an architecture, such as `sm_90`."""
+    return name.strip().lower() in ARCHITECTURES
 
 
 def gpu_architectures(names: str) -> list[Architecture]:

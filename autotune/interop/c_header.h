@@ -1,16 +1,12 @@
-/* Tuned configurations of the kernel $kernel, written by autotune $version. Do not edit.
-   In C, link with the mathematics library: -lm. */
+/* Tuned configurations of the kernel $kernel, written by autotune $version. Do not edit. */
 #ifndef ${guard}_H
 #define ${guard}_H
 #ifndef AUTOTUNE_TUNED_H
 #define AUTOTUNE_TUNED_H
-#if defined(__cplusplus) && __cplusplus >= 201402L && defined(__GNUC__) && !defined(__clang__)
+#if defined(__cplusplus) && __cplusplus >= 201402L
 #define AUTOTUNE_FUNCTION constexpr
-#define AUTOTUNE_LOG2 __builtin_log2
 #else
-#include <math.h>
 #define AUTOTUNE_FUNCTION static inline
-#define AUTOTUNE_LOG2 log2
 #endif
 #if defined(__cplusplus)
 #define AUTOTUNE_TABLE static constexpr
@@ -32,9 +28,29 @@ enum {
 AUTOTUNE_FUNCTION long long autotune_floor_div(long long a, long long b) { return a / b - (a % b < 0); }
 AUTOTUNE_FUNCTION long long autotune_modulo(long long a, long long b) { return a % b + (a % b < 0 ? b : 0); }
 AUTOTUNE_FUNCTION long long autotune_min(long long a, long long b) { return b < a ? b : a; }
-AUTOTUNE_FUNCTION int autotune_same(const char *a, const char *b) {
-    while (*a && *a == *b) { ++a; ++b; }
-    return *a == *b;
+/* For size > 0, to the last digit or two; not of <math.h>, whose log2 few compilers take for a constant. */
+AUTOTUNE_FUNCTION double autotune_log2(long long size) {
+    double mantissa = (double)size, power = 1, sum = 0;
+    int exponent = 0;
+    for (; mantissa > 1.4142135623730951; mantissa /= 2) ++exponent;
+    const double t = (mantissa - 1) / (mantissa + 1); /* ln(mantissa) = 2 (t + t^3 / 3 + t^5 / 5 + ...) */
+    for (int n = 1; n < 24; n += 2, power *= t * t) sum += power / n;
+    return exponent + 2.8853900817779268 * t * sum;
+}
+AUTOTUNE_FUNCTION int autotune_is_word(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+/* Whether a slug is that of a name: its words in small letters, with - between them. */
+AUTOTUNE_FUNCTION int autotune_same(const char *slug, const char *name) {
+    while (*name && !autotune_is_word(*name)) ++name;
+    for (; *slug; ++slug) {
+        const int is_between = *slug == '-' && !autotune_is_word(*name);
+        if (!is_between && *slug != (*name >= 'A' && *name <= 'Z' ? *name + 32 : *name)) return 0;
+        if (*name) ++name;
+        while (is_between && *name && !autotune_is_word(*name)) ++name;
+    }
+    while (*name && !autotune_is_word(*name)) ++name;
+    return !*name;
 }
 #endif
 $declarations
@@ -58,12 +74,12 @@ $conditions
 /* The best known configuration for a device of this header: the nearest that may run, in the first group with one.
    Tier AUTOTUNE_NONE: nothing may be served. */
 AUTOTUNE_FUNCTION ${name}_best_t ${name}_best(int device, int dtype, $parameters) {
+    ${name}_best_t best = {${name}_configs[0], AUTOTUNE_NONE, ""};
+    if (!($positive)) return best;
     const double log2_sizes[$count] = {$logs};
     const long long sizes[$count] = {$sizes};
-    ${name}_best_t best = {${name}_configs[0], AUTOTUNE_NONE, ""};
     int group = -1;
     double least = 0;
-    if (!($positive)) return best;
     for (int i = 0; i < ${name}_ROWS; ++i) {
         const ${name}_row *row = &${name}_rows[i];
         if (row->device != device || row->dtype != dtype) continue;
@@ -85,10 +101,10 @@ AUTOTUNE_FUNCTION ${name}_best_t ${name}_best(int device, int dtype, $parameters
     }
     return best;
 }
-/* The number of a device by its slug, ${name}_OTHER for one without results. */
-AUTOTUNE_FUNCTION int ${name}_device_of(autotune_text slug) {
+/* The number of a device by its name, such as cudaDeviceProp::name, or slug; ${name}_OTHER without results. */
+AUTOTUNE_FUNCTION int ${name}_device_of(autotune_text device) {
     for (int i = 0; i < ${name}_DEVICES; ++i)
-        if (autotune_same(${name}_devices[i], slug)) return i;
+        if (autotune_same(${name}_devices[i], device)) return i;
     return ${name}_OTHER;
 }
 #endif

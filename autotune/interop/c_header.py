@@ -94,7 +94,7 @@ def header(kernel: str, cache: Folder | None = None, data: str | None = None) ->
         "parameters": ", ".join(f"long long size_{size}" for size in sizes),
         "sizes": ", ".join(f"size_{size}" for size in sizes),
         "unused": " ".join(f"(void)size_{size};" for size in sizes),
-        "logs": ", ".join(f"AUTOTUNE_LOG2((double)size_{size})" for size in sizes),
+        "logs": ", ".join(f"autotune_log2(size_{size})" for size in sizes),
         "positive": " && ".join(f"size_{size} > 0" for size in sizes),
         "conditions": "\n".join(
             f"    case {number}: return {text};" for text, number in table.conditions.items() if number

@@ -27,10 +27,11 @@ _RUNTIME = "RuntimeFailedConfig"
 _STATUS = {
     _RUNTIME: Status.LAUNCH_ERROR,
     "CompilationFailedConfig": Status.COMPILE_ERROR,
-    "InvalidConfig": Status.PRUNED,
+    "InvalidConfig": Status.INVALID,
 }
 _FAILURE = {status: text for text, status in _STATUS.items()} | {
-    Status.COMPILE_TIMEOUT: "CompilationFailedConfig"
+    Status.COMPILE_TIMEOUT: "CompilationFailedConfig",
+    Status.MISSES_REQUIREMENT: "InvalidConfig",
 }
 _COSTS = CostNames("compile_time", "benchmark_time", ("framework_time", "verification_time"), "times")
 _NAMES = "problem_size_names"  # of our own: a cache of Kernel Tuner has the extents only

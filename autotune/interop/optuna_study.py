@@ -5,7 +5,6 @@ Parameters are categorical. A failure is a trial of state FAIL, with status and 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,34 +14,31 @@ from autotune.errors import InputError, WriteError
 from autotune.interop.recording import Recording
 
 if TYPE_CHECKING:
-    from optuna.storages import BaseStorage
+    from optuna.storages import JournalStorage
 
-_URL = re.compile(r"^[a-z0-9+]+://")
 _MAX_BYTES = 1000  # of the first line that are read
 _BEGAN = datetime(2000, 1, 1, tzinfo=UTC)  # of the first trial; only durations mean something
 
 
-def export(recording: Recording, target: str) -> str:
-    """Add a study called `KERNEL on DEVICE` to a storage and return that name.
+def export(recording: Recording, path: Path) -> str:
+    """Add a study called `KERNEL on DEVICE` to a file of Optuna's journal storage and return that name.
 
-    `target` is a file for Optuna's journal storage, or the URL of a database, which takes some 60 ms for each
-    result. Raises InputError when it has such a study already and WriteError when it cannot be written.
+    Raises InputError when it has such a study already and WriteError when it cannot be written.
     """
     import optuna
-    from sqlalchemy.exc import SQLAlchemyError
 
     from autotune.searchers.optuna_search import quiet
 
-    if not _URL.match(target) and not _takes_studies(Path(target)):
-        raise InputError(f"{target}: holds no studies of Optuna; choose another file")
+    if not _takes_studies(path):
+        raise InputError(f"{path}: holds no studies of Optuna; choose another file")
     name = f"{recording.kernel} on {recording.device}"
     with quiet():
         try:
-            study = optuna.create_study(storage=storage(target), study_name=name, direction="minimize")
+            study = optuna.create_study(storage=storage(path), study_name=name, direction="minimize")
         except optuna.exceptions.DuplicatedStudyError:
-            raise InputError(f"{target}: has a study {name!r} already; choose another file") from None
-        except (OSError, optuna.exceptions.StorageInternalError, SQLAlchemyError) as error:
-            raise WriteError(f"{target}: cannot be written: {str(error).splitlines()[0]}") from None
+            raise InputError(f"{path}: has a study {name!r} already; choose another file") from None
+        except OSError as error:
+            raise WriteError(f"{path}: cannot be written: {error.strerror}") from None
         study.set_user_attr("kernel", recording.kernel)
         study.set_user_attr("device", recording.device)
         study.set_user_attr("sizes", dict(recording.sizes or {}))
@@ -86,11 +82,9 @@ def _trials(recording: Recording) -> Iterator[Any]:
         began = ended
 
 
-def storage(target: str) -> BaseStorage | str:
-    """The storage of a target: a URL itself, or a journal storage for a file."""
-    if _URL.match(target):
-        return target
+def storage(path: Path) -> JournalStorage:
+    """Optuna's storage in a file."""
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
-    return JournalStorage(JournalFileBackend(target))
+    return JournalStorage(JournalFileBackend(str(path)))

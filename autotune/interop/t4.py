@@ -33,13 +33,14 @@ _STATUS = {
     "runtime": Status.LAUNCH_ERROR,
     "correctness": Status.WRONG_RESULT,
     "timeout": Status.TIMEOUT,
-    "constraints": Status.PRUNED,
+    "constraints": Status.INVALID,
 }
 _INVALIDITY = {status: text for text, status in _STATUS.items()} | {
     Status.COMPILE_TIMEOUT: "timeout",
     Status.OUT_OF_BOUNDS: "correctness",
     Status.CRASHED: "runtime",
     Status.MEASUREMENT_ERROR: "runtime",
+    Status.MISSES_REQUIREMENT: "constraints",
 }
 _TIME = {"name": "time", "unit": "ms"}
 _MEASUREMENTS = values.list_of(values.mapping)

@@ -10,14 +10,12 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Any
 
-from autotune.core.extras import missing_extra
+from autotune.core.extras import naming_extra
 
-try:
+with naming_extra():
     import kernel_tuner
-except ModuleNotFoundError as error:
-    raise missing_extra(error) or error from None
 
-from autotune.kernel_tuner.interface import run_kernel, tune_kernel
+    from autotune.kernel_tuner.interface import run_kernel, tune_kernel
 
 __all__ = ["run_kernel", "tune_kernel"]
 

@@ -75,15 +75,21 @@ def read_goal(objective: Any, is_higher_better: Any, metrics: Mapping[str, Any] 
     return Goal(name, bool(is_higher_better), metrics or {})
 
 
-def search_options(strategy: Any, strategy_options: Mapping[str, Any] | None, seed: int | None) -> Options:
+def search_options(
+    strategy: Any, strategy_options: Mapping[str, Any] | None, seed: int | None, valid: int
+) -> Options:
     """The options of a search by a strategy, else of the whole space; raises InputError for an unknown one.
 
-    A strategy's own options are ignored, with a warning.
+    The strategy's own options have no effect, which a warning says, but `fraction` of the `valid`
+    configurations is a budget.
     """
     given = dict(strategy_options or {})
     fevals, seconds = given.pop("max_fevals", None), given.pop("time_limit", None)
+    fraction = given.pop("fraction", None)
+    if fraction is not None and fevals is None:
+        fevals = max(1, math.ceil(float(fraction) * valid))
     if given:
-        warnings.warn(f"strategy_options {', '.join(given)} are ignored", stacklevel=4)
+        warnings.warn(f"strategy_options without effect: {', '.join(given)}", stacklevel=4)
     module = getattr(strategy, "__name__", "")
     if module.startswith(_MODULES):
         strategy = module.removeprefix(_MODULES)

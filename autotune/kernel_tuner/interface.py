@@ -19,20 +19,23 @@ from kernel_tuner import util
 from autotune.api.progress import shown_progress
 from autotune.api.space import with_default
 from autotune.cli.output import emit
+from autotune.cli.search_summary import failures
 from autotune.core.json_values import is_name
 from autotune.core.runs_folder import RUNS
-from autotune.core.trials import Objective, Status, Trial
+from autotune.core.text import count_text
+from autotune.core.trials import Measurement, Objective, Status, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
-from autotune.evaluation.journal import Journal
+from autotune.evaluation.journal import Journal, read_journal
 from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.goal import TIMEOUT_S, Goal, read_goal, search_options
 from autotune.kernel_tuner.parameters import RESULT_NAMES
 from autotune.kernel_tuner.request import Request, read_request
-from autotune.tuning.context import open_processes, open_run
+from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer, Relay
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
+from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import search
 
@@ -46,7 +49,8 @@ _UNSUPPORTED = {  # arguments, with what to do instead
 _Given = dict[str, Any]  # all arguments by name
 _T = TypeVar("_T")
 _BY_STATUS = {
-    Status.PRUNED: util.InvalidConfig,
+    Status.INVALID: util.InvalidConfig,
+    Status.MISSES_REQUIREMENT: util.InvalidConfig,
     Status.COMPILE_ERROR: util.CompilationFailedConfig,
     Status.COMPILE_TIMEOUT: util.CompilationFailedConfig,
 }
@@ -91,12 +95,12 @@ def tune_kernel(given: _Given) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     began = time.perf_counter()
     _refuse(given)
     goal = read_goal(given["objective"], given["objective_higher_is_better"], given["metrics"])
-    options = search_options(given["strategy"], given["strategy_options"], given["seed"])
     request = read_request(KernelCall.of(given))
+    task = request.space.bind(request.device)
+    options = search_options(given["strategy"], given["strategy_options"], given["seed"], len(task.space))
     if not goal.is_time:
         own = goal.objective(request.parameters, request.observers)
         options = replace(options, objective=Objective.OWN, own_objective=own)
-    task = request.space.bind(request.device)
     if request.observers.readings and "NVIDIA" not in task.device.vendor:
         raise InputError(f"observers: NVMLObserver: {task.device.name} is no GPU of NVIDIA")
     options = replace(
@@ -107,20 +111,23 @@ def tune_kernel(given: _Given) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     )
     with nullcontext(Observer()) if given["quiet"] else shown_progress() as progress:
         found = _search(task, options, progress)
-    rows = [_result_row(trial, request, goal) for trial in found.trials]
     if goal.is_time:
-        best = _result_row(_timed_again(found), request, goal)
+        finals = read_journal(found.journal).last_round.measurements
+        best = _result_row(_timed_again(found.winner, found.final), request, goal)
         rows = [
-            best if trial.config == found.winner.config else row
-            for trial, row in zip(found.trials, rows, strict=True)
+            best
+            if trial.config == found.winner.config
+            else _result_row(_timed_again(trial, finals.get(trial.key)), request, goal)
+            for trial in found.trials
         ]
     else:
+        rows = [_result_row(trial, request, goal) for trial in found.trials]
         best = goal.best([row for row in rows if "__error__" not in row])
     env = _environment(found, rows, best, time.perf_counter() - began)
     if not given["quiet"]:
         emit(f"\nBEST PERFORMING CONFIGURATION FOR OBJECTIVE {goal.name}:")
         emit(util.get_config_string(best, [*given["tune_params"], goal.name, *goal.metrics]))
-        emit(f"kept in {found.cache_file}" + (f"; journal {found.journal}" if given["verbose"] else ""))
+        emit("\n".join(_last_lines(found, rows, best, goal)))
     return rows, env
 
 
@@ -142,7 +149,7 @@ def run_kernel(given: _Given) -> list[Any]:
     request.space.spec = replace(request.space.spec, device={})  # nothing is timed
     task = request.space.bind(request.device)
     with tempfile.TemporaryDirectory() as folder:
-        options = Options(journal=Path(folder) / "run.jsonl", workers=1, timeout_s=TIMEOUT_S)
+        options = Options(journal=Path(folder) / "run.jsonl", compilers=1, timeout_s=TIMEOUT_S)
         with open_run(task, options, Observer()) as context:
             left = context.run_default(arrays_after_run, kernel, options.timeout_s)
             found = {name: read_and_remove(path) for name, path in left.items()}
@@ -233,7 +240,26 @@ def _environment(
     return totals
 
 
-def _timed_again(found: SearchResult) -> Trial:
-    """The winner with the times of the last round, which the cache has; the rest is that of the search."""
-    measured = found.winner.measurement or found.final
-    return replace(found.winner, measurement=replace(measured, samples_ms=found.final.samples_ms))
+def _timed_again(trial: Trial, final: Measurement | None) -> Trial:
+    """A trial with its times of the last round, as the cache has them; the rest is that of the search."""
+    if final is None or trial.status is not Status.OK:
+        return trial
+    measured = trial.measurement or final
+    return replace(trial, measurement=replace(measured, samples_ms=final.samples_ms))
+
+
+def _last_lines(
+    found: SearchResult, rows: Sequence[dict[str, Any]], best: dict[str, Any], goal: Goal
+) -> list[str]:
+    """Why rows have no time or a smaller one than the best, where the best is kept, and what to do next."""
+    times_ms = [row["time"] for row in rows if "__error__" not in row]
+    lines = []
+    if goal.is_time and min(times_ms) < best["time"]:
+        smaller = sum(time_ms < best["time"] for time_ms in times_ms)
+        lines.append(
+            f"warning on an unsteady machine, {count_text(smaller, 'row')} of `results` has a smaller time: "
+            'env["best_config"] won the last round, which ran them in turns'
+        )
+    if any("__error__" in row for row in rows):
+        lines += [*failures(found), "        their rows have `__error__` and no `time`"]
+    return [*lines, f"kept    {found.cache_file}", f"next    autotune report {found.journal}"]

@@ -27,7 +27,6 @@ from autotune.kernel_tuner.parameters import Parameters, Params, device_settings
 from autotune.kernel_tuner.restrictions import Restrictions, listed_restrictions, read_restrictions
 from autotune.problem.stored_inputs import content_sha256
 from autotune.space.functions import Functions, function_name
-from autotune.space.recorded import bare_spec
 from autotune.space.spec import Constraint, SpaceSpec
 
 _DIALECTS = {"OPENCL": "opencl", "CUDA": "cuda", "CUPY": "cuda", "NVCUDA": "cuda", "PYCUDA": "cuda"}
@@ -99,10 +98,11 @@ class Request:
     def _spec(self) -> SpaceSpec:
         call, parameters, dialect = self.call, self.parameters, self.dialect
         conditions = self.restrictions.expressions
-        default = Config({one.name: one.values[0] for one in parameters.listed})
-        kernel = re.sub(r"\W+", "_", call.kernel_name).strip("_")
-        return replace(
-            bare_spec(kernel, parameters.listed, default, _sizes(call.problem_size, self.arguments)),
+        return SpaceSpec(
+            kernel=re.sub(r"\W+", "_", call.kernel_name).strip("_"),
+            sizes={"default": _sizes(call.problem_size, self.arguments)},
+            parameters=parameters.listed,
+            default=Config({one.name: one.values[0] for one in parameters.listed}),
             path=Path(f"tune_kernel({call.kernel_name!r})"),
             sha256=hashlib.sha256(repr((parameters.given, list(conditions))).encode()).hexdigest(),
             dialect=dialect,

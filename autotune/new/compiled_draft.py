@@ -213,9 +213,9 @@ def _refused(dialect: str, text: str, options: tuple[str, ...], names: tuple[str
     setting = _setting(dialect)
     if setting is None:
         return ""
-    pool = CompilerPool(setting, workers=1, timeout_s=_TIMEOUT_S, binaries=default_folder())
+    pool = CompilerPool(setting, size=1, timeout_s=_TIMEOUT_S, binaries=default_folder())
     try:
-        compiled = pool.submit(text, options, names).result()
+        compiled = pool.compile_source(text, options, names).result()
     finally:
         pool.close()
     return compiled.detail if isinstance(compiled, Failure) else ""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.compilers.kernel_source import missing_headers
+from autotune.compilers.kernel_source import missing_headers, source_text
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
 from autotune.devices import BACKENDS
@@ -22,7 +23,14 @@ from autotune.scaffold.guessed_reference import variable_name
 from autotune.scaffold.roles import Role
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
 from autotune.scaffold.types import KnownTypes
+from autotune.sources.bare_code import without_comments
+from autotune.sources.dialects import OPENCL
+from autotune.sources.kernel_source import KernelSource
+from autotune.sources.macros import definition
+from autotune.sources.preprocessor import compiled_lines
 from autotune.sources.triton_module import is_triton
+
+_SHOWN = 5  # names of macros
 
 
 def is_in_triton(path: Path) -> bool:
@@ -130,9 +138,13 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
     macros += [(macro.name, f"left at {macro.default}") for macro in launch.fixed_macros]
     arrays = [item for item in made.guess.arguments if item.role not in (None, Role.LOCAL)]
     notes = list(source.refusals[:1]) if kernel.entry is None else []
-    if source.dialect == "cuda" and has_host_code(path):
+    if source.dialect != OPENCL and has_host_code(path):
         notes.append(
             "main() and other code for the host stays: it is left out where the kernels are compiled"
+        )
+    if fixed := _fixed_numbers(path, source.read, launch.names):
+        notes.append(
+            f"{', '.join(fixed[:_SHOWN])}: fixed by the source; #ifndef NAME around a #define makes it a parameter"
         )
     complaint = first_error(made.complaint)
     if complaint:
@@ -159,6 +171,18 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         stand_ins=stand_ins,
         complaint=complaint,
     )
+
+
+def _fixed_numbers(path: Path, read: KernelSource, tuned: Collection[str]) -> list[str]:
+    """The macros of the file itself that stand for a number above 1, which the device's code reads."""
+    lines = compiled_lines(without_comments(source_text(path)))
+    defined = (found[0] for line in lines if line.directive == "define" and (found := definition(line.rest)))
+    numbers = ((name, (read.code.meaning(name) or "").strip()) for name in dict.fromkeys(defined))
+    return [
+        name
+        for name, number in numbers
+        if number.isdigit() and int(number) > 1 and name in read.code.used and name not in tuned
+    ]
 
 
 def _about_configs(made: TritonScaffold) -> tuple[str, ...]:

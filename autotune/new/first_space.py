@@ -20,6 +20,7 @@ from autotune.errors import InputError, SetupError
 from autotune.new.space_draft import KernelFile, Note, SpaceDraft
 from autotune.new.workshop import Stopped, Workshop
 from autotune.processes.files import writing
+from autotune.sources.dialects import CUDA
 
 _LANGUAGES = {"cuda": "CUDA", "opencl": "OpenCL", "portable": "the portable dialect", TRITON: "Triton"}
 _LEAST_S = 3.0  # for another run
@@ -226,10 +227,9 @@ class _Work:
 
     def _compiled_only(self, draft: SpaceDraft, space: Path) -> list[Note]:
         """Compile the default without a device, if a compiler for it needs none."""
-        missing = (
-            f"not run: no device of this machine takes {_LANGUAGES[draft.dialect]}; "
-            f"run `autotune search {space.name}` on a machine with one"
-        )
+        missing = f"not run: no device of this machine takes {_LANGUAGES[draft.dialect]}"
+        if draft.dialect == CUDA:
+            missing += "; in the words of docs/portable-dialect.md a kernel runs on CPUs, too"
         if draft.dialect not in BACKENDS["cuda"].accepts:
             return [Note(False, f"not compiled, {missing}")]
         return [*self._tried("trials.compile_default", space), Note(False, missing)]

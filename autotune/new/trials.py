@@ -44,7 +44,7 @@ def run_default(space: Path) -> list[Note]:
 
 def compile_default(space: Path) -> list[Note]:
     """Compile the default of a space for an architecture of NVIDIA."""
-    settings = Settings(count=1, workers=1, binaries=default_folder())
+    settings = Settings(count=1, compilers=1, binaries=default_folder())
     (found,) = survey(Target(space), [architecture(ARCHITECTURE)], settings)
     if why := found.failure or found.note:
         return [Note(False, f"not compiled: {_in_a_line(why)}")]

@@ -26,7 +26,7 @@ _MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of a workload at sizes of tiles
 _LITTLE_WORK = 2**18  # of any problem: its reference is fast
 _BITS_16 = 2**16  # an index of so many bits has no more values
 _BEYOND_16_BITS = _BITS_16 + 2**12 + 1  # data lead to the part beyond as well
-_MAX_LONG_BYTES, _MAX_LONG_THREADS, _LONG_WORK = 2**25, 2**25, 2**20  # of a problem with such a size
+_MAX_LONG_BYTES, _MAX_LONG_THREADS, _LONG_WORK = 2**25, 2**25, 2**23  # of a problem with such a size
 _MANY = 3  # from so many blocks on, a grid has a first, a last and others between
 
 
@@ -104,13 +104,11 @@ class Domain:
         whole = {name: -(-size // self._steps[name]) * self._steps[name] for name, size in sizes.items()}
         return {name: whole[self._equals[name]] for name in sizes}
 
-    def beyond_16_bits(self) -> Iterator[tuple[Sizes, Sizes]]:
-        """Sizes of which one is more than 16 bits hold: with the space's smallest others, and with ones."""
-        ones = dict.fromkeys(self._smallest, 1)
-        for name, largest in self._largest.items():
-            if largest <= _BITS_16:
-                few, fewest = ({**others, name: _BEYOND_16_BITS} for others in (self._smallest, ones))
-                yield self.declared(few), self.declared(fewest)
+    def beyond_16_bits(self, name: str, tile: int) -> Iterator[Sizes]:
+        """Sizes of which one has more tiles than 16 bits hold: with the space's smallest others, and ones."""
+        if self._largest[name] <= tile * _BITS_16:
+            for others in (self._smallest, dict.fromkeys(self._smallest, 1)):
+                yield self.declared({**others, name: tile * _BEYOND_16_BITS})
 
     def candidates(self, divisors: Sequence[int], draw: random.Random) -> Iterator[Sizes]:
         """Sizes that some tiles make interesting, drawn at random; half are equal where the space's are."""
@@ -174,20 +172,26 @@ def at_tiles(
 
 
 def beyond_16_bits(
-    workloads: Sequence[Workload], timed: Workload, make: Callable[[Sizes, int], Workload | None]
+    workloads: Sequence[Workload],
+    timed: Workload,
+    make: Callable[[Sizes, int], Workload | None],
+    tiles: Sequence[int] = (1,),
+    counts: Callable[[Workload], bool] = lambda workload: True,
 ) -> Iterator[Workload]:
-    """Workloads of which one size is more than 16 bits hold, for each that is never so large in the space.
+    """Workloads of which one size has more tiles than 16 bits hold, for each that never has in the space.
 
-    Arguments are as of `at_tiles`.
+    Of each size, the one with the first of the `tiles` that `counts`. Other arguments are as of `at_tiles`.
     """
     given = (*workloads, timed)
     compiled = entries(*given)
     domain = Domain([one.problem.sizes for one in given])
-    for number, choices in enumerate(domain.beyond_16_bits(), len(workloads) + 1 + _TRIED):
-        affordable = [
-            sizes for sizes in choices if domain.is_affordable(sizes) or size_product(sizes) <= _LONG_WORK
-        ]
-        made = (make(sizes, number) for sizes in affordable)
+    for number, name in enumerate(timed.problem.sizes, len(workloads) + 1 + _TRIED):
+        choices = (sizes for tile in tiles for sizes in domain.beyond_16_bits(name, tile))
+        made = (
+            make(sizes, number)
+            for sizes in choices
+            if domain.is_affordable(sizes) or size_product(sizes) <= _LONG_WORK
+        )
         fitting = (
             one
             for one in made
@@ -195,6 +199,7 @@ def beyond_16_bits(
             and one.size_bytes <= _MAX_LONG_BYTES
             and threads(one) <= _MAX_LONG_THREADS
             and entries(one) <= compiled
+            and counts(one)
         )
         yield from islice(fitting, 1)
 

@@ -33,6 +33,7 @@ class IndexRun(NamedTuple):
     reached: Sequence[tuple[str, bytes, bool]]
     is_whole: bool
     has_16_bits: bool
+    cuts_to_16_bits: bool
 
 
 class IndexRuns(ABC):
@@ -73,7 +74,7 @@ class _RunsInC(IndexRuns):
                 passed = [given.get(name) for name in launch.arguments]
                 run.run(kernel, launch, arguments_of_template(launch.entry) or (), passed, _corners(launch))
                 is_run = True
-        return IndexRun(launch.entry, run.turns, run.reached, is_run, run.has_16_bits)
+        return IndexRun(launch.entry, run.turns, run.reached, is_run, run.has_16_bits, run.cuts_to_16_bits)
 
 
 class _RunsInTriton(IndexRuns):
@@ -86,9 +87,9 @@ class _RunsInTriton(IndexRuns):
     def _run(self, launch: Launch, given: _Passed, *, is_wide: bool) -> IndexRun:
         run, is_whole = TritonDryRun(self._module, Steps(_STEPS), most_turns=AGAIN, is_wide=is_wide), False
         with suppress(NotUnderstood, OutOfSteps, RecursionError):
-            run.run(own_name(launch.entry), launch, given, _corners(launch))
+            run.run(launch, given, _corners(launch))
             is_whole = run.is_whole
-        return IndexRun(launch.entry, {}, run.reached, is_whole, has_16_bits=False)
+        return IndexRun(launch.entry, {}, run.reached, is_whole, has_16_bits=False, cuts_to_16_bits=False)
 
 
 def index_runs(source: str, dialect: str, path: Path) -> IndexRuns:

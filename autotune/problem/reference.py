@@ -133,7 +133,7 @@ def inputs_line(path: Path) -> int | None:
     """The line of the function that makes inputs in a reference file; None if there is none."""
     try:
         functions = parse_module(path.read_text(errors="replace")).body
-    except (SyntaxError, ValueError):  # reported when it runs
+    except SyntaxError:  # reported when it runs
         return None
     named = (one.lineno for one in functions if isinstance(one, ast.FunctionDef) and one.name == "inputs")
     return next(named, None)
@@ -143,7 +143,7 @@ def _imported(text: str) -> set[str]:
     """The packages that a reference file imports, except for its baselines, which do not run with it."""
     try:
         statements: list[ast.AST] = [*parse_module(text).body]
-    except (SyntaxError, ValueError):  # reported when it runs
+    except SyntaxError:  # reported when it runs
         return set()
     packages: set[str] = set()
     while statements:

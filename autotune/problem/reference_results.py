@@ -87,8 +87,7 @@ def _as_declared(result: NDArray[Any], array: Array, *, may_be_nan: bool) -> NDA
         raise BrokenReference(f"{what} elements of type {result.dtype}; expected numbers: {array.dtype}")
     flat = result.reshape(-1)
     is_right = may_be_nan and is_floating(dtype)
-    if not is_right and _has_nan(flat):
-        odd = np.flatnonzero(_nans(flat))
+    if not is_right and flat.dtype.kind not in "biu" and (odd := np.flatnonzero(_nans(flat))).size:
         raise BrokenReference(
             f"{what} NaN in {odd.size:,} of {flat.size:,} elements, the first at {array.name}[{odd[0]}] "
             "of the flat array; NaN equals nothing, so no configuration could be right"
@@ -101,14 +100,6 @@ def _as_declared(result: NDArray[Any], array: Array, *, may_be_nan: bool) -> NDA
             f"return whole numbers, or change the dtype of {array.name} in the space file"
         )
     return np.ascontiguousarray(typed)
-
-
-def _has_nan(values: NDArray[Any]) -> bool:
-    """True if an element is NaN, or has a field that is; without a mask as long as the array."""
-    if values.dtype.names:
-        return any(_has_nan(values[name]) for name in values.dtype.names)
-    with np.errstate(invalid="ignore"):
-        return values.size > 0 and values.dtype.kind not in "biu" and bool(np.isnan(values.max()))
 
 
 def _nans(values: NDArray[Any]) -> NDArray[np.bool_]:

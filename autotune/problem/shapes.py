@@ -31,33 +31,9 @@ _WIDE = 2**24 + 1
 _WIDE_SHARE = 64  # one element in so many is wide
 
 
-def _constant_rows(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
-    return np.broadcast_to(values[:, :1], values.shape)
-
-
-def _equal_rows(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
-    return np.broadcast_to(values[:1], values.shape)
-
-
 def _few_values(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
     few = values.reshape(-1)[:_FEW]
     return few[draw.integers(0, few.size, values.shape)]
-
-
-def _rising(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
-    return np.sort(values, axis=None).reshape(values.shape)
-
-
-def _negative(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
-    return np.clip(-np.abs(values), *bounds)
-
-
-def _positive(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
-    return np.clip(np.abs(values), *bounds)
-
-
-def _far(sign: float) -> Callable[[_Reals, _Range, Generator], _Reals]:
-    return lambda values, bounds, draw: values + sign * _FAR * _extent(bounds)
 
 
 def _one_large(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
@@ -65,10 +41,6 @@ def _one_large(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
     places = draw.integers(0, values.shape[1], len(values))
     found[np.arange(len(values)), places] = _LARGE * _extent(bounds)
     return found
-
-
-def _halves(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
-    return np.clip(values + 0.5, *bounds)
 
 
 def _wide(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
@@ -82,14 +54,24 @@ def _wide(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
 _CLOSE = "close"
 _Shape = Callable[[_Reals, _Range, Generator], _Reals]
 _ANY: dict[str, _Shape] = {
-    "constant rows": _constant_rows,
-    "equal rows": _equal_rows,
+    "constant rows": lambda values, bounds, draw: np.broadcast_to(values[:, :1], values.shape),
+    "equal rows": lambda values, bounds, draw: np.broadcast_to(values[:1], values.shape),
     "few values": _few_values,
-    "rising": _rising,
+    "rising": lambda values, bounds, draw: np.sort(values, axis=None).reshape(values.shape),
 }
-_SIGNS: dict[str, _Shape] = {"negative": _negative, "positive": _positive}
-_UNBOUNDED: dict[str, _Shape] = {"far above": _far(1), "far below": _far(-1), "one large": _one_large}
-_FUNCTIONS = _ANY | _SIGNS | _UNBOUNDED | {"halves between": _halves, "wide": _wide}
+_SIGNS: dict[str, _Shape] = {
+    "negative": lambda values, bounds, draw: np.clip(-np.abs(values), *bounds),
+    "positive": lambda values, bounds, draw: np.clip(np.abs(values), *bounds),
+}
+_UNBOUNDED: dict[str, _Shape] = {
+    "far above": lambda values, bounds, draw: values + _FAR * _extent(bounds),
+    "far below": lambda values, bounds, draw: values - _FAR * _extent(bounds),
+    "one large": _one_large,
+}
+_HALVES: dict[str, _Shape] = {
+    "halves between": lambda values, bounds, draw: np.clip(values + 0.5, *bounds),
+}
+_FUNCTIONS = _ANY | _SIGNS | _UNBOUNDED | _HALVES | {"wide": _wide}
 SHAPES = (*_FUNCTIONS, _CLOSE)
 WITHIN_FILLS = (*_ANY, *_SIGNS, "halves between", _CLOSE)  # have no value that the fill may not have
 

@@ -33,7 +33,7 @@ from autotune.space import SpaceSpec
 from autotune.space.arguments import DATA, INPUTS, FilledArgument
 
 TIMEOUT_S = 600.0
-_CHUNK_BYTES = 2**24  # chunk of an array, written and hashed in parallel; the hash depends on it
+_CHUNK_BYTES = 2**24  # of an array, hashed in parallel; the hash depends on it
 _T = TypeVar("_T")
 
 
@@ -49,6 +49,13 @@ class StoredInputs:
         # by identity of the returned array
         self._returned: dict[tuple[int, str], tuple[Any, StoredArray]] = {}
         self._lock = threading.Lock()
+        self._child: Child | None = None  # calls `inputs` of the reference file
+
+    def close(self) -> None:
+        """End the process that calls `inputs`; another call would start one."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
 
     def arrays_of(self, problem: Problem) -> Mapping[str, StoredArray]:
         """Arrays by argument name; raises InputError for a wrong file, SetupError for a wrong `inputs`."""
@@ -120,18 +127,20 @@ class StoredInputs:
                 return {name: self._stored_once(found[name], name, dtypes[name], folder) for name in dtypes}
             except SetupError as error:
                 raise SetupError(f"inputs() at {size_text(problem.sizes)}: {error}") from None
-        child = Child(int, variables=self._variables)
+        child, self._child = self._child or Child(int, variables=self._variables), None
         try:
             stored: dict[str, StoredArray] = child.call(
                 _inputs_in_child, self._spec.reference, problem, dtypes, str(folder), timeout_s=TIMEOUT_S
             )
+            self._child = child
         except ChildFailed as error:
             if isinstance(error, ChildRaised) and error.kind == BrokenReference.__name__:
                 raise BrokenReference(f"{error.message} (at {size_text(problem.sizes)})") from None
             place = f"{self._spec.reference}: inputs() at {size_text(problem.sizes)}"
             raise SetupError(f"{place}: {error}") from None
         finally:
-            child.kill()
+            if self._child is not child:
+                child.kill()
         return stored
 
     def _stored_once(self, values: Any, name: str, dtype: str, folder: Path) -> StoredArray:
@@ -211,41 +220,18 @@ def _converted(values: Any, dtype: str, name: str) -> NDArray[Any]:
 def _stored(values: NDArray[Any], stem: Path, dtype: str, sha256: str = "") -> StoredArray:
     """Write an array to a file; its hash is computed unless it is known."""
     path = stem.with_suffix(".npy")
-    _save(path, values)
+    np.save(path, values)
     return StoredArray(str(path), dtype, values.shape, sha256 or content_sha256(values))
-
-
-def _save(path: Path, values: NDArray[Any]) -> None:
-    """Save an array as numpy does, several chunks in parallel."""
-    if values.nbytes <= _CHUNK_BYTES:
-        np.save(path, values)
-        return
-    with path.open("wb+") as file:
-        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(values))
-        # a full disk is an error here; through mapped memory it would kill this process
-        os.posix_fallocate(file.fileno(), file.tell(), values.nbytes)
-        target, source = np.memmap(file, np.uint8, "r+", file.tell(), (values.nbytes,)), _bytes(values)
-    _in_chunks(source, lambda chunk: target.__setitem__(chunk, source[chunk]))
 
 
 def content_sha256(values: NDArray[Any]) -> str:
     """A hash of element type, shape and elements; the chunks of a large array are hashed in parallel."""
-    digest, content = hashlib.sha256(repr((values.dtype.str, values.shape)).encode()), _bytes(values)
+    content = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    digest = hashlib.sha256(repr((values.dtype.str, values.shape)).encode())
     if content.size <= _CHUNK_BYTES:
         digest.update(content.data)
     else:
-        digest.update(
-            b"".join(_in_chunks(content, lambda chunk: hashlib.sha256(content[chunk].data).digest()))
-        )
+        chunks = (content[start : start + _CHUNK_BYTES] for start in range(0, content.size, _CHUNK_BYTES))
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+            digest.update(b"".join(threads.map(lambda chunk: hashlib.sha256(chunk.data).digest(), chunks)))
     return digest.hexdigest()[:32]
-
-
-def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-
-
-def _in_chunks(content: NDArray[np.uint8], work: Callable[[slice], _T]) -> list[_T]:
-    """The results of `work` for each chunk, on all cores."""
-    chunks = [slice(start, start + _CHUNK_BYTES) for start in range(0, content.size, _CHUNK_BYTES)]
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        return list(threads.map(work, chunks))

@@ -147,8 +147,12 @@ class Child:
         except subprocess.TimeoutExpired:
             self._kill_group()
             raise ChildTimeout(f"did not end within {timeout_s:g} s", _blame_for_delay()) from None
-        self._output.seek(0)
-        return code, self._output.read().decode(errors="replace")
+        return code, self.printed()
+
+    def printed(self) -> str:
+        """What the child and its wrapper have printed until now."""
+        file = self._output.fileno()  # the child writes where it would be after a seek
+        return os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace")
 
     def kill(self, *, waits: bool = True) -> None:
         """Kill the process group, and wait for the child up to MAX_END_S; does nothing if it is gone already.

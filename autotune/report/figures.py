@@ -76,14 +76,14 @@ def save(figure: Figure, path: Path) -> None:
     write_output(path, buffer.getvalue())
 
 
-def bar_chart(title: str, unit: str, bars: Sequence[Bar], *, is_linear: bool = False) -> Figure:
+def bar_chart(title: str, unit: str, bars: Sequence[Bar]) -> Figure:
     """Draw horizontal bars from top to bottom: at least one, with positive values of a unit.
 
-    The axis is logarithmic if the largest value is more than 20 times the smallest, unless it `is_linear`.
+    The axis is logarithmic if the largest value is more than 20 times the smallest.
     """
     figure, axes = _axes(title, 7.2, 0.8 + 0.27 * len(bars))
     values = [bar.value for bar in bars]
-    is_log = not is_linear and max(values) > MAX_LINEAR_SPREAD * min(values)
+    is_log = max(values) > MAX_LINEAR_SPREAD * min(values)
     places = range(len(bars))
     ends = [bar.interval or (bar.value, bar.value) for bar in bars]
     errors = [[bar.value - low for bar, (low, _) in zip(bars, ends, strict=True)]]
@@ -216,56 +216,35 @@ def roofline(
     return figure
 
 
-def over_size(
-    title: str, times: Sequence[Line], rates: Sequence[Line], ceilings: Mapping[str, float], *, size: str
-) -> Figure:
-    """Draw times in ms and rates, if there are any, in bytes per second over size, on logarithmic axes.
-
-    `ceilings` are the bandwidths of memories in bytes per second, by device; `size` names the other axis.
-    """
-    panels = [("ms", times), ("rate", rates)][: 2 if rates else 1]
-    figure, _ = _axes(title, 5.4, 3.2 * len(panels) + 0.4, len(panels))
-    colours = {one.label: f"C{place}" for place, one in enumerate(times)}
-    for place, (unit, all_lines) in enumerate(panels):
-        axes = figure.axes[place]
-        for one in all_lines:
-            axes.plot(
-                one.xs,
-                one.ys,
-                color=colours.get(one.label),
-                marker="o",
-                markersize=4,
-                label=_plain(one.label),
-            )
-        for device, bytes_per_s in ceilings.items() if unit == "rate" else ():
-            label = _plain(f"memory of {device}, {per_second(bytes_per_s, 'B/s')}")
-            axes.axhline(bytes_per_s, color=_TEXT, linestyle="--", label=label)
-        _log(axes, "x")
-        _log(axes, "y", "B/s" if unit == "rate" else "")
-        axes.set_ylabel(unit)
-        _grid(axes, "both")
-    _legend(*reversed(figure.axes))
-    figure.axes[-1].set_xlabel(size)
+def over_size(title: str, times: Sequence[Line], *, size: str) -> Figure:
+    """Draw times in ms over size, which `size` names, on logarithmic axes."""
+    figure, axes = _axes(title, 5.4, 3.6)
+    for one in times:
+        axes.plot(one.xs, one.ys, marker="o", markersize=4, label=_plain(one.label))
+    _log(axes, "x")
+    _log(axes, "y")
+    axes.set_xlabel(size)
+    axes.set_ylabel("ms")
+    _grid(axes, "both")
+    _legend(axes)
     return figure
 
 
-def _axes(title: str, width: float, height: float, panels: int = 1) -> tuple[Figure, Axes]:
-    """An empty figure in the package's style and its first axes; sizes in inches."""
+def _axes(title: str, width: float, height: float) -> tuple[Figure, Axes]:
+    """An empty figure in the package's style and its axes; sizes in inches."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
-    for place in range(panels):
-        axes = figure.add_subplot(panels, 1, place + 1)
-        axes.tick_params(colors=_TEXT, labelsize=8, length=0)
-        axes.xaxis.label.set(color=_TEXT, fontsize=8)
-        axes.yaxis.label.set(color=_TEXT, fontsize=8)
-        axes.set_axisbelow(True)
-        for name, spine in axes.spines.items():
-            spine.set_visible(name in ("left", "bottom"))
-            spine.set_color(_TEXT)
-    first = figure.axes[0]
-    first.set_title(_plain(title), color=_TEXT, fontsize=10, fontweight="bold", loc="left")
-    return figure, first
+    axes = figure.add_subplot()
+    axes.tick_params(colors=_TEXT, labelsize=8, length=0)
+    axes.xaxis.label.set(color=_TEXT, fontsize=8)
+    axes.yaxis.label.set(color=_TEXT, fontsize=8)
+    axes.set_axisbelow(True)
+    for name, spine in axes.spines.items():
+        spine.set_visible(name in ("left", "bottom"))
+        spine.set_color(_TEXT)
+    axes.set_title(_plain(title), color=_TEXT, fontsize=10, fontweight="bold", loc="left")
+    return figure, axes
 
 
 def _grid(axes: Axes, axis: Literal["x", "y", "both"]) -> None:
@@ -286,14 +265,10 @@ def _log(axes: Axes, side: Literal["x", "y"], unit: str = "") -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _legend(axes: Axes, *others: Axes) -> None:
-    """Explain what is drawn, once for all axes and below the first, where no line crosses a word."""
-    named = [pair for one in (*others, axes) for pair in zip(*one.get_legend_handles_labels(), strict=True)]
-    handles = {label: handle for handle, label in reversed(named)}
-    labels = list(dict.fromkeys(label for _, label in named))
+def _legend(axes: Axes) -> None:
+    """Explain what is drawn, below the axes, where no line crosses a word."""
+    labels = axes.get_legend_handles_labels()[1]
     axes.legend(
-        [handles[label] for label in labels],
-        labels,
         frameon=False,
         labelcolor=_TEXT,
         fontsize=8,

@@ -19,7 +19,7 @@ from autotune.evaluation.journal import FollowedJournal, JournalContent
 from autotune.evaluation.search_state import search_state
 from autotune.interop.journals import is_journal
 from autotune.report.gather import gather_sources
-from autotune.report.page import MAX_DETAIL, cut
+from autotune.report.page import cut
 from autotune.report.search_page import report_json
 from autotune.serving.cache import DEVICE_FILE, kernels
 
@@ -59,7 +59,7 @@ class ExploredFolder:
         found = list(self.sources().values())
         listed = {
             "kind": "folder",
-            "folder": cut(str(self.root), MAX_DETAIL),
+            "folder": str(self.root),
             "journals": [self._summaries(one.name, one.path, one.stamp) for one in found if not one.kernel],
             "cached": [
                 {"name": one.name, "kernel": one.kernel, "cache": one.name.rpartition(":")[0]}
@@ -67,7 +67,7 @@ class ExploredFolder:
                 if one.kernel
             ],
         }
-        return _digest(f"{one.name} {one.stamp}" for one in found), listed
+        return _digest(f"{one.name} {one.stamp}" for one in found), cut(listed)
 
     def report(self, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
         """A stamp and the data of the report of some sources; what cannot be shown is told in words.
@@ -93,7 +93,7 @@ class ExploredFolder:
         said = [search_state(one.path, is_concluded=self._is_concluded(one)) for one in journals]
         if len(said) == 1:
             return said
-        return [cut(f"{one.name}: {state}") for one, state in zip(journals, said, strict=True)]
+        return [f"{one.name}: {state}" for one, state in zip(journals, said, strict=True)]
 
     def _is_concluded(self, journal: JournalSource) -> bool:
         return bool(self._summaries(journal.name, journal.path, journal.stamp).get("is_concluded"))
@@ -126,12 +126,12 @@ class ExploredFolder:
         try:
             found = journal_summary(path, self._read)
         except AutotuneError as error:
-            return {"name": name, "unreadable": cut(str(error), MAX_DETAIL)}
+            return {"name": name, "unreadable": str(error)}
         return {
             "name": name,
-            "kernel": cut(found.kernel),
-            "device": cut(found.device),
-            "problem": cut(problem_text(found.sizes, found.dtype)),
+            "kernel": found.kernel,
+            "device": found.device,
+            "problem": problem_text(found.sizes, found.dtype),
             "trials": found.trials,
             "failed": found.failed,
             "best_ms": found.best_ms,
@@ -194,7 +194,7 @@ def _by_kernel(spaces: Iterable[Path]) -> dict[str, Path]:
 
 
 def _message(text: str) -> dict[str, Any]:
-    return {"kind": "message", "message": cut(text, MAX_DETAIL)}
+    return cut({"kind": "message", "message": text})
 
 
 def _stamp(files: Iterable[Path]) -> str:

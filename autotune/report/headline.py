@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from autotune.core.checks import OTHER_SIZES, checks_text, is_compared, reasons, unchecked_text
+from autotune.core.checks import OTHER_SIZES, Checks, checks_text, is_compared, of_reasons, unchecked_text
 from autotune.core.records import NOISY
 from autotune.core.text import count_text, per_second, ratio_text
 from autotune.core.trials import Status
-from autotune.report.page import MAX_DETAIL, cut
 from autotune.report.search import Search
 
 
@@ -42,9 +41,7 @@ def trust(search: Search) -> tuple[str, list[str]]:
     against = [] if verified["value"] == "yes" else [f"verified: {verified['value']}, {missed}"]
     against += _unsteady(search)
     if against:
-        return "Trust this result with care", [
-            cut(text[:1].upper() + text[1:], MAX_DETAIL) for text in against
-        ]
+        return "Trust this result with care", [text[:1].upper() + text[1:] for text in against]
     basis = ["Its output was compared with the reference, and passed every check."]
     if search.is_cached:
         return "This result can be trusted", basis
@@ -169,12 +166,12 @@ def _verified(search: Search) -> dict[str, str]:
     return _item("Verified", "in part" if unchecked_text(found) else "yes", f"passed: {checks_text(found)}")
 
 
-def _checks(search: Search) -> Mapping[str, str]:
-    """The checks of the best, each with the reason why it has not passed."""
+def _checks(search: Search) -> Checks:
+    """The outcomes of the best's checks."""
     best, served = search.best_trial, search.served
     outcomes = search.checks.get(best.key, {}) if best else {}
-    return served.provenance.checked if served and not outcomes else reasons(outcomes)
+    return of_reasons(served.provenance.checked) if served and not outcomes else outcomes
 
 
 def _item(title: str, value: str, note: str) -> dict[str, str]:
-    return {"title": title, "value": cut(value), "note": cut(note, MAX_DETAIL)}
+    return {"title": title, "value": value, "note": note}

@@ -24,7 +24,7 @@ _SCRIPTS = (  # in the order that they are put together; each uses those before 
     *("elements", "search", "scales", "chart", "drawing", "result", "progress", "space"),
     *("importance", "resources", "beside", "devices", "trials", "folder", "constraints", "main"),
 )
-MAX_NAME, MAX_DETAIL = 200, 2_000  # letters of a text
+_MAX_LETTERS = 2_000  # of a text
 _GENERATOR = '<meta name="generator" content="autotune '  # as in report.html
 _HEAD = 2_000  # letters of a report in which that stands
 
@@ -38,7 +38,7 @@ def page_html(title: str, data: Mapping[str, Any]) -> str:
     )
     return Template(_asset("report.html")).substitute(
         policy=escape(policy),
-        title=escape(title).encode("ascii", "xmlcharrefreplace").decode(),
+        title=escape(_cut(title)).encode("ascii", "xmlcharrefreplace").decode(),
         version=escape(__version__),
         style=style,
         data=embedded(data),
@@ -75,9 +75,18 @@ def embedded(data: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c")
 
 
-def cut(text: str, most: int = MAX_NAME) -> str:
-    """A text, or its beginning and how much is left out."""
-    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"
+def cut(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Data with the beginning of each text, and how much is left out: files may have texts of any length."""
+    return {_cut(name): _cut(value) for name, value in data.items()}
+
+
+def _cut(data: Any) -> Any:
+    if isinstance(data, str):
+        left = len(data) - _MAX_LETTERS
+        return data if left <= 0 else f"{data[:_MAX_LETTERS]}… ({left:,} more characters)"
+    if isinstance(data, Mapping):
+        return cut(data)
+    return [_cut(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def short(value: float | None) -> float | int | None:

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.analysis.compare import KernelComparison
-from autotune.analysis.importance import importance
 from autotune.core import json_values as values
 from autotune.core.records import Sizes
-from autotune.core.text import hint, nearest, ratio_text, size_text, table_sizes, volume_text
+from autotune.core.text import hint, nearest, ratio_text, size_text
 from autotune.errors import InputError
 from autotune.hardware.names import slug
 from autotune.interop.files import read_text
 from autotune.report import figures
-from autotune.report.figures import Bar, Line, Side
+from autotune.report.figures import Bar, Side
 from autotune.report.gather import gather
 from autotune.report.search import Search
 from autotune.tuning.single_runs import TUNED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_MAX_PAIRS = 8
 
 
 @dataclass(frozen=True)
@@ -53,28 +49,18 @@ def matrix_figure(comparison: KernelComparison) -> Figure:
     return figures.matrix(title, Side("tuned on", devices), Side("run on", devices), cells, "{:.0f}")
 
 
-def _searches(plot: Plot) -> list[Search]:
-    """The searches to plot; raises InputError if none is of the device and sizes that were asked for."""
+def _search(plot: Plot) -> Search:
+    """The search of the device and sizes that were asked for; raises InputError for none and for several."""
     searches = gather(plot.sources, plot.cache, plot.space).searches
     device = plot.device
     found = [one for one in searches if device is None or slug(device) in _slugs(one)]
     if device is not None and not found:
         known = {one.device_name for one in searches}
         raise InputError(f"--device {device}: no results for this device{hint(device, known)}")
-    at_size = [one for one in found if plot.sizes.items() <= one.sizes.items()]
-    if not at_size:
-        others = "; ".join(dict.fromkeys(size_text(one.sizes) for one in found))
+    others = "; ".join(dict.fromkeys(size_text(one.sizes) for one in found))
+    found = [one for one in found if plot.sizes.items() <= one.sizes.items()]
+    if not found:
         raise InputError(f"--size {size_text(plot.sizes)}: no results for it; there are some for {others}")
-    return at_size
-
-
-def _slugs(search: Search) -> tuple[str, ...]:
-    """The accepted names of a device: its name, and its folder in the cache."""
-    return slug(search.device_name), search.device.slug if search.device else ""
-
-
-def _search(plot: Plot) -> Search:
-    found = _searches(plot)
     if len(found) > 1:
         several = len({search.kernel for search in found}) > 1
         named = ((search.kernel if several else "", search.device_name, search.problem) for search in found)
@@ -86,6 +72,11 @@ def _search(plot: Plot) -> Search:
     if found[0].best is None:
         raise InputError(f"{plot.sources[0]}: no trial has a time, so there is nothing to plot")
     return found[0]
+
+
+def _slugs(search: Search) -> tuple[str, ...]:
+    """The accepted names of a device: its name, and its folder in the cache."""
+    return slug(search.device_name), search.device.slug if search.device else ""
 
 
 def _title(plot: Plot, search: Search) -> str:
@@ -213,80 +204,9 @@ def _heat_map(plot: Plot) -> Figure:
     )
 
 
-def _importance(plot: Plot) -> Figure:
-    search = _search(plot)
-    found = importance(search.tried)
-    strongest = next(iter(found.single), None)
-    bars = [Bar(name, 100 * share, f"{share:.1%}", name == strongest) for name, share in found.single.items()]
-    pairs = list(found.pairs.items())[:_MAX_PAIRS]
-    bars += [Bar(f"{one} x {other}", 100 * share, f"{share:.1%}") for (one, other), share in pairs]
-    unit = f"% of the variance of log time ({found.fit:.0%} of unseen variance explained)"
-    shown = [bar for bar in bars if bar.value >= 0.1]
-    return figures.bar_chart(_title(plot, search), unit, shown, is_linear=True)
-
-
-def _sweep(plot: Plot) -> Figure:
-    """Times over size, and, if the bytes of each problem are known, rates with the memory's ceiling."""
-    times: dict[str, list[tuple[float, float]]] = {}
-    rates: dict[str, list[tuple[float, float]]] = {}
-    ceilings: dict[str, tuple[str, float]] = {}
-    timed = [(search, time_ms) for search in _searches(plot) if (time_ms := search.best_ms)]
-    problems = [search.sizes for search, _ in timed]
-    axis = _axis(problems)
-    for search, time_ms in timed:
-        sizes = search.sizes
-        beside = "" if axis is None else _beside(sizes, axis)
-        of = (search.kernel, beside, search.dtype, search.device_name)
-        name = ", ".join(filter(None, of))
-        size = float(prod(sizes.values()) if axis is None else sizes[axis])
-        times.setdefault(name, []).append((size, time_ms))
-        moved = search.best_work("bytes")
-        if moved:
-            rates.setdefault(name, []).append((size, moved / time_ms * 1e3))
-        if moved and search.bandwidth:
-            ceilings[name] = (search.device_name, search.bandwidth.per_s)
-    all_lines, rate_lines = _lines(times), _lines(rates)
-    if not all_lines:
-        raise InputError("a sweep needs results of one kernel and device for several sizes")
-    memories = dict(ceilings[line.label] for line in rate_lines if line.label in ceilings)
-    title = plot.title or "best over size"
-    return figures.over_size(title, all_lines, rate_lines, memories, size=axis or volume_text(problems))
-
-
-def _axis(problems: Sequence[Sizes]) -> str | None:
-    """The size to draw over: the one with most values, if this puts every problem on a line of several.
-
-    None stands for the product of all sizes, as of square matrices, where all grow together.
-    """
-    names = sorted({name for sizes in problems for name in sizes})
-    if not names or any(sizes.keys() != set(names) for sizes in problems):
-        return None
-    axis = max(names, key=lambda name: len({sizes[name] for sizes in problems}))
-    lines: dict[str, set[int]] = {}
-    for sizes in problems:
-        lines.setdefault(_beside(sizes, axis), set()).add(sizes[axis])
-    return axis if all(len(points) > 1 for points in lines.values()) else None
-
-
-def _beside(sizes: Sizes, axis: str) -> str:
-    """The other sizes than that of the axis."""
-    return table_sizes({name: size for name, size in sizes.items() if name != axis})
-
-
-def _lines(groups: Mapping[str, Sequence[tuple[float, float]]]) -> list[Line]:
-    """A line for each group that has several sizes."""
-    return [
-        Line(name, *zip(*sorted(points), strict=True))
-        for name, points in groups.items()
-        if len({size for size, _ in points}) > 1
-    ]
-
-
 KINDS: Mapping[str, Callable[[Plot], Figure]] = {  # raise InputError if the sources lack what they show
     "progress": _progress,
     "ladder": _ladder,
     "roofline": _roofline,
     "heat-map": _heat_map,
-    "importance": _importance,
-    "sweep": _sweep,
 }

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from autotune.analysis.compare import KernelComparison
+from autotune.analysis.compare import KernelComparison, comparison_json
 from autotune.analysis.external_results import UNKNOWN_DTYPE
 from autotune.analysis.importance import importance
 from autotune.core import launch_plan as plan
 from autotune.core.c_types import C_TYPES
-from autotune.core.records import Config, Parameter, Value
+from autotune.core.records import Parameter, Value
 from autotune.core.text import problem_text
 from autotune.core.trials import Status
 from autotune.errors import InputError, MissingExtra
 from autotune.report.gather import Gathered
 from autotune.report.headline import headline, provenance, trust
-from autotune.report.page import MAX_DETAIL, MAX_NAME, cut, page_html, short
+from autotune.report.page import cut, page_html, short
 from autotune.report.search import Search, Step
 from autotune.report.source_figures import source_figures
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED
@@ -29,44 +29,46 @@ _TREES = 32  # half of what `show --importance` takes: a page is to be written i
 def report_html(gathered: Gathered) -> str:
     """The whole page."""
     kernels = dict.fromkeys(search.kernel for search in gathered.searches)
-    return page_html(cut(", ".join(kernels)), report_json(gathered))
+    return page_html(", ".join(kernels), report_json(gathered))
 
 
 def report_json(gathered: Gathered) -> dict[str, Any]:
     """Everything that the page needs."""
-    return {
-        "kind": "searches",
-        "searches": [search_json(search) for search in gathered.searches],
-        "comparison": gathered.comparison and _comparison_json(gathered.comparison),
-        "notCompared": cut(gathered.not_compared, MAX_DETAIL),
-    }
+    return cut(
+        {
+            "kind": "searches",
+            "searches": [search_json(search) for search in gathered.searches],
+            "comparison": gathered.comparison and _comparison_json(gathered.comparison),
+            "notCompared": gathered.not_compared,
+        }
+    )
 
 
 def search_json(search: Search) -> dict[str, Any]:
     """One search: parameters, columns, and everything that is said of it."""
     return {
-        "kernel": cut(search.kernel),
-        "device": cut(search.device_name),
-        "problem": cut(search.problem),
-        "dtype": cut(search.dtype or ""),
-        "sizes": {cut(name): size for name, size in search.sizes.items()},
-        "source": cut(search.source),
-        "showCommand": search.journal is not None and cut(str(search.journal), MAX_DETAIL),
+        "kernel": search.kernel,
+        "device": search.device_name,
+        "problem": search.problem,
+        "dtype": search.dtype or "",
+        "sizes": dict(search.sizes),
+        "source": search.source,
+        "showCommand": search.journal is not None and str(search.journal),
         "runCommand": search.run_command,
         "parameters": _parameters_json(search.parameters),
         "constants": _constants(search),
         **_trials_json(search),
         "hasOrder": not search.is_cached,
         "isImported": search.is_imported,
-        "stages": [[cut(name), short(seconds)] for name, seconds in search.stages.items()],
+        "stages": [[name, short(seconds)] for name, seconds in search.stages.items()],
         "best": search.best,
         "default": search.default,
         "landmarks": [_step_json(step) for step in search.steps],
         "headline": headline(search),
-        "provenance": [[name, cut(text, MAX_DETAIL)] for name, text in provenance(search)],
+        "provenance": list(provenance(search)),
         "trust": trust(search),
         "diagnoseCommand": search.diagnose_command,
-        "diagnosis": _diagnosis_json(search),
+        "diagnosis": search.diagnosis and asdict(search.diagnosis),
         "importance": _importance_json(search),
         "strength": _strength_json(search),
         "ceilings": [[rate.name, short(rate.gflops), rate.origin] for rate in search.ceilings],
@@ -75,19 +77,6 @@ def search_json(search: Search) -> dict[str, Any]:
             "gb_per_s": short(search.bandwidth.per_s * 1e-9),
             "measured": search.bandwidth.is_measured,
         },
-    }
-
-
-def _diagnosis_json(search: Search) -> dict[str, Any] | None:
-    found = search.diagnosis
-    if found is None:
-        return None
-    texts = {name: cut(text, MAX_DETAIL) for name, text in asdict(found).items() if isinstance(text, str)}
-    lists = {"uses": found.uses, "foretold": found.foretold}
-    return {
-        **texts,
-        **{name: [cut(text, MAX_DETAIL) for text in lines] for name, lines in lists.items()},
-        "time_ms": short(found.time_ms),
     }
 
 
@@ -100,13 +89,10 @@ def _strength_json(search: Search) -> dict[str, Any] | None:
         "score": found.score,
         "left": found.left,
         "kinds": [
-            [cut(kind), *(len(found.of(verdict, kind)) for verdict in (CAUGHT, MISSED, EQUIVALENT))]
+            [kind, *(len(found.of(verdict, kind)) for verdict in (CAUGHT, MISSED, EQUIVALENT))]
             for kind in found.kinds
         ],
-        "missed": [
-            [cut(text, MAX_DETAIL) for text in (one.kind, one.place, one.was, one.now, one.mend)]
-            for one in found.of(MISSED)
-        ],
+        "missed": [(one.kind, one.place, one.was, one.now, one.mend) for one in found.of(MISSED)],
     }
 
 
@@ -143,7 +129,7 @@ def _trials_json(search: Search) -> dict[str, Any]:
     }
     return {
         "statuses": [status.value for status in statuses],
-        "details": [cut(detail, MAX_DETAIL) for detail in details],
+        "details": details,
         "limits": limits,
         "columns": columns,
     }
@@ -166,8 +152,8 @@ def _parameters_json(parameters: Iterable[Parameter]) -> list[dict[str, Any]]:
     """Parameters with their values, and what each value's macro is defined as."""
     return [
         {
-            "name": cut(parameter.name),
-            "values": [cut(value) if isinstance(value, str) else value for value in parameter.values],
+            "name": parameter.name,
+            "values": parameter.values,
             "macros": [_macro_value(parameter.name, value) for value in parameter.values],
         }
         for parameter in parameters
@@ -181,23 +167,21 @@ def _constants(search: Search) -> list[str]:
     if dtype not in C_TYPES or set(best) != {parameter.name for parameter in search.parameters}:
         return []
     defines = plan.macros(search.parameters, best, dtype)
-    return [
-        f"-D{name}={value}" for name, value in defines.items() if name not in best and len(name) < MAX_NAME
-    ]
+    return [f"-D{name}={value}" for name, value in defines.items() if name not in best]
 
 
 def _macro_value(parameter: str, value: Value) -> str:
     if isinstance(value, str):
-        return cut(plan.macro_name(parameter, value))
+        return plan.macro_name(parameter, value)
     return str(int(value) if isinstance(value, bool) else value)
 
 
 def _step_json(step: Step) -> dict[str, Any]:
     note = step.landmark.note
     return {
-        "name": cut(step.landmark.name),
-        "note": cut(note, MAX_DETAIL),
-        "figures": source_figures(note[:MAX_DETAIL]),
+        "name": step.landmark.name,
+        "note": note,
+        "figures": source_figures(note),
         "expected": step.landmark.expect.value,
         "trial": step.trial,
     }
@@ -212,39 +196,12 @@ def _importance_json(search: Search) -> dict[str, Any]:
     return {
         "trials": found.trials,
         "fit": short(found.fit),
-        "single": [[cut(name), short(share)] for name, share in found.single.items()],
-        "pairs": [[cut(one), cut(other), short(share)] for (one, other), share in found.pairs.items()],
+        "single": [[name, short(share)] for name, share in found.single.items()],
+        "pairs": [[one, other, short(share)] for (one, other), share in found.pairs.items()],
     }
 
 
 def _comparison_json(comparison: KernelComparison) -> dict[str, Any]:
     first = comparison.tuned[0].entry
     dtype = "" if first.dtype == UNKNOWN_DTYPE else first.dtype
-    return {
-        "problem": cut(problem_text(first.sizes, dtype)),
-        "devices": [
-            {
-                "name": cut(one.folder),
-                "time_ms": one.entry.time_ms,
-                "config": cut(str(one.entry.config), MAX_DETAIL),
-            }
-            for one in comparison.tuned
-        ],
-        "matrix": [list(row.values()) for row in comparison.matrix.values()],
-        "flips": {
-            cut(name): [
-                None if (value := row.get(one.folder)) is None else cut(str(value))
-                for one in comparison.tuned
-            ]
-            for name, row in comparison.flips.items()
-        },
-        "agreed": cut(str(Config(comparison.agreed)), MAX_DETAIL),
-        "portable": {
-            "config": cut(str(comparison.portable.config), MAX_DETAIL),
-            "worst": comparison.portable.worst,
-        },
-        "portfolio": [
-            [cut(str(config), MAX_DETAIL), cut(", ".join(devices), MAX_DETAIL)]
-            for config, devices in comparison.portfolio
-        ],
-    }
+    return comparison_json(comparison) | {"problem": problem_text(first.sizes, dtype)}

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -19,6 +17,7 @@ from autotune.errors import InputError
 from autotune.report.folder import ExploredFolder
 from autotune.report.page import page_html
 
+_HOST = "127.0.0.1"  # which no other machine reaches
 _MAX_SOURCES = 32  # of one page
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -30,22 +29,20 @@ _HEADERS = {
 
 
 class ExploreServer(ThreadingHTTPServer):
-    """A server of one folder; `url` is where it answers."""
+    """A server of one folder, for this machine only; `url` is where it answers."""
 
     daemon_threads = True
 
-    def __init__(self, folder: ExploredFolder, host: str, port: int) -> None:
-        """Listen; raises InputError if the address cannot be used."""
+    def __init__(self, folder: ExploredFolder, port: int) -> None:
+        """Listen; raises InputError if the port cannot be used."""
         try:
-            super().__init__((host, port), _Handler)
+            super().__init__((_HOST, port), _Handler)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
-            advice = "choose another with --host or --port"
-            raise InputError(f"cannot listen on {host}:{port}: {reason}; {advice}") from None
+            raise InputError(f"cannot listen on {_HOST}:{port}: {reason}; choose another --port") from None
         self.folder = folder
         self.port = self.server_address[1]
-        self.url = f"http://{host}:{self.port}/"
-        self._names = {host.lower(), "localhost"}
+        self.url = f"http://{_HOST}:{self.port}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of connections that a browser has closed."""
@@ -53,16 +50,9 @@ class ExploreServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     def is_own(self, host: str) -> bool:
-        """True if a request's host is this server: a name that it was given, or any address in numbers.
-
-        A name that another site lets point here is neither.
-        """
-        name, _, port = host.rpartition(":") if ":" in host else (host, ":", "80")
-        if port != str(self.port):
-            return False
-        with suppress(ValueError):
-            return bool(ip_address(name.strip("[]")))
-        return name.lower() in self._names
+        """True if a request's host is this server; a name that another site lets point here is not."""
+        name, _, port = host.lower().partition(":")
+        return name in (_HOST, "localhost") and (port or "80") == str(self.port)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -93,11 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> tuple[HTTPStatus, str, str]:
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
         if not self.server.is_own(host):
-            return (
-                HTTPStatus.FORBIDDEN,
-                "text/plain",
-                f"Ask for {self.server.url}, or for this server's address in numbers.\n",
-            )
+            return HTTPStatus.FORBIDDEN, "text/plain", f"Ask for {self.server.url}\n"
         if origin is not None and origin.lower() != f"http://{host.lower()}":
             return HTTPStatus.FORBIDDEN, "text/plain", "This server answers to its own pages only.\n"
         address = urlsplit(self.path)

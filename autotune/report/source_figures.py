@@ -10,6 +10,7 @@ _UNITS = {
     **{"ms": (1.0, "ms"), "us": (1e-3, "ms"), "GB/s": (1.0, "GB/s"), "TB/s": (1e3, "GB/s")},
     **{"GFLOP/s": (1.0, "GFLOP/s"), "TFLOP/s": (1e3, "GFLOP/s")},
 }
+_MAX_LETTERS = 2_000  # of a note that are read
 _NUMBER = r"\d+(?:\.\d+)?"
 _FIGURE = re.compile(rf"({_NUMBER})(?: to ({_NUMBER}))? ({'|'.join(_UNITS)})(?!\w)(?=[^()]*\(([^()]*)\))")
 
@@ -25,7 +26,7 @@ class SourceFigure(NamedTuple):
 def source_figures(note: str) -> list[SourceFigure]:
     """The figures of a landmark's note, such as `29.45 ms (GTX 1060)`; the middle of a range: `4 to 5 us`."""
     found = []
-    for low, high, unit, device in _FIGURE.findall(note):
+    for low, high, unit, device in _FIGURE.findall(note[:_MAX_LETTERS]):
         factor, common = _UNITS[unit]
         middle = (float(low) + float(high or low)) / 2
         found.append(SourceFigure(float(f"{factor * middle:.6g}"), common, " ".join(device.split())))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from autotune.core.expressions import names_behind, parse
 from autotune.core.trials import Status, Trial
-from autotune.report.page import MAX_DETAIL, cut, page_html, short
+from autotune.report.page import cut, page_html, short
 from autotune.report.search import Search
 from autotune.report.search_page import search_json
 from autotune.space import ConstraintReport, Finding, Space
@@ -28,7 +28,7 @@ _MAX_ROWS = 100_000  # from which ties are worked out
 
 def space_html(space: Space, constraints: Sequence[ConstraintReport], findings: Iterable[Finding]) -> str:
     """The whole page; `constraints` and `findings` are those of `autotune.space`."""
-    return page_html(f"{cut(space.spec.kernel)}, space", space_json(space, constraints, findings))
+    return page_html(f"{space.spec.kernel}, space", cut(space_json(space, constraints, findings)))
 
 
 def space_json(
@@ -43,7 +43,7 @@ def space_json(
         "constraints": [
             {
                 "line": report.line,
-                "text": cut(report.text, MAX_DETAIL),
+                "text": report.text,
                 "left": left.count,
                 "isExact": left.is_exact,
                 "removesAlone": report.removes_alone,
@@ -55,12 +55,9 @@ def space_json(
             np.bincount(space.rows[:, column].astype(np.intp), minlength=len(parameter.values)).tolist()
             for column, parameter in enumerate(space.parameters)
         ],
-        "conditions": {cut(name): cut(text, MAX_DETAIL) for name, text in space.spec.conditions.items()},
+        "conditions": dict(space.spec.conditions),
         "ties": _ties(space, rng),
-        "findings": [
-            [one.kind.replace("_", " "), cut(one.subject, MAX_DETAIL), cut(one.placed, MAX_DETAIL)]
-            for one in findings
-        ],
+        "findings": [[one.kind.replace("_", " "), one.subject, one.placed] for one in findings],
         "sample": {**_sample_json(space, rng), "isSpace": True},
     }
 

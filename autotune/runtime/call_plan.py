@@ -42,6 +42,8 @@ class CallPlanner:
         self._kernel = kernel
         self._is_triton = best.record.compiler == TRITON
         self._call = best.record.call or CallSpec()
+        extents = [extent for spec in best.record.arguments for extent in spec.shape]
+        self._is_of_one_size = all(extent.isdigit() for extent in extents)  # as a script lists its arrays
         self.arguments = {argument.name: argument for argument in best.arguments(**sizes)}
         self.launches = best.launch(**sizes)
 
@@ -119,7 +121,8 @@ class CallPlanner:
                 raise InputError(f"{expected}, {size_bytes} bytes, found {view.size_bytes} bytes")
         # A package without unsigned types passes the same bytes as a signed type.
         elif view.dtype.removeprefix("u") != argument.dtype.removeprefix("u") or view.shape != argument.shape:
-            raise InputError(f"{expected}, found {view.dtype} of shape {view.shape}")
+            mend = "; for other sizes, write a space: autotune new" if self._is_of_one_size else ""
+            raise InputError(f"{expected}, found {view.dtype} of shape {view.shape}{mend}")
 
     def _hidden(self, argument: Argument) -> Hidden:
         """Memory for an array that the caller does not pass; raises InputError if the caller has to."""

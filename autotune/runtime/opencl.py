@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
+from numpy.typing import NDArray
+from pyopencl.tools import ImmediateAllocator, MemoryPool
 
 from autotune.compilers.base import driver_compiler
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.trials import Binary
 from autotune.devices.element_types import numpy_dtype
 from autotune.devices.opencl import build_log, built, kernels_by_name
+from autotune.devices.opencl_arrays import copy
 from autotune.devices.opencl_platforms import opencl_devices, require_no_fork
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
 from autotune.runtime.packages import Looks, Make, Package, native_name
 from autotune.runtime.prepared import BoundCall, CallPlan, View, Workspace
+
+_MOST_KEPT_BYTES = 2**30  # of memory for arrays of numpy
 
 
 class PyopenclPackage(Package):
@@ -75,7 +80,7 @@ class PyopenclPackage(Package):
             raise InputError("an output cannot be allocated beside memory without a queue; pass it, too")
 
         def make(array: Any) -> tuple[Any, Any]:
-            made = cl_array.empty(array.queue, shape, of_dtype)
+            made = cl_array.empty(array.queue, shape, of_dtype, allocator=array.allocator)
             return made, made.base_data
 
         return make
@@ -96,10 +101,18 @@ def call_on_cpu(
     there = on_cpu(label, arrays, written)
     made = kernel(**there, **others)
     for name in arrays.keys() & written:
-        arrays[name][...] = there[name].get()
+        arrays[name][...] = _on_host(there[name])
     if isinstance(made, tuple):
-        return tuple(one.get() for one in made)
-    return made.get() if isinstance(made, cl_array.Array) else None
+        made = tuple(map(_on_host, made))
+    elif isinstance(made, cl_array.Array):
+        made = _on_host(made)
+    else:
+        made = None
+    del there  # the pool has its memory back
+    pool = _cpu().pool
+    if pool.managed_bytes > _MOST_KEPT_BYTES:
+        pool.free_held()
+    return made
 
 
 def on_cpu(label: str, arrays: Mapping[str, Any], written: Set[str]) -> dict[str, Any]:
@@ -113,24 +126,42 @@ def on_cpu(label: str, arrays: Mapping[str, Any], written: Set[str]) -> dict[str
         if name in written and not array.flags.writeable:
             raise InputError(f"{label}: {name}: the kernel writes it, but the array is read-only")
     require_no_fork()
-    queue, _ = _cpu_queue()
+    queue, _, pool = _cpu()
     there: dict[str, Any] = {}
     for name, array in arrays.items():
         if array.dtype.hasobject:
             raise InputError(f"{label}: {name}: expected an array of numbers, found one of objects")
         if hasattr(array, "mask"):
             raise InputError(f"{label}: {name}: has a mask, which a kernel does not see; pass x.filled(0)")
-        there[name] = cl_array.to_device(queue, np.ascontiguousarray(array, array.dtype.newbyteorder("=")))
+        host = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+        there[name] = cl_array.empty(queue, array.shape, host.dtype, allocator=pool)
+        copy(queue, there[name].base_data, host.reshape(-1).view(np.uint8), host.nbytes)
     return there
 
 
+def _on_host(array: cl_array.Array) -> NDArray[Any]:
+    """A new array of the host with the same content."""
+    host = np.empty(array.shape, array.dtype)
+    copy(array.queue, host.reshape(-1).view(np.uint8), array.base_data, host.nbytes)
+    return host
+
+
+class _CPU(NamedTuple):
+    """A queue, its context, which it does not keep, and memory for arrays."""
+
+    queue: cl.CommandQueue
+    context: cl.Context
+    pool: MemoryPool  # the first touch of fresh memory may take longer than a kernel
+
+
 @cache
-def _cpu_queue() -> tuple[cl.CommandQueue, cl.Context]:
-    """A queue on the first CPU with its context, which it does not keep; raises InputError without a CPU."""
+def _cpu() -> _CPU:
+    """The first CPU; raises InputError without one."""
     for device in opencl_devices():
         if device.type & cl.device_type.CPU:
             context = cl.Context([device])
-            return cl.CommandQueue(context), context
+            queue = cl.CommandQueue(context)
+            return _CPU(queue, context, MemoryPool(ImmediateAllocator(queue)))
     raise InputError(
         "numpy arrays run on the CPU, and OpenCL shows none (`autotune doctor` says why); for a GPU, pass "
         "cupy.asarray(x) or torch.as_tensor(x, device='cuda')"
@@ -239,9 +270,7 @@ class _Prepared:
                 if self._is_unordered:
                     cl.enqueue_barrier(self._queue)
                 for target, place, size_bytes in self._copies:
-                    event = cl.enqueue_copy(
-                        self._queue, target, handles[place], byte_count=size_bytes, wait_for=event and [event]
-                    )
+                    event = copy(self._queue, target, handles[place], size_bytes, after=event)
                 for kernel, own, total, block in self._launches:
                     entry = kernel.function_name
                     for number, place in own:

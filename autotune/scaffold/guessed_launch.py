@@ -57,7 +57,7 @@ class GuessedLaunch:
     source: Source
     axes: tuple[str, ...]  # those along which it has threads or blocks
     parameters: tuple[GuessedParameter, ...]  # what is tuned; at least one
-    fixed_macros: tuple[Macro, ...]  # macros whose defaults are no numbers
+    fixed_macros: tuple[Macro, ...]  # that stay at their defaults: no numbers, or part of the problem
     sizes: tuple[str, ...]  # names of the problem's sizes; at least one
     divided: tuple[tuple[str, str], ...]  # that should be multiples of parameters, with the name of each
     block: tuple[str, ...]  # threads along each axis
@@ -82,7 +82,9 @@ class GuessedLaunch:
     def constants(self) -> Mapping[str, ast.expr]:
         """What constants of the source stand for that are no parameters."""
         tuned = self.values
-        return {name: value for name, value in self.source.read.constants.items() if name not in tuned}
+        found = {name: value for name, value in self.source.read.constants.items() if name not in tuned}
+        numbers = [one for one in self.fixed_macros if (one.default or "").isdigit()]
+        return found | {one.name: ast.Constant(int(one.default or "")) for one in numbers}
 
     @property
     def facts(self) -> Facts:
@@ -122,7 +124,11 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     """Guess how to launch a kernel."""
     axes = _axes(kernel)
     macros = [item for item in source.macros if item.test != "defined" or item.name in kernel.wanted]
-    tuned = [macro for macro in macros if macro.default is None or macro.default.isdigit()]
+    tuned = [
+        macro
+        for macro in macros
+        if macro.default is None or (macro.default.isdigit() and macro.name not in assumed.fixed)
+    ]
     fixed = tuple(macro for macro in macros if macro not in tuned)
     tuned += [template_macro(item) for item in kernel.template]
     parameters, block = _parameters_and_block(kernel, source, tuned, axes)

@@ -5,8 +5,8 @@ Every guess is valid in a space file; one that needs a second look carries a rem
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from autotune.scaffold.array_shapes import index_bounds, indexed_shape, samples, with_room
 from autotune.scaffold.default_sizes import default_sizes, fitting_checks
@@ -18,8 +18,9 @@ from autotune.scaffold.guessed_arguments import (
 )
 from autotune.scaffold.guessed_launch import GuessedLaunch, guess_launch
 from autotune.scaffold.guessed_reference import reference_body
+from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import Assumptions, FoundKernel, Source
-from autotune.scaffold.roles import role_of
+from autotune.scaffold.roles import Role, role_of
 from autotune.scaffold.verify_sizes import is_checked, verify_sizes
 
 _EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each size: on a GPU, on a CPU
@@ -68,6 +69,17 @@ def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
             )
         else:
             arguments.append(scalar_argument(item, launch))
+    if fixed := _of_the_problem(launch, arguments):
+        return guess(kernel, source, replace(assumed, fixed=assumed.fixed | fixed))
     sizes = default_sizes(launch, arguments, extents)
     checks = fitting_checks(launch, arguments, checks)
     return Guess(launch, sizes, checks, tuple(arguments), reference)
+
+
+def _of_the_problem(launch: GuessedLaunch, arguments: Sequence[GuessedArgument]) -> frozenset[str]:
+    """Parameters with a default that alone give an input's extent, as a radius does: they change the result."""
+    open_words = {macro.name for macro in launch.source.macros if macro.default is not None}
+    open_words &= launch.values.keys()
+    open_words -= {*WORD.findall(" ".join((*launch.grid, *launch.block)))}
+    extents = [{*WORD.findall(extent)} for item in arguments if item.role is Role.IN for extent in item.shape]
+    return frozenset(name for words in extents if not words & {*launch.sizes} for name in words & open_words)

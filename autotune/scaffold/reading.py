@@ -41,6 +41,7 @@ class Assumptions:
 
     undefined: tuple[str, ...] = ()  # words that a compiler does not know: macros or types
     defined: tuple[tuple[str, str], ...] = ()  # macros that the user defines, with their values
+    fixed: frozenset[str] = frozenset()  # macros that stay at their defaults, for the problem depends on them
     generic: str = "DTYPE"  # the type that an instance of a template gets
     is_small: bool = False  # the default has the least of every parameter's values
     option: str = ""  # of the compiler, which the source needs

@@ -133,7 +133,9 @@ def _parameters(guess: Guess) -> list[str]:
         remark = f"  # {parameter.remark}" if parameter.remark else ""
         lines.append(f"  {parameter.name}: [{values}]{remark}")
     for macro in guess.launch.fixed_macros:
-        lines.append(f"  # {macro.name} is {macro.default} where nobody defines it; list values to tune it")
+        is_number = (macro.default or "").isdigit()
+        why = "an input has so many elements" if is_number else "list values to tune it"
+        lines.append(f"  # {macro.name} is {macro.default} where nobody defines it; {why}")
     if guess.launch.divided:
         lines.append("constraints:")
     for size, name in guess.launch.divided:
@@ -186,7 +188,7 @@ def _options(launch: GuessedLaunch, option: str) -> list[str]:
     if not given:
         return []
     language = "opencl" if launch.source.dialect == "opencl" else "cuda"
-    remark = "  # words that the source does not define" if launch.kernel.types else ""
+    remark = "  # words that the source leaves open" if launch.kernel.types else ""
     options = ", ".join(f"{name}: \"'{value}'\"" for name, value in given.items())
     return ["compiler_options:", f"  {language}: {{{options}}}{remark}"]
 

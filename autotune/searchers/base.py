@@ -47,7 +47,7 @@ class TrialStream(Protocol):
     def submit(self, configs: Sequence[Config]) -> None:
         """Begin to evaluate as many of the configurations as the budget covers.
 
-        A configuration outside the space is PRUNED. It costs no budget, nor does one that was tried before.
+        A configuration outside the space is INVALID. It costs no budget, nor does one that was tried before.
         """
         ...
 
@@ -85,9 +85,9 @@ class NoTrials:
 
 
 class ProposesAhead:
-    """A base of searchers whose first proposals take no time to find: they compile while the default runs."""
+    """A base of searchers whose opening takes no time to find: it compiles while the default runs."""
 
-    def first(self: Searcher, space: Space, *, seed: int) -> list[Config]:
+    def opening(self: Searcher, space: Space, *, seed: int) -> list[Config]:
         """The configurations that `search` proposes with this seed before it knows a trial."""
         stream = NoTrials()
         with suppress(NoMoreTrials):

@@ -20,7 +20,7 @@ import numpy as np
 from autotune.core.c_types import SCALARS, element_bytes
 from autotune.core.records import Launch
 from autotune.sources.exact_statements import NotUnderstood, exact_body
-from autotune.sources.facts import BARRIERS
+from autotune.sources.facts import BARRIERS, LOADS, STORES
 from autotune.sources.kernel_source import Function, KernelSource
 from autotune.sources.statements import Declared, Loop, parsed_expression
 from autotune.sources.thread_values import (
@@ -41,7 +41,6 @@ from autotune.sources.thread_values import (
     whole,
 )
 
-_READS = ("__ldg", "__ldca", "__ldcg", "__ldcs", "__ldcv")
 _HALVES = {"half2": 4, "__half2": 4, "__nv_bfloat162": 4}
 _ENDS_OF_16_BITS = (0xFFFF, 0x10000)
 _LANES_PER_STEP = 8192  # threads for which a step takes about twice as long
@@ -170,6 +169,7 @@ class DryRun:
         self._most_turns, self._is_wide = most_turns, is_wide
         self.found: dict[tuple[int, str], Beyond | Divergent] = {}  # the first at each place of the source
         self.has_16_bits = False  # True once an integer of so many bits is made, or their end is named
+        self.cuts_to_16_bits = False  # True once a number does not fit in one
         self.is_whole = True  # False once something may have reached arrays that it could not follow
         self._source, self._steps, self._bodies = source, steps, bodies
         own = [one for one in source.device_functions if not one.is_kernel]
@@ -638,11 +638,12 @@ class DryRun:
             return self._call(self._functions[name], given, mask, {}, names)
         if name in EXACT and all(isinstance(one, Value) for one in given):
             return EXACT[name](*given) if len(given) == ARGUMENTS[name] else UNKNOWN
-        is_atomic = "atomic" in name.lower()
+        is_read = "atomic" in name.lower() or name in LOADS
+        is_written = "atomic" in name.lower() or name in STORES
         for number, (one, part) in enumerate(zip(given, node.args, strict=True)):
             if isinstance(one, Pointer):
-                if number == 0 and (is_atomic or name in _READS):
-                    self._access(one, mask, is_read=True, is_written=is_atomic)
+                if number == 0 and (is_read or is_written):
+                    self._access(one, mask, is_read=is_read, is_written=is_written)
                 elif one.memory is not None:
                     one.memory.is_lost = True
                 else:
@@ -701,7 +702,9 @@ class DryRun:
             return converted(value, f"{'u' if is_unsigned else 'i'}{bits}")
         data = value.data & ((1 << bits) - 1)
         half = 1 << (bits - 1)
-        return Value("i32", data if is_unsigned else (data ^ half) - half, value.known)
+        data = data if is_unsigned else (data ^ half) - half
+        self.cuts_to_16_bits |= bits == 16 and bool((value.known & (data != value.data)).any())
+        return Value("i32", data, value.known)
 
     def _number(self, node: ast.expr, mask: Mask) -> int | None:
         """What is one number in all threads; None if it is not known."""

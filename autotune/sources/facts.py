@@ -15,6 +15,8 @@ _INLINED = 4  # functions, one in another
 _MAX_NODES = 200  # of an expression with the values of its variables
 BARRIERS = ("__syncthreads", "barrier", "work_group_barrier", "BARRIER", "sync_threads")
 WARP_BARRIERS = ("__syncwarp", "sub_group_barrier")
+LOADS = ("__ldg", "__ldca", "__ldcg", "__ldcs", "__ldcv")  # of what their pointer points to
+STORES = ("__stwb", "__stcg", "__stcs", "__stwt")
 
 
 @dataclass(frozen=True)
@@ -346,13 +348,17 @@ class _Reading:
         elif name and name not in (POINTER_CAST, ADDRESS, LAUNCH, UNREADABLE):
             found.calls.append(name)
         given = [*node.args]
-        if "atomic" in name.lower() and given:
+        is_atomic = "atomic" in name.lower()
+        if given and (is_atomic or name in (*LOADS, *STORES)):
             pointer = given.pop(0)
             access = self._pointed(pointer)
-            if access is not None:
+            if access is None:
+                self._expression(pointer, guards)
+            elif is_atomic:
                 self._note(access, guards, is_read=True, is_written=True, atomic=name)
             else:
-                self._expression(pointer, guards)
+                value = given[0] if name in STORES and given else None
+                self._note(access, guards, is_read=name in LOADS, is_written=name in STORES, value=value)
         for argument in given:
             self._expression(argument, guards)
 

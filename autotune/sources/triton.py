@@ -189,12 +189,17 @@ def kernels(text: str, path: Path) -> dict[str, tuple[TritonParameter, ...]]:
     return {name: tuple(parameters(function.args)) for name, function in found.items()}
 
 
-def entry_signature(entry: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The types of the arguments that an entry of a launch names, and its constants and options."""
-    call = parse_expression(entry)
-    assert isinstance(call, ast.Call)
-    kinds = tuple(str(ast.literal_eval(one)) for one in call.args)
-    return kinds, {one.arg or "": ast.literal_eval(one.value) for one in call.keywords}
+def entry_signature(entry: str) -> tuple[str, tuple[str, ...], dict[str, Any]]:
+    """The kernel that an entry of a launch names, the types of its arguments, and its constants and options.
+
+    Raises SyntaxError or ValueError for another text, as a cache of others may have it.
+    """
+    match parse_expression(entry):
+        case ast.Call(ast.Name(kernel), types, constants):
+            kinds = tuple(map(ast.literal_eval, types))
+            if all(isinstance(kind, str) for kind in kinds):
+                return kernel, kinds, {one.arg or "": ast.literal_eval(one.value) for one in constants}
+    raise ValueError("not a kernel with the types of its arguments")
 
 
 def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:

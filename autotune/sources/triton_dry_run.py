@@ -112,10 +112,8 @@ class TritonDryRun:
         self._line = self._depth = 0
         self._is_sure = True  # False where statements only may run
 
-    def run(
-        self, entry: str, launch: Launch, passed: Mapping[str, Memory | int | None], programs: Ints
-    ) -> None:
-        """Run some programs of the kernel `entry`, given by their indices along x, y and z in three rows.
+    def run(self, launch: Launch, passed: Mapping[str, Memory | int | None], programs: Ints) -> None:
+        """Run some programs of a launch, given by their indices along x, y and z in three rows.
 
         `passed` has the arguments of the launch by name: memories, numbers, and None for other values.
 
@@ -123,8 +121,8 @@ class TritonDryRun:
             NotUnderstood: The kernel has what only a compiler understands.
             OutOfSteps: It takes too long; what was found until then is right.
         """
+        entry, kinds, named = entry_signature(launch.entry)
         function = self._module.kernels[entry]
-        kinds, named = entry_signature(launch.entry)
         taken = [one.name for one in parameters(function.args) if not one.is_constant]
         values = iter(launch.arguments)
         for name, kind in zip(taken, kinds, strict=True):

@@ -2,9 +2,9 @@
 
 from autotune.space.arguments import Fill, FilledArgument
 from autotune.space.configurations import Landmark
+from autotune.space.findings import Finding
 from autotune.space.lint import (
     ConstraintReport,
-    Finding,
     constraint_report,
     lint,
     lint_source,

@@ -1,4 +1,4 @@
-"""Read the section `arguments` of a space file; no array is created and no expression is evaluated."""
+"""Read the sections `arguments` and `call` of a space file; no array is created, no expression evaluated."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from autotune.core.argument_values import ARGUMENT_ROLES
-from autotune.core.c_types import C_TYPES, FLOAT8, SCALARS, integer_limits, struct_dtype, struct_fields
+from autotune.core.c_types import (
+    C_TYPES,
+    FLOAT8,
+    SCALARS,
+    element_bytes,
+    integer_limits,
+    struct_dtype,
+    struct_fields,
+)
 from autotune.core.fills import RANDOM_FILLS
 from autotune.core.json_values import is_name
 from autotune.core.launch_plan import TRITON, is_entry
-from autotune.core.records import ArgumentSpec, Value
+from autotune.core.records import ArgumentSpec, CallSpec, Value
 from autotune.core.text import hint
 from autotune.space.value_advice import fill_advice
 from autotune.space.yaml_document import Element
@@ -269,3 +277,45 @@ def _read_struct_value(element: Element, dtype: str, names: Collection[str]) -> 
     entries = element.record([name for name, _, _ in fields])
     values = [f"({entries[name].expression(names)})" for name, _, _ in fields]
     return f"({', '.join(values)},)"
+
+
+def read_call(section: Element, arguments: Sequence[FilledArgument], dtypes: Sequence[str]) -> CallSpec:
+    """Read which arrays a caller passes and gets; the fills say how the others start. Raises SpaceError."""
+    entries = section.record(("inputs", "returns"))
+    inputs = _arrays_named(entries["inputs"], arguments, ("in", "inout"))
+    returns = _arrays_named(entries["returns"], arguments, ("out",))
+    copies: dict[str, str] = {}
+    kept: dict[str, int | float] = {}
+    for argument in arguments:
+        if argument.fill is None or argument.name in inputs:
+            continue
+        start = argument.fill.arguments[0] if argument.fill.arguments else None
+        if argument.role == "inout" and argument.fill.kind == "copy" and start in inputs:
+            copies[argument.name] = str(start)
+        elif argument.role == "inout" and argument.fill.kind == "constant" and isinstance(start, int | float):
+            kept[argument.name] = start
+            types = dtypes if argument.dtype == "DTYPE" else (argument.dtype,)
+            if start != 0 and any(element_bytes(dtype) > 4 for dtype in types):
+                raise section.error(f"{argument.name} starts as {start}: types of 64 bits start as 0 only")
+        else:
+            raise section.error(
+                f"nobody gives {argument.name}: add it to inputs, or make it inout with a fill that is a "
+                "constant or a copy of an input"
+            )
+    return CallSpec(inputs, returns, copies, kept)
+
+
+def _arrays_named(
+    element: Element, arguments: Sequence[FilledArgument], roles: tuple[str, ...]
+) -> tuple[str, ...]:
+    """One name or several; their arrays have one of the roles."""
+    roles_of = {argument.name: argument.role for argument in arguments}
+    suitable = [name for name, role in roles_of.items() if role in roles]
+    found: list[str] = []
+    for item in element.items() if element.is_list else [element]:
+        name = item.text()
+        if name not in suitable or name in found:
+            known = f", of role {roles_of[name]}" if name in roles_of else hint(name, suitable)
+            raise item.error(f"expected an array of role {' or '.join(roles)}, once; found {name!r}{known}")
+        found.append(name)
+    return tuple(found)

@@ -57,7 +57,7 @@ def read_config(
         if name in ignored:
             continue
         if name not in domains:
-            raise entry.error(f"no parameter is called {name!r}{hint(name, domains)}")
+            raise entry.error(f"no parameter is called {name!r}{hint(name, domains)}{entry.others(name)}")
         value = entry.value()
         if (type(value), value) not in [(type(item), item) for item in domains[name]]:
             listed = ", ".join(str(item) for item in domains[name])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -30,9 +30,11 @@ from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.thread_values import Bools, Ints
 from autotune.sources.triton_dry_run import TritonDryRun
 from autotune.sources.triton_module import Module
+from autotune.space.findings import Finding
 from autotune.space.signatures import arguments_of_template, own_name, space_macros
 from autotune.space.source_places import place_at
 from autotune.space.space import Space
+from autotune.space.yaml_document import located
 
 _MOST_THREADS = 16_384  # of a launch whose blocks all run; of a larger one, those at its corners
 _STEPS = 15_000  # of all runs for a space
@@ -43,16 +45,7 @@ _MOST_LETTERS = 200_000  # of a source, which is read for each configuration
 _Written = dict[str, tuple[str, Bools]]  # outputs: a configuration, and the elements that it writes
 
 
-class Mistake(NamedTuple):
-    """What is wrong."""
-
-    kind: str  # out_of_bounds, divergent_barrier, small_grid or unwritten_output
-    subject: str  # the array, or the place in the space file
-    place: str  # where it shows in the source, as FILE:LINE; empty for what is wrong in the space file
-    detail: str  # what happens and what to do
-
-
-def run_mistakes(space: Space, read: KernelSource | Module) -> Iterator[Mistake]:
+def run_mistakes(space: Space, read: KernelSource | Module) -> Iterator[Finding]:
     """What goes wrong in a few configurations, each thing once."""
     spec = space.spec
     is_long = isinstance(read, KernelSource) and len(read.original) > _MOST_LETTERS
@@ -73,8 +66,8 @@ def run_mistakes(space: Space, read: KernelSource | Module) -> Iterator[Mistake]
         for number, sizes in enumerate((*spec.verify_sizes, {})):
             plan = _Plan(space, config, sizes, source)
             for one in [*plan.mistakes(steps)] or plan.differing(written.setdefault(number, {})):
-                if one[:3] not in seen:
-                    seen.add(one[:3])
+                if (key := (one.kind, one.subject, one.place)) not in seen:
+                    seen.add(key)
                     yield one
 
 
@@ -173,7 +166,7 @@ class _InTriton(_Source):
         self, launch: Launch, passed: Mapping[str, Memory | int | None], steps: Steps
     ) -> tuple[_Run, Callable[[Ints], None]]:
         run = TritonDryRun(self.module, steps)
-        return run, partial(run.run, own_name(launch.entry), launch, passed)
+        return run, partial(run.run, launch, passed)
 
     def place(self, at: int) -> str:
         return f"{self.module.path}:{at}"
@@ -189,7 +182,7 @@ class _Plan:
         self._arguments: dict[str, Argument] = {}
         self._is_whole = False  # True once all that its launches reach is followed
 
-    def mistakes(self, steps: Steps) -> Iterator[Mistake]:
+    def mistakes(self, steps: Steps) -> Iterator[Finding]:
         """What goes wrong in them."""
         launches = self._launches()
         own = Steps(min(_STEPS_OF_PLAN, steps.left))
@@ -198,12 +191,12 @@ class _Plan:
             yield from self._run(launches, own)
         steps.left = max(0, steps.left - begun + own.left)
 
-    def reach(self, steps: Steps) -> tuple[list[Mistake], set[str]]:
+    def reach(self, steps: Steps) -> tuple[list[Finding], set[str]]:
         """The accesses beyond arrays, and the arrays of which not all accesses could be followed.
 
         Raises NotUnderstood or OutOfSteps where that cannot be said.
         """
-        found: list[Mistake] = []
+        found: list[Finding] = []
         launches = self._launches()
         for launch in launches:
             run = self._launched(launch, _some_blocks(launch), steps)
@@ -233,7 +226,7 @@ class _Plan:
         self._memories = {one.name: _memory(one) for one in found if one.value is None and not one.of}
         return launches
 
-    def _run(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Mistake]:
+    def _run(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Finding]:
         is_whole = all(map(_has_all, launches))
         for launch in launches:
             run = self._launched(launch, _some_blocks(launch), steps)
@@ -264,18 +257,18 @@ class _Plan:
             return self._memories[name]
         return one.value if isinstance(one.value, int) else None
 
-    def _places(self, run: _Run) -> Iterator[Mistake]:
+    def _places(self, run: _Run) -> Iterator[Finding]:
         where = self._where()
         for (at, _), one in run.found.items():
             place = self._source.place(at)
             if isinstance(one, Divergent):
-                yield Mistake(
+                yield Finding(
                     "divergent_barrier",
                     "barrier",
-                    place,
                     f"thread {one.thread} of block {one.block} reaches this barrier, and thread {one.other} "
                     f"does not, {where}; every thread of a block has to reach it: put it where no condition "
                     "depends on the thread",
+                    place,
                 )
             elif isinstance(one, Beyond):
                 verb = "writes" if one.is_written else "reads"
@@ -284,15 +277,15 @@ class _Plan:
                     if one.memory.kind == "argument"
                     else f"make {one.memory.name} larger, or keep the index within it"
                 )
-                yield Mistake(
+                yield Finding(
                     "out_of_bounds",
                     one.memory.name,
-                    place,
                     f"{one.who} {verb} element {one.element} of "
                     f"{one.memory.name}, which has {one.elements}, {where}; {mend}",
+                    place,
                 )
 
-    def _small_grids(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Mistake]:
+    def _small_grids(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Finding]:
         """Grids of which more blocks would reach elements of arrays that no block reaches.
 
         The source has to keep blocks within an array: none leaves it, and one far behind its end does not
@@ -312,10 +305,9 @@ class _Plan:
             count, name, element = max(found, default=(0, "", 0))
             if count:
                 axis, taker = found.index((count, name, element)), self._source.taker
-                yield Mistake(
+                yield self._in_space(
                     "small_grid",
                     f"launch[{number}].grid[{axis}]",
-                    "",
                     f"{texts[axis]} is {launch.grid[axis]}, and only more {taker}s reach all of {name}, as "
                     f"element {element}, {self._where()}; correct it, such as to ceil_div(SIZE, TILE) with "
                     f"the elements that a {taker} takes",
@@ -365,22 +357,21 @@ class _Plan:
         read = names_behind((one for text in shape for one in parse(text).names), self._space.spec.derived)
         return read.isdisjoint(parameter.name for parameter in self._space.parameters)
 
-    def _unwritten(self) -> Iterator[Mistake]:
+    def _unwritten(self) -> Iterator[Finding]:
         """Outputs of which no thread writes some elements."""
         for name, memory in self._memories.items():
             if self._arguments[name].role == "out" and not memory.is_lost and memory.written is not None:
                 missing = np.flatnonzero(~memory.written)
                 if len(missing) and memory.written[missing[0] :].any():  # at its end may be room
-                    yield Mistake(
+                    yield self._in_space(
                         "unwritten_output",
                         self._place(name),
-                        "",
                         f"no {self._source.who} writes {len(missing)} of the {len(memory.written)} elements "
                         f"of {name}, such as element {missing[0]}, {self._where()}; correct the grid, the "
                         "source or the shape, or write role: inout if they keep their values",
                     )
 
-    def differing(self, others: _Written) -> Iterator[Mistake]:
+    def differing(self, others: _Written) -> Iterator[Finding]:
         """Outputs of which another configuration writes more or fewer elements; the first is added to them.
 
         That settles whether there is room at the end of one.
@@ -392,13 +383,16 @@ class _Plan:
             if self._has_own_shape(name) and len(differing := np.flatnonzero(elements != memory.written)):
                 first = differing[0]
                 names = (str(self._config), other) if elements[first] else (other, str(self._config))
-                yield Mistake(
+                yield self._in_space(
                     "unwritten_output",
                     self._place(name),
-                    "",
                     f"no {self._source.who} writes element {first} of {name} with {names[0]} at "
                     f"{self._at()}, and one does with {names[1]}; correct the grid or the source",
                 )
+
+    def _in_space(self, kind: str, subject: str, detail: str) -> Finding:
+        """What is wrong in the space file at a place such as `launch[0].grid`."""
+        return Finding(kind, subject, detail, located(self._space.spec.path, subject))
 
     def _place(self, name: str) -> str:
         """The place of an argument in the space file."""

@@ -27,6 +27,7 @@ from autotune.sources.triton_module import Module
 from autotune.sources.triton_walk import walk
 from autotune.space.configurations import PARTS, TROUBLES
 from autotune.space.dry_runs import run_mistakes
+from autotune.space.findings import Finding
 from autotune.space.misspelt import is_slip, misspelt_names
 from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
@@ -68,32 +69,6 @@ class ConstraintReport:
     def never_removes(self) -> bool:
         """Whether every combination satisfies it on this device."""
         return self.removes_alone == 0
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One likely mistake: `kind` is a fixed word, `subject` the name or text it is about.
-
-    `place` is `FILE:LINE` of the source or the space file.
-    """
-
-    kind: str  # unused_parameter, unknown_macro, idle_constraint, unreachable_value, invalid_default, ...
-    subject: str
-    detail: str
-    place: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.subject}: {self.detail}"
-
-    @property
-    def is_about_checks(self) -> bool:
-        """Whether it says what checks may miss, and nothing of why a configuration fails."""
-        return self.kind == "untried_edge"
-
-    @property
-    def placed(self) -> str:
-        """Where and what, without the subject."""
-        return f"{self.place}: {self.detail}"
 
 
 def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
@@ -150,7 +125,7 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     found = Facts() if read is None else _facts_of_only_kernel(read)
     unknown = (*_unknown_macros(space, source, code, read),)
     findings = (
-        *_signatures(space, source, read),
+        *(mismatches(space, source, read) if is_python or read is not None else ()),
         *_unused_parameters(space, code),
         *_unlisted_values(space),
         *unseen_parameters(space, source),
@@ -166,7 +141,7 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     runs = module or read
     if runs is None or any(one.kind in _BREAKS for one in findings):
         return findings
-    return (*findings, *_dry_runs(space, runs))
+    return (*findings, *run_mistakes(space, runs))
 
 
 def _triton_module(space: Space) -> Module | None:
@@ -196,18 +171,6 @@ def read_default(space: Space, source: str) -> KernelSource | None:
         return read_kernel_source(source, space_macros(space, space.spec.default), space.spec.dialect)
     except InputError:
         return None
-
-
-def _signatures(space: Space, source: str, read: KernelSource | None) -> Iterator[Finding]:
-    if read is None and space.spec.source.suffix != ".py":
-        return
-    macros = [parameter.name for parameter in space.parameters]
-    for found in mismatches(space, source, read):
-        if found.subject in macros:
-            place = source_place(space, source, found.subject, after=found.kernel)
-        else:
-            place = located(space.spec.path, found.subject)
-        yield Finding("signature", found.subject, found.detail, place)
 
 
 def _expressions(spec: SpaceSpec) -> list[str]:
@@ -471,12 +434,6 @@ def _flat_blocks(space: Space, found: Facts) -> Iterator[Finding]:
                 )
                 yield Finding("flat_block", place, detail, located(space.spec.path, place))
                 break
-
-
-def _dry_runs(space: Space, read: KernelSource | Module) -> Iterator[Finding]:
-    """Mistakes that show when a few configurations run on indices alone."""
-    for one in run_mistakes(space, read):
-        yield Finding(one.kind, one.subject, one.detail, one.place or located(space.spec.path, one.subject))
 
 
 def _untried_edges(space: Space) -> Iterator[Finding]:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import NamedTuple
 
 from autotune.core.c_types import SCALARS, element_bytes, is_floating, struct_fields
 from autotune.core.launch_plan import TRITON
@@ -22,7 +21,10 @@ from autotune.core.text import count_text, hint
 from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import kernels_of_branches, read_branches
 from autotune.sources.kernel_source import Function, KernelSource, Parameter
+from autotune.space.findings import Finding
+from autotune.space.source_places import source_place
 from autotune.space.space import Space
+from autotune.space.yaml_document import located
 
 _KERNEL = {"portable": "KERNEL", "cuda": "__global__ void", "opencl": "__kernel void"}
 _ANY = ("void", "char", "unsigned char")  # pointers to these take every array
@@ -31,22 +33,11 @@ _PLACE = re.compile(r"^#line[^\n]*", re.MULTILINE)  # a file may be called as th
 _IMAGE = re.compile(r"(?:image\w+|sampler)_t")
 
 
-class Mismatch(NamedTuple):
-    """What of a launch plan does not fit a kernel.
-
-    `subject` is a place in the space file, such as `launch[0].arguments`, or a parameter of the space whose
-    macro replaces one of the kernel.
-    """
-
-    subject: str
-    detail: str
-    kernel: str
-
-
-def mismatches(space: Space, text: str, source: KernelSource | None) -> Iterator[Mismatch]:
+def mismatches(space: Space, text: str, source: KernelSource | None) -> Iterator[Finding]:
     """What of the launch plan does not fit the kernels of the source: at most one for each entry.
 
-    `source` is what was read of the text; None for one in Python.
+    `source` is what was read of a text in C. A subject is a place in the space file, such as
+    `launch[0].arguments`, or a parameter of the space whose macro replaces one of the kernel.
     """
     if space.spec.dialect == TRITON:  # whose launches are checked when the space is read
         return
@@ -57,9 +48,15 @@ def mismatches(space: Space, text: str, source: KernelSource | None) -> Iterator
         others = kernels_of_branches(source, space_macros(space, space.spec.default), branches)
         functions = (*functions, *(one for one, _ in others if one.name not in names))
     for entry in dict.fromkeys(step.entry for step in space.spec.launch):
-        found = _mismatch(space, text, functions, entry)
-        if found is not None:
-            yield found
+        if found := _mismatch(space, text, functions, entry):
+            subject, detail = found
+            is_macro = any(subject == parameter.name for parameter in space.parameters)
+            place = (
+                source_place(space, text, subject, after=own_name(entry))
+                if is_macro
+                else located(space.spec.path, subject)
+            )
+            yield Finding("signature", subject, detail, place)
 
 
 def space_macros(space: Space, config: Config) -> dict[str, str]:
@@ -67,19 +64,17 @@ def space_macros(space: Space, config: Config) -> dict[str, str]:
     return {name: str(value) for name, value in space.macros(config).items()}
 
 
-def _mismatch(space: Space, text: str, functions: Sequence[Function], entry: str) -> Mismatch | None:
-    name = own_name(entry)
+def _mismatch(space: Space, text: str, functions: Sequence[Function], entry: str) -> tuple[str, str] | None:
+    """What in the launches of an entry does not fit, and how; None if all does."""
     if space.spec.source.suffix == ".py":
         definitions = _python_definitions(text, entry)
     elif what := _no_kernel(space, text, functions, entry):
         number = [step.entry for step in space.spec.launch].index(entry)
-        return Mismatch(f"launch[{number}].entry", what, name)
+        return f"launch[{number}].entry", what
     else:
         definitions = _definitions(functions, entry)
     found = [_misfit(space, entry, parameters) for parameters in definitions]
-    if None in found:  # one of several overloads is meant
-        return None
-    return next((Mismatch(*one, name) for one in found if one), None)
+    return None if None in found else next(iter(found), None)  # one of several overloads is meant
 
 
 def _no_kernel(space: Space, text: str, functions: Sequence[Function], entry: str) -> str:

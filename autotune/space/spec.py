@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,8 +36,7 @@ from autotune.core.text import nearest
 from autotune.core.trials import CACHES, LAUNCHES, USUAL, CallMode, Status
 from autotune.errors import SpaceError
 from autotune.sources.triton import TritonParameter, kernels
-from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_dtype
-from autotune.space.call import read_call
+from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_call, read_dtype
 from autotune.space.configurations import Landmark, completed, read_config, read_landmarks
 from autotune.space.error_bounds import ERROR_KEYS, read_errors
 from autotune.space.functions import Functions
@@ -166,7 +165,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     top = root.record([name for name in _REQUIRED if name not in absent], _OPTIONAL, _examples(root))
     dialect = top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0]
     sizes = read_sizes(top["sizes"])
-    dtypes = _dtypes(top["dtypes"]) if "dtypes" in top else DTYPES
+    dtypes = _names(top["dtypes"], lambda one: read_dtype(one, C_TYPES)) if "dtypes" in top else DTYPES
     names = {*DEVICE_NAMES, "DTYPE", *sizes["default"]}
     parameters = read_parameters(top["parameters"], names, top["default"].keys)
     names |= {parameter.name for parameter in parameters}
@@ -372,10 +371,11 @@ def _measure(element: Element) -> CallMode:
     return CallMode(**{name: entry.choice(known[name]) for name, entry in entries.items()})
 
 
-def _names(element: Element) -> tuple[str, ...]:
+def _names(element: Element, read: Callable[[Element], str] = Element.identifier) -> tuple[str, ...]:
+    """The texts of a list, as `read` takes each; one that appears twice is an error."""
     names: list[str] = []
     for item in element.items():
-        name = item.identifier()
+        name = read(item)
         if name in names:
             raise item.error(f"{name} appears twice")
         names.append(name)
@@ -394,16 +394,6 @@ def _data(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, .
     if not any(fill.kind == INPUTS or DATA in str(fill.arguments) for fill in fills):
         raise element.error(f"nothing depends on it: expected a fill that is {INPUTS} or a file {DATA}.npy")
     return names
-
-
-def _dtypes(element: Element) -> tuple[str, ...]:
-    dtypes: list[str] = []
-    for item in element.items():
-        dtype = read_dtype(item, C_TYPES)
-        if dtype in dtypes:
-            raise item.error(f"{dtype} appears twice")
-        dtypes.append(dtype)
-    return tuple(dtypes)
 
 
 def _implied(parameter: Parameter, condition: Element, names: Collection[str]) -> Constraint:

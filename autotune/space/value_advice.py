@@ -55,7 +55,7 @@ def _parts(text: str) -> list[str]:
     """The expressions of a text with commas between them."""
     try:
         whole = parse_expression(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # of what is no expression, or a long one
+    except (SyntaxError, RecursionError):  # the latter of a long expression
         return [text]
     return [ast.unparse(part) for part in whole.elts] if isinstance(whole, ast.Tuple) else [text]
 

@@ -76,9 +76,7 @@ def _call_advice(text: str, values: Mapping[str, Sequence[Value]]) -> str:
                 return advice
         if (mended := _with_own_calls(text)) != text:
             return f"; write {in_quotes(parse(mended).text)}"
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # of what is no expression, or a long one
-        return ""
-    except ExpressionError:  # of another call that expressions lack
+    except (SyntaxError, RecursionError, ExpressionError):  # the last of another call that expressions lack
         return ""
     return ""
 

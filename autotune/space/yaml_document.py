@@ -31,6 +31,7 @@ _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": 
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]{0,40}")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_WORD = re.compile(r"\w+")
 _STEP = re.compile(r"(\w+)|\[(\d+)\]")  # of a place
 _FLOAT = re.compile(r"[-+]?([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?|[-+]?\.(inf|nan)")
 
@@ -49,6 +50,13 @@ class Element:
         """A SpaceError with the text `file:line: place: message`."""
         place = f"{self.place}: " if self.place else ""
         return SpaceError(f"{self.path}:{self.line}: {place}{message}")
+
+    def others(self, name: str) -> str:
+        """The other lines of the file whose values have a name, as the end of a message; empty for none."""
+        scalars = [one for one in yaml.scan(self.whole) if isinstance(one, yaml.ScalarToken)]
+        lines = {one.start_mark.line + 1 for one in scalars if name in _WORD.findall(one.value)}
+        listed = ", ".join(map(str, sorted(lines - {self.line})))
+        return f"; it is also on line {listed}" if listed else ""
 
     def part(self, text: str) -> Element:
         """A part of this text as an element of the same place."""

@@ -22,9 +22,10 @@ from autotune.strength.long_run import LongRun
 from autotune.strength.mistakes import Mistake, in_turns, merged
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED, Planted, Strength
 from autotune.strength.triton_mistakes import mistakes_in_triton
-from autotune.tuning.context import FULL_POLICY, Processes, TuningContext, open_processes, open_run
+from autotune.tuning.context import FULL_POLICY, TuningContext, open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.winner_checks import WinnerChecks
 

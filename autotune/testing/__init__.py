@@ -12,8 +12,11 @@ In a test file:
 pytest then runs every test of the contract on it. `DeviceContract` tests a backend's module in the same way.
 """
 
-from autotune.testing.device_contract import DeviceContract
-from autotune.testing.evaluator import InProcessEvaluator
-from autotune.testing.searcher_contract import SearcherContract
+from autotune.core.extras import naming_extra
+
+with naming_extra():
+    from autotune.testing.device_contract import DeviceContract
+    from autotune.testing.evaluator import InProcessEvaluator
+    from autotune.testing.searcher_contract import SearcherContract
 
 __all__ = ["DeviceContract", "InProcessEvaluator", "SearcherContract"]

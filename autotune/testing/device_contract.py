@@ -75,6 +75,8 @@ class DeviceContract:
         assert (seen[4096:4196] == 7).all() and np.array_equal(seen[4196:], data[4196:])
         device.copy(other, buffer, 3, (1, 4194))
         assert device.read(other, 5).tolist() == [0, 7, 7, 100, 4]
+        device.copy(other, buffer, 8195, (3, 5))  # no multiple of a page
+        assert np.array_equal(device.read(other, 8199)[3:8198], device.read(buffer, 8200)[5:])
 
     def test_a_clock_that_it_cannot_have_is_refused(self, device: Device) -> None:
         with pytest.raises(LaunchError):

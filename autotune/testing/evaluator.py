@@ -30,7 +30,7 @@ class InProcessEvaluator:
         self.asked += configs
         for config in configs:
             if config not in self.space:
-                self._ended.append(Trial(config, "", Status.PRUNED))
+                self._ended.append(Trial(config, "", Status.INVALID))
                 continue
             if config not in self.trials:
                 if self.budget is not None and len(self.trials) >= self.budget:

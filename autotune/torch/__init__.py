@@ -15,9 +15,12 @@ from typing import Any
 import torch
 
 from autotune.core.expressions import parse
+from autotune.core.extras import naming_extra
 from autotune.core.records import ArgumentSpec
 from autotune.errors import InputError
-from autotune.runtime.loaded_kernel import LoadedKernel, load_kernel
+
+with naming_extra():
+    from autotune.runtime.loaded_kernel import LoadedKernel, load_kernel
 
 
 def custom_op(kernel: str, *, name: str | None = None, **options: Any) -> Any:

@@ -21,13 +21,16 @@ from time import monotonic
 from typing import Any, Literal
 
 from autotune.compilers.triton_constants import typed
+from autotune.core.extras import naming_extra
 from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.errors import InputError
-from autotune.runtime.background_tuning import BackgroundTuning
-from autotune.runtime.call_signature import CHECK_S
 from autotune.serving.device_records import newest
 from autotune.serving.lookup import best_config
 from autotune.serving.triton_call import launch_of, reader_of
+
+with naming_extra():
+    from autotune.runtime.background_tuning import BackgroundTuning
+    from autotune.runtime.call_signature import CHECK_S
 
 _MAX_CHOSEN = 10_000  # a program that passes ever new sizes must not grow without bound
 

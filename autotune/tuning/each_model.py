@@ -17,12 +17,12 @@ from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
 from autotune.searchers import learns_from_priors
 from autotune.searchers.base import PriorResults
-from autotune.tuning.context import compiler_processes
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.prior_results import origin_of
 from autotune.tuning.result import SearchResult
 from autotune.tuning.search_plan import PlanResult
+from autotune.tuning.shared_processes import compiler_processes
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, priors_of, search
 
@@ -69,8 +69,8 @@ def search_each_model(
 
 def _share(options: Options, task: TuningTask, searches: int) -> Options:
     """The options of one of several searches that share the compilers."""
-    workers = options.workers or compiler_processes(task.device.kind)
-    return replace(options, workers=max(1, workers // searches))
+    compilers = options.compilers or compiler_processes(task.device.kind)
+    return replace(options, compilers=max(1, compilers // searches))
 
 
 class _SharedObserver:

@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
-from autotune.compilers.portable_words import portable_for, portable_names
+from autotune.compilers.portable_words import portable_for
 from autotune.core.argument_values import arguments
 from autotune.core.expressions import integer, names_behind, parse
 from autotune.core.records import Sizes
@@ -17,9 +17,10 @@ from autotune.core.text import nearest
 from autotune.core.trials import ArrayFault, Status, Trial
 from autotune.errors import ExpressionError
 from autotune.sources.bare_code import bare_code
+from autotune.sources.dialects import portable_macros
 from autotune.sources.facts import BARRIERS
-from autotune.space import lint_source, located, placed_lines, source_place
-from autotune.space.lint import Finding, read_default
+from autotune.space import Finding, lint_source, located, placed_lines, source_place
+from autotune.space.lint import read_default
 from autotune.tuning.task import TuningTask
 
 # findings about the source that explain a failure
@@ -230,14 +231,14 @@ def _undeclared(task: TuningTask, name: str) -> FailedDefault:
     """The fix for a source that uses a macro which neither the space nor the source defines."""
     space, source = task.spec.path.name, task.spec.source.name
     place = source_place(task.space, task.source.text, name)
-    if name in portable_names():
+    if name in portable_macros():
         include = f'write #include "portable.h" at the top of {source}'
         return FailedDefault(
             place, f"{name} comes from portable.h, which the source does not include", (include,)
         )
     declared = ", ".join(parameter.name for parameter in task.space.parameters)
     cause = f"nothing defines {name}; the parameters in {space} are {declared}"
-    known = {*task.space.macros(task.spec.default), *portable_names()}
+    known = {*task.space.macros(task.spec.default), *portable_macros()}
     code = bare_code(task.source.text, is_python=task.spec.source.suffix == ".py")
     if near := nearest(name, known, _SIMILAR).removeprefix("; "):
         return FailedDefault(place, cause, (near,))

@@ -57,7 +57,7 @@ def _evaluate_cached(context: TuningContext, root: Path) -> Entry | None:
     """Evaluate the configuration that the cache serves for this problem: no worse result may replace it."""
     entry, space = context.task.cached_entry(root), context.task.space
     if entry is not None and (row := space.index(entry.config)) is not None:
-        context.evaluator.evaluate_now(space.config(row), charged=False)  # in the space's order of names
+        context.evaluator.evaluate_beside_budget(space.config(row))  # in the space's order of names
     return entry
 
 

@@ -13,8 +13,8 @@ from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, SetupError
 from autotune.evaluation.host_sanitizer import workloads_for_cpu
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering
-from autotune.problem.index_runs import IndexRuns, index_runs
+from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering, divisors
+from autotune.problem.index_runs import IndexRun, IndexRuns, index_runs
 from autotune.problem.large_indices import Overflow, overflow_in, overflowing
 from autotune.problem.loops import Loops, Make
 from autotune.problem.repeated import Repeated, repeated
@@ -25,9 +25,16 @@ LARGE = (32, 31)  # powers of two, in elements, that numbers of 32 bits do not h
 _SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: workloads at sizes of tiles have the smaller ones
 
 
-def unknown_text(power: int) -> str:
-    """The reason if nothing is known of arrays of more elements than a power of two."""
-    return f"it is not known if indices overflow in arrays of more than 2^{power} elements"
+class IndexLimit(NamedTuple):
+    """What larger sizes the indices of a configuration hold."""
+
+    reason: str  # why larger ones may go wrong; empty if the indices hold every size
+    is_known: bool = True  # False if the kernels cannot be read
+
+
+def unknown_beyond(power: int) -> IndexLimit:
+    """Nothing is known of arrays of more elements than a power of two."""
+    return IndexLimit(f"it is not known if indices overflow in arrays of more than 2^{power} elements", False)
 
 
 class SmallWorkloads(NamedTuple):
@@ -53,7 +60,7 @@ class FurtherSizes:
         self._space = maker.space
         self._small: dict[str, SmallWorkloads] = {}  # by the key of an instance
         self._kernels: dict[str, IndexRuns | None] = {}
-        self._unknown: dict[str, str] = {}
+        self._limits: dict[str, IndexLimit] = {}
         self._one_at_a_time = Lock()  # threads that compute at the same time would delay every other one
 
     def is_declared(self, instance: KernelInstance, workload: Workload) -> bool:
@@ -83,23 +90,35 @@ class FurtherSizes:
     def of_tiles(self, instance: KernelInstance) -> Iterator[Workload]:
         """The workloads at sizes that the configuration's own tiles make interesting.
 
-        A kernel that has integers of 16 bits gets sizes beyond these, too.
+        If it has integers of 16 bits, those at which its indices show that it cuts a size, or the number of
+        some tiles, come first, and others beyond these bits last: time may end.
         """
-        config, timed = instance.config, instance.workload
+        config, timed, verified = instance.config, instance.workload, instance.verify_workloads
 
         def make(sizes: Sizes, seed_offset: int) -> Workload | None:
             return _problem_at(self._planner, config, sizes, seed_offset)
 
+        def cuts(workload: Workload) -> bool:
+            return any(one.cuts_to_16_bits for one in self._runs_of(instance, workload))
+
         if timed.trusted:
             return
-        with self._one_at_a_time:
-            runs = self._runs(instance)
-            has_16_bits = runs is not None and any(one.has_16_bits for one in runs.runs_of(timed))
-        verified = instance.verify_workloads
-        long = beyond_16_bits(verified, timed, make) if has_16_bits else ()
-        for planned in (*long, *at_tiles(verified, timed, config, make, MAX_SIZES)):  # time may end
+        cut, others = [], []
+        if any(one.has_16_bits for one in self._runs_of(instance, timed)):
+            if not cuts(timed):  # else it does so on purpose
+                tiles = (1, *divisors((*verified, timed), config))
+                cut = [*beyond_16_bits(verified, timed, make, tiles, cuts)]
+            known = [one.problem.sizes for one in cut]
+            long = beyond_16_bits(verified, timed, make)
+            others = [one for one in long if one.problem.sizes not in known]
+        for planned in (*cut, *at_tiles(verified, timed, config, make, MAX_SIZES), *others):
             if workload := self.workload_of(config, planned):
                 yield workload
+
+    def reached(self, instance: KernelInstance) -> set[str]:
+        """The arrays that the kernels surely access at the size to tune for; none if they cannot be read."""
+        runs = self._runs_of(instance, instance.workload)
+        return {name for one in runs for name, places, _ in one.reached if places}
 
     def small(self, instance: KernelInstance) -> SmallWorkloads:
         """The workloads for slow checks of a configuration."""
@@ -140,9 +159,9 @@ class FurtherSizes:
             if drawn is not None and drawn.expected is None:
                 yield power, workloads._replace(few=(drawn, *workloads.few[1:]))
 
-    def unknown_beyond(self, instance: KernelInstance) -> str:
-        """The reason why larger sizes may go wrong; empty if the configuration's indices hold them."""
-        if instance.key not in self._unknown:
+    def index_limit(self, instance: KernelInstance) -> IndexLimit:
+        """What larger sizes the configuration's indices hold, as far as its kernels can be read."""
+        if instance.key not in self._limits:
             reason = None
             with self._one_at_a_time:
                 overflow = self._overflow(instance)
@@ -150,13 +169,19 @@ class FurtherSizes:
                 reason = overflowing(
                     overflow, instance.workload, self._domain(instance), self._make(instance)
                 )
-            self._unknown[instance.key] = unknown_text(min(LARGE)) if reason is None else reason
-        return self._unknown[instance.key]
+            self._limits[instance.key] = unknown_beyond(min(LARGE)) if reason is None else IndexLimit(reason)
+        return self._limits[instance.key]
 
     def _overflow(self, instance: KernelInstance) -> Overflow | None:
         """Finds arrays of which an index overflows; None where the kernels cannot be read."""
         runs = self._runs(instance)
         return None if runs is None else overflow_in(runs)
+
+    def _runs_of(self, instance: KernelInstance, workload: Workload) -> Sequence[IndexRun]:
+        """What a configuration does at the sizes of a workload; nothing where its kernels cannot be read."""
+        with self._one_at_a_time:
+            runs = self._runs(instance)
+            return [] if runs is None else runs.runs_of(workload)
 
     def _runs(self, instance: KernelInstance) -> IndexRuns | None:
         """The kernels of a configuration; None where they cannot be read."""

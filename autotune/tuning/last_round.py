@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from autotune.core.checks import FRESH_INPUTS, NO_TIME, Checks, reasons, unchecked_text
+from autotune.core.checks import FRESH_INPUTS, NO_TIME, Checks, unchecked_text
 from autotune.core.records import NOISY, Config
 from autotune.core.stages import Stage
 from autotune.core.trials import WRONG, Failure, Measurement, Trial
@@ -213,8 +213,8 @@ def check_winners(
             failures = checks.check(context, [trial.config for trial in stored], deadline_s)
         if not estimated.done():
             context.observer.stage(Stage("estimating the chance of a faster one"))
-    if missed := unchecked_text(reasons(remeasured.on_fresh_inputs)):
-        context.observer.warn(missed)
+    if missed := unchecked_text(remeasured.on_fresh_inputs):
+        context.observer.warn(f"the best are checked {missed}")
     if failures:
         return Decision(failures=failures)
     stored_checks = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)

@@ -27,7 +27,7 @@ class Options:
     seed: int = 0
     timeout_s: float = 30.0
     compile_timeout_s: float = 60.0
-    workers: int | None = None  # compiler processes; None: one per core
+    compilers: int | None = None  # compiler processes; None: one per core
     journal: Path | None = None
     fresh: bool = False
     keep: bool = False  # after an edit, keep the journal's trials that still hold

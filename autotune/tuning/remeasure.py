@@ -20,7 +20,7 @@ from autotune.core.trials import Failure, Measurement, Objective, Rule, Status, 
 from autotune.errors import ExpressionError
 from autotune.evaluation.device_samples import conditions, energy
 from autotune.evaluation.instance import InstanceMaker
-from autotune.evaluation.measure import bounded_batch
+from autotune.evaluation.stopwatch import bounded_batch
 from autotune.problem.reference import may_use_device
 from autotune.problem.workload import Workload
 from autotune.space import SpaceSpec

@@ -11,9 +11,10 @@ from autotune.errors import InputError, SetupError
 from autotune.evaluation.profiler import Profiler, find_profiler
 from autotune.searchers.base import evaluate
 from autotune.space import lint_source, require_seen
-from autotune.tuning.context import open_processes, open_run
+from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import require_usable, try_default, warn_of
 
@@ -25,7 +26,7 @@ def ladder(
 ) -> dict[str, Trial]:
     """Verify and time every landmark in the order of the space file, then the tuned configuration, by name.
 
-    A landmark that is invalid on the device gives a PRUNED trial.
+    A landmark that is invalid on the device gives an INVALID trial.
 
     Raises:
         InputError: The space has no landmarks, or an invalid default.

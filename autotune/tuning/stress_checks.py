@@ -26,7 +26,7 @@ from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.workload import Workload, verification_order
 from autotune.tuning.check_outcomes import ConfigChecks, is_finding, outcome_of
 from autotune.tuning.context import Builds, BuiltConfig, TuningContext
-from autotune.tuning.further_sizes import LARGE, unknown_text
+from autotune.tuning.further_sizes import LARGE, unknown_beyond
 from autotune.tuning.task import TuningTask
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
@@ -42,12 +42,44 @@ _FREE_SHARE = 0.75  # of the device's memory for this run: other programs use so
 def check_many_runs(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of many runs of each configuration at one of the verified sizes."""
     by_config: dict[Config, Checks] = {}
+    kept = () if deadline.is_over else _reset_by_default(context)
     for config, (instance, binary) in builds.items():
         if instance.verify_workloads and not deadline.is_over:
-            workload = instance.verify_workloads[len(instance.verify_workloads) // 2]
-            answer = context.run_or_close(verify_often, binary, workload, MAX_RUNS, MAX_RUNS_S)
+            answer = _often(context, instance, binary, MAX_RUNS, MAX_RUNS_S, kept)
             by_config[config] = {MANY_RUNS: outcome_of(answer)}
     return by_config
+
+
+def _reset_by_default(context: TuningContext) -> tuple[str, ...]:
+    """Arrays that begin with a constant, that the default uses, and that it leaves ready for another run.
+
+    Such as a ticket, which the reference does not return: nothing else tells if callers reset it.
+    """
+    default = context.task.spec.default
+    instance = context.maker.make(default)
+    constant = {
+        array.name for array in instance.workload.arrays if array.fill and array.fill[0] == "constant"
+    }
+    unknown = constant.intersection(instance.uncompared(context.worker.compared))
+    if not unknown or not instance.verify_workloads:
+        return ()
+    kept = tuple(sorted(unknown & context.further_sizes.reached(instance)))
+    built = context.build([default])[0].get(default) if kept else None
+    is_ready = built is not None and _often(context, instance, built.binary, 2, math.inf, kept) is None
+    return kept if is_ready else ()
+
+
+def _often(
+    context: TuningContext,
+    instance: KernelInstance,
+    binary: Binary,
+    count: int,
+    limit_s: float,
+    kept: tuple[str, ...],
+) -> Failure | None:
+    workload = instance.verify_workloads[len(instance.verify_workloads) // 2]
+    found: Failure | None = context.run_or_close(verify_often, binary, workload, count, limit_s, kept)
+    return found
 
 
 def check_tile_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
@@ -181,7 +213,7 @@ def read_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline
     for config, built in builds.items():
         if deadline.is_over:
             break
-        reason = context.further_sizes.unknown_beyond(built.instance)
+        reason = context.further_sizes.index_limit(built.instance).reason
         by_config[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
     return by_config
 
@@ -194,9 +226,10 @@ def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadlin
     config, one = next(iter(builds.items()))
     if deadline.left_s(math.inf) <= MAX_LARGE_S:
         return {}
-    reason = context.further_sizes.unknown_beyond(one.instance)
-    is_unknown = reason == unknown_text(min(LARGE))
-    return {config: run_beyond(context, one, is_unknown=is_unknown)} if is_unknown or not reason else {}
+    limit = context.further_sizes.index_limit(one.instance)
+    if limit.is_known and limit.reason:
+        return {}
+    return {config: run_beyond(context, one, is_unknown=not limit.is_known)}
 
 
 def run_beyond(
@@ -218,7 +251,8 @@ def run_beyond(
         found = context.worker.run(run_many, one.binary, workloads, foretold, timeout_s=MAX_LARGE_S)
         if found is None:
             is_left = is_unknown and power < max(LARGE)
-            return {name: PASSED, LARGER_SIZES: Unchecked(unknown_text(max(LARGE))) if is_left else PASSED}
+            left = Unchecked(unknown_beyond(max(LARGE)).reason) if is_left else PASSED
+            return {name: PASSED, LARGER_SIZES: left}
         context.worker.discard_child()  # the run may have written anywhere
         if is_finding(found) or found.status is Status.TIMEOUT:
             return {LARGER_SIZES: Unchecked(f"a run {name} fails: {found.detail}")}

@@ -29,7 +29,7 @@ from autotune.serving.interpolation import SizeRow
 from autotune.serving.validity import KernelOnDevice
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record, result_folder
-from autotune.tuning.context import POLICY, Processes, open_context, open_processes
+from autotune.tuning.context import POLICY, open_context
 from autotune.tuning.fewer_launches import with_fewer_launches
 from autotune.tuning.finalists import fastest_trials
 from autotune.tuning.journaled_task import JournaledTask, with_journal
@@ -38,6 +38,7 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.prior_results import gather_priors, origin_of
 from autotune.tuning.result import SearchResult
+from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.sweep_candidates import Candidates, SweepProblem
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, explore, require_usable

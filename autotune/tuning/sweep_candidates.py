@@ -19,7 +19,7 @@ from autotune.processes.machine_load import cpu_times
 from autotune.searchers.base import evaluate
 from autotune.serving.interpolation import SizeRow
 from autotune.tuning.check_outcomes import is_finding
-from autotune.tuning.context import POLICY, Processes, TuningContext, open_context
+from autotune.tuning.context import POLICY, TuningContext, open_context
 from autotune.tuning.finalists import FinalistChoice, fastest_trials
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import JournaledTask
@@ -29,6 +29,7 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.remeasure import FRESH_SEEDS, remeasure
 from autotune.tuning.result import SearchResult
+from autotune.tuning.shared_processes import Processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.variants import cover, neighbours
 from autotune.tuning.winner_checks import WinnerChecks

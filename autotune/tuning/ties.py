@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from autotune.core.trials import Measurement, Objective, Trial, median_interval
-from autotune.evaluation.measure import ENERGY_RESOLUTION
+from autotune.evaluation.stopwatch import ENERGY_RESOLUTION
 
 
 def indistinguishable(winner: Measurement, other: Measurement, objective: Objective) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from autotune.core import timeline
@@ -25,7 +26,7 @@ from autotune.searchers import (
 from autotune.searchers.base import PriorResults, ProposesAhead, Searcher, evaluate
 from autotune.space import Finding, lint_source, located, require_seen
 from autotune.tuning.cache_entry import result_folder
-from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, Processes, TuningContext, open_context
+from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, TuningContext, open_context
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
@@ -38,14 +39,15 @@ from autotune.tuning.remeasure import begin_references
 from autotune.tuning.result import SearchResult
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.several_devices import calibrate, calibration_configs, finish_on_two_devices
+from autotune.tuning.shared_processes import Processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.timing_warnings import cpu_load_warnings, timing_warnings
 
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
 
-# configurations per compiler: more would slow the process that draws the inputs
-COMPILED_FIRST = 2
+# proposals per compiler: more would slow the process that draws the inputs
+PREFETCHED = 2
 
 
 def search(
@@ -80,11 +82,11 @@ def search(
     began = cpu_times()
     times = StageTimes(observer)
     with open_context(journaled, search_options(options), times, policy, processes, cluster) as context:
-        context.evaluator.submit([task.spec.default])  # compiled while the searcher is imported
+        context.evaluator.prefetch([task.spec.default])  # while the searcher is imported
         with timeline.span("import and make the searcher"):
             searcher = make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
-        first = tuple(priors)  # more may come
-        note = f"started from {priors_text(first)}" if first else ""
+        known = tuple(priors)  # more may come
+        note = f"started from {priors_text(known)}" if known else ""
         explore(context, searcher, options, note, began, last_round_follows=True)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
@@ -108,7 +110,7 @@ def explore(
     options: Options,
     note: str,
     began: CpuTimes,
-    first: Iterable[Config] = (),
+    enqueued: Iterable[Config] = (),
     *,
     warns: bool = True,
     last_round_follows: bool = False,
@@ -121,7 +123,7 @@ def explore(
         options: The budget and the seed.
         note: A text of what the search starts from, for the observer.
         began: CPU times at the start, to warn of other programs.
-        first: To try before the searcher's proposals.
+        enqueued: Configurations to try before the searcher's proposals.
         warns: False leaves out all warnings, also of mistakes in the source: an earlier search gave them.
         last_round_follows: True if one follows in this context: its references are computed meanwhile.
 
@@ -130,15 +132,13 @@ def explore(
     """
     task, limit = context.task, options.budget.trials
     total = None if limit is None else min(limit, len(task.space))
-    tried_first = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *first]
-    ahead: Sequence[Config] = []
+    known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *enqueued]
+    needed = [task.spec.default] if context.fleet is None else calibration_configs(task.space)
+    proposals: Sequence[Config] = []
     if isinstance(searcher, ProposesAhead):
-        ahead = searcher.first(task.space, seed=options.seed)[: COMPILED_FIRST * context.pool.workers]
-    # what is compiled while the default is verified; only one device runs in the order of submission
-    if context.fleet is not None:
-        context.compile_ahead([*calibration_configs(task.space), *ahead])
-    elif tried_first or ahead:
-        context.evaluator.submit([task.spec.default, *tried_first, *ahead])
+        proposals = searcher.opening(task.space, seed=options.seed)[: PREFETCHED * context.pool.size]
+    prefetched = dict.fromkeys([*needed, *known, *proposals])
+    context.evaluator.prefetch(islice(prefetched, total))  # while the default is verified
     default = try_default(context, options, total, note, searcher, warns=warns)
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
@@ -147,7 +147,7 @@ def explore(
     if context.fleet is not None:
         calibrate(context, context.fleet)
     with suppress(NoMoreTrials):
-        evaluate(context.evaluator, tried_first)
+        evaluate(context.evaluator, known)
         searcher.search(task.space, context.evaluator, seed=options.seed)
         while True:  # what it left under way
             context.evaluator.collect()
@@ -227,7 +227,7 @@ def try_default(
         if task.device.kind == "cpu" or functions.source or functions.values:
             preparing.result()  # it would disturb the default's times, or two threads call these functions
         try:
-            trial = context.evaluator.evaluate_now(task.spec.default, charged=True)
+            (trial,) = evaluate(context.evaluator, [task.spec.default])
         finally:  # a mistake in the source may be the cause of an error
             findings = preparing.result()
             warn_of(context.observer, (finding for finding in findings if not finding.is_about_checks))
@@ -252,7 +252,7 @@ def _setup_error(context: TuningContext, trial: Trial, *, is_dumped: bool) -> Se
     task, is_wrong = context.task, trial.status is Status.WRONG_RESULT
     had_success = context.journal.has_success
     ends = dict.fromkeys(task.space.config(row) for row in (0, len(task.space) - 1)) if is_wrong else ()
-    others = [context.evaluator.evaluate_now(end, charged=False) for end in ends if end != task.spec.default]
+    others = [context.evaluator.evaluate_beside_budget(end) for end in ends if end != task.spec.default]
     if not had_success and context.journal.has_success:
         context.journal.start_over()  # once the kernel is fixed, no message asks for --fresh
     failed = failed_default(task, trial, others, is_dumped=is_dumped)

@@ -22,12 +22,10 @@ from autotune.core.checks import (
     first_failure,
     is_late,
     output_check,
-    reasons,
     unchecked_text,
 )
 from autotune.core.records import Config
 from autotune.core.stages import Stage, of_last_round
-from autotune.core.text import count_text
 from autotune.core.trials import Failure, Trial
 from autotune.evaluation.deadline import Deadline, Killable
 from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
@@ -104,7 +102,7 @@ class WinnerChecks:
         sanitizer = context.processes.sanitizer if likely and context.task.spec.verify_sizes else None
         deadline = Deadline(deadline_s)
         self._begun_processes = deadline.processes
-        threads = ThreadPoolExecutor(context.pool.workers, thread_name_prefix="sanitizer")
+        threads = ThreadPoolExecutor(context.pool.size, thread_name_prefix="sanitizer")
         try:
             if sanitizer is not None:
                 sanitizer.begin()
@@ -177,9 +175,10 @@ class WinnerChecks:
             finally:  # after an interrupt, a sanitizer would go on for a minute
                 whole.processes.kill()
                 self._begun_processes.kill()
-        missed = [unchecked_text(reasons(by_config[config])) for config in builds if config not in failures]
+        missed = [unchecked_text(by_config[config]) for config in builds if config not in failures]
         for text, count in Counter(filter(None, missed)).items():
-            context.observer.warn(f"{text}: {count_text(count, 'configuration')}")
+            kept = "the best is" if count == 1 else f"the best {count} configurations are"
+            context.observer.warn(f"{kept} checked {text}")
         self.outcomes |= by_config
         return failures
 
@@ -220,7 +219,7 @@ def _late(names: Iterable[str], *obstacles: Unchecked | None) -> Checks:
 
 def _lacks_sizes(context: TuningContext) -> Unchecked | None:
     instance = context.maker.make(context.task.spec.default)
-    return None if instance.verify_workloads else Unchecked("the space has no verify_sizes")
+    return None if instance.verify_workloads else Unchecked("no verify_sizes are given")
 
 
 def _lacks_sanitizers(context: TuningContext) -> Unchecked | None:
@@ -265,9 +264,9 @@ CHECKS: tuple[Check, ...] = (  # in this order
     Check(of_last_round(TILE_SIZES), check_tile_sizes, _at_sizes(TILE_SIZES), base_s=0.2, trials=0.1),
     Check(of_last_round(OTHER_SCHEDULES), check_other_schedules, _expected_schedules, base_s=0.2, trials=1.0),
     Check(OTHER_DATA, check_other_data, base_s=0.2, trials=0.45, steps=11),
-    Check(VARIANTS, check_variants, _expected_variants),
+    Check(VARIANTS, check_variants, _expected_variants, trials=0.25, steps=0),
     Check(of_last_round(LARGER_SIZES), read_larger_sizes, _expected_larger, is_aside=True),
-    Check(of_last_round(LARGER_SIZES), check_larger_sizes, _expected_beyond),
+    Check(of_last_round(LARGER_SIZES), check_larger_sizes, _expected_beyond, base_s=0.9),
     Check(
         SANITIZERS, under_host_sanitizer, _expected_on_host, is_aside=True, early=check_on_host, base_s=1.5
     ),

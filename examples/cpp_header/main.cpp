@@ -2,10 +2,9 @@
 //
 //     autotune export reduce --format c-header -o reduce.h
 //     g++ -std=c++14 main.cpp -o main
-//     ./main nvidia-h200 1000000
+//     ./main "NVIDIA H200" 1000000
 //
-// A program that runs on a GPU gets the slug from the name of its device, such as cudaDeviceProp::name, in
-// lower case with every run of other characters than letters and digits as one "-".
+// A program that runs on a GPU knows the name of its device from CUDA: cudaDeviceProp::name.
 #include "reduce.h"
 
 #include <cstdio>

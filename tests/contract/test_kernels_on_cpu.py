@@ -82,14 +82,14 @@ def failures(spec, device, folder, tried):
     with ExitStack() as opened:
         pool = CompilerPool(
             compiler_setting(CPU, device, spec.compiler),
-            workers=1,
+            size=1,
             timeout_s=120,
             variables=variables,
         )
         opened.callback(pool.close)
         worker = Worker(DeviceSetting(CPU, spec.reference), variables)
         opened.callback(worker.end)
-        compiled = [pool.submit(one.source, (*one.options, *more)) for one, _ in tried]
+        compiled = [pool.compile_source(one.source, (*one.options, *more)) for one, _ in tried]
         found = [
             (one.config, what_is_wrong(worker, compilation.result(), problems))
             for (one, problems), compilation in zip(tried, compiled, strict=True)

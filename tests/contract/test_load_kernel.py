@@ -21,6 +21,7 @@ from autotune.compilers.kernel_source import packaged, read_source
 from autotune.core.records import ArgumentSpec, Config, LaunchSpec, Parameter, Tier
 from autotune.errors import CacheError, InputError, NoConfig, SetupError
 from autotune.hardware.identify import identify
+from autotune.runtime import opencl
 from autotune.runtime.background_tuning import BackgroundTuning
 from tests.cache_example import PROVENANCE, entry, record
 from tests.cache_files import write
@@ -242,6 +243,17 @@ def test_arrays_of_numpy_run_on_the_cpu_and_outputs_are_changed_in_place(rows):
     out.flags.writeable = False
     with pytest.raises(InputError, match="rows: out: the kernel writes it, but the array is read-only"):
         kernel(x=x, out=out)
+
+
+@pytest.mark.parametrize("most_kept_bytes", [2**30, 0])
+def test_calls_with_arrays_of_numpy_share_memory_up_to_a_limit(rows, monkeypatch, most_kept_bytes):
+    monkeypatch.setattr(opencl, "_MOST_KEPT_BYTES", most_kept_bytes)
+    kernel = load_kernel("rows")
+    for columns in (1, 513, 8209, 1):  # also more than a page, and no multiple of one
+        x, out = matrix(2, columns), np.zeros(2, np.int32)
+        kernel(x, out)
+        assert (out == 2 * x.sum(axis=1)).all()
+    assert (opencl._cpu().pool.held_blocks > 0) == (most_kept_bytes > 0)
 
 
 FORKING = """

@@ -78,7 +78,7 @@ class TestSearchers(SearcherContract):
 @pytest.mark.parametrize("engine", ["exhaustive", "random", "surrogate"])
 def test_what_a_search_begins_with_is_known_ahead(space, engine):
     searcher = make_searcher(engine)
-    first = searcher.first(space, seed=3)
+    first = searcher.opening(space, seed=3)
     evaluate = InProcessEvaluator(space, outcome, budget=5)
     spend(searcher, evaluate, 3)
     assert len(first) >= 5 and evaluate.tried == first[:5]

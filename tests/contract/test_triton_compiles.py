@@ -181,7 +181,7 @@ def test_a_kernel_that_kills_the_compiler_costs_one_configuration(tmp_path):
     (tmp_path / "fill.py").write_text(CRASHING)
     (tmp_path / "fill.yaml").write_text(CRASHING_SPACE)
     target = Target(tmp_path / "fill.yaml")
-    (found,) = survey(target, [architecture("sm_90")], Settings(workers=1))
+    (found,) = survey(target, [architecture("sm_90")], Settings(compilers=1))
     reasons = {one.config["BLOCK"]: one.failure for one in found.checked}
     crash = reasons.pop(64)
     assert reasons == {32: None, 128: None}
@@ -260,7 +260,7 @@ def copying(tmp_path):
 
 
 def test_stages_of_a_kernel_without_a_loop_change_no_binary(copying):
-    (found,) = survey(Target(copying), [architecture("sm_90")], Settings(workers=2))
+    (found,) = survey(Target(copying), [architecture("sm_90")], Settings(compilers=2))
     assert found.idle_parameters == ("num_stages",)
     assert len({one.work for one in found.checked}) * 2 == len(found.checked) == found.valid
 

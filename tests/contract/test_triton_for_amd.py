@@ -128,7 +128,7 @@ def test_constraints_for_the_shared_memory_of_nvidia_refuse_nothing_that_fits():
     config = load_space(FILES[-1].with_name("triton_matmul.yaml")).default
     config = type(config)({**config, "BLOCK_N": 128, "BLOCK_K": 64, "num_stages": 3})
     target = Target(SPACES / "triton_matmul.yaml")
-    (found,) = survey(target, [architecture("gfx942")], Settings(configs=(config,), workers=1))
+    (found,) = survey(target, [architecture("gfx942")], Settings(configs=(config,), compilers=1))
     assert found.failure == "" and found.checked[0].shared_bytes == 49_152
 
 
@@ -136,7 +136,7 @@ def test_variants_for_nvidia_and_other_dialects_say_why_they_are_refused():
     spec = load_space(SPACES / "triton_matmul.yaml")
     (special,) = (one.config for one in spec.landmarks if one.name == "specialized")
     target = Target(spec.path)
-    (found,) = survey(target, [architecture("gfx942")], Settings(configs=(special,), workers=1))
+    (found,) = survey(target, [architecture("gfx942")], Settings(configs=(special,), compilers=1))
     assert "SPECIALIZED" in found.failure and "device.vendor" in found.failure
     with pytest.raises(InputError, match="for gfx942, an architecture of AMD, only kernels in Triton"):
         survey(Target(SPACES / "reduce.yaml"), [architecture("gfx942")], Settings())
@@ -165,7 +165,7 @@ def test_landmarks_and_every_pair_of_values_compile_and_fit_or_have_a_reason(pat
     for part in sampled(spec, place.device):
         configs = tuple(dict.fromkeys((*part.known, *part.pairwise)))
         target = Target(path, None, {}, part.space.problem.dtype)
-        (found,) = survey(target, [place], Settings(configs=configs, timeout_s=LONGEST_S, workers=1))
+        (found,) = survey(target, [place], Settings(configs=configs, timeout_s=LONGEST_S, compilers=1))
         assert len(found.checked) == len(configs)
         bad = [item for item in found.checked if item.failure and not known_reason(item)]
         assert not bad, "\n".join(f"{item.config}: {item.failure}" for item in bad)

@@ -149,3 +149,79 @@ def test_a_kernel_that_takes_multiples_of_a_tile_only_is_not_called_wrong(found)
     loop = "for (uint c = t; c < columns; c += BLOCK)"
     whole = loop.replace("columns", "columns / BLOCK * BLOCK")
     assert found(SOFTMAX, loop, whole, in_default=True) == ""
+
+
+LAST_BLOCK = """\
+__kernel void sum_of(__global const int *x, volatile __global int *parts, volatile __global int *ticket,
+                     __global int *total, const uint n)
+{
+    const uint block = get_group_id(0);
+#if USES
+    int sum = 0;
+    for (uint i = block * PART; i < min(n, (block + 1) * PART); i++)
+        sum += x[i];
+    parts[block] = sum;
+    mem_fence(CLK_GLOBAL_MEM_FENCE);
+    if (atomic_inc(ticket) == get_num_groups(0) - 1) {
+        sum = 0;
+        for (uint i = 0; i < get_num_groups(0); i++)
+            sum += parts[i];
+        *total = sum;
+        if (RESETS)
+            *ticket = 0;
+    }
+#else
+    int sum = 0;
+    for (uint i = 0; block == 0 && i < n; i++)
+        sum += x[i];
+    if (block == 0)
+        *total = sum;
+#endif
+}
+"""
+SUMS = """\
+schema: 1
+kernel: sum_of
+source: sum_of.cl
+reference: sum_of.py
+sizes:
+  default: {n: 5000}
+verify_sizes: [{n: 100}, {n: 1025}]
+parameters: {PART: [64], USES: [0, 1], RESETS: [0, 1]}
+default: {PART: 64, USES: 1, RESETS: 1}
+arguments:
+  - {name: x, dtype: int32, shape: [n], role: in, fill: {integers: [-9, 9]}}
+  - {name: parts, dtype: int32, shape: ["ceil_div(n, PART)"], role: scratch}
+  - {name: ticket, dtype: int32, shape: [1], role: inout, fill: {constant: 0}}
+  - {name: total, dtype: int32, shape: [1], role: out}
+  - {name: n, dtype: uint32, value: n}
+launch:
+  - {entry: sum_of, grid: ["ceil_div(n, PART)"], block: [1], arguments: [x, parts, ticket, total, n]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "other", "is_wrong"),
+    [
+        ("USES: 1, RESETS: 1", "USES=1,RESETS=0", True),
+        ("USES: 1, RESETS: 0", "USES=1,RESETS=1", False),  # programs reset it
+        ("USES: 0, RESETS: 0", "USES=1,RESETS=0", False),  # they may: the default does not show it
+    ],
+)
+def test_a_ticket_must_be_as_the_default_leaves_it(tmp_path, default, other, is_wrong):
+    devices_here("opencl")
+    folder = Folder(tmp_path)
+    (tmp_path / "sum_of.cl").write_text(LAST_BLOCK)
+    (tmp_path / "sum_of.py").write_text(
+        "def reference(inputs, sizes):\n    return {'total': inputs['x'].sum()}\n"
+    )
+    (tmp_path / "sum_of.yaml").write_text(SUMS.replace("USES: 1, RESETS: 1}", f"{default}}}"))
+    words = ("sum_of.yaml", "--device", "opencl", "--json", "--no-sanitizer", "--config", other)
+    done = folder.run("check", *words)
+    (row,) = json.loads(done.stdout)
+    if is_wrong:
+        assert row["detail"].startswith(
+            "in run 2 of the same, with ticket as the run before left it: total"
+        ), row
+    else:
+        assert row["status"] == "ok", row

@@ -89,11 +89,11 @@ def test_a_compiler_that_is_killed_again_is_tried_by_the_next_search(disturbed):
 
 def test_compilers_that_are_all_killed_at_once_cost_no_trial():
     """They are forks of one server, and end with it."""
-    pool = CompilerPool(device_setting(FAKE), workers=4, timeout_s=60)
+    pool = CompilerPool(device_setting(FAKE), size=4, timeout_s=60)
     try:
-        assert isinstance(pool.submit("x = 0", ()).result(), Binary)
+        assert isinstance(pool.compile_source("x = 0", ()).result(), Binary)
         fork_server().process.kill()
-        compiled = [pool.submit(f"x = {number}", ()).result() for number in range(4)]
+        compiled = [pool.compile_source(f"x = {number}", ()).result() for number in range(4)]
         assert [one for one in compiled if not isinstance(one, Binary)] == []
     finally:
         pool.close()
@@ -103,7 +103,7 @@ def test_a_compiler_that_cannot_be_started_again_is_started_by_the_next_compilat
     def no_process(*arguments, **options):
         raise BlockingIOError("the machine has too many processes")
 
-    pool = CompilerPool(device_setting(FAKE), workers=1, timeout_s=60)
+    pool = CompilerPool(device_setting(FAKE), size=1, timeout_s=60)
     try:
         server = fork_server()
         server.process.kill()
@@ -111,11 +111,11 @@ def test_a_compiler_that_cannot_be_started_again_is_started_by_the_next_compilat
         with monkeypatch.context() as patch:
             patch.setattr(subprocess, "Popen", no_process)
             for _ in range(2):
-                failure = pool.submit("x = 0", ()).result(timeout=60)
+                failure = pool.compile_source("x = 0", ()).result(timeout=60)
                 assert failure.by_machine and failure.detail == (
                     "no compiler can be started: the machine has too many processes"
                 )
-        assert isinstance(pool.submit("x = 0", ()).result(timeout=60), Binary)
+        assert isinstance(pool.compile_source("x = 0", ()).result(timeout=60), Binary)
     finally:
         pool.close()
 
@@ -220,8 +220,8 @@ def test_a_timeout_is_repeated_on_a_loaded_machine_only(tmp_path, monkeypatch, l
     found = worker.run(sleep_once, tmp_path / "run", timeout_s=3)
     worker.discard_child()
     setting = CompilerSetting(partial(SleepyCompiler, tmp_path / "compiled"))
-    pool = CompilerPool(setting, workers=1, timeout_s=3)
-    compiled = pool.submit("x = 1", ()).result()
+    pool = CompilerPool(setting, size=1, timeout_s=3)
+    compiled = pool.compile_source("x = 1", ()).result()
     pool.close()
     if is_repeated:
         assert found == 42 and isinstance(compiled, Binary)

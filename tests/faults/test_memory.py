@@ -11,7 +11,7 @@ from autotune.errors import NoMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.evaluation.memory_check import enough_memory, memory_warning
-from autotune.processes.host_memory import host_memory
+from autotune.processes.host_limits import host_memory
 from autotune.space import bind, problem_of
 from autotune.tuning.options import Options
 from autotune.tuning.single_runs import ladder

@@ -58,7 +58,7 @@ def test_a_race_is_not_stored_and_what_could_not_be_checked_is(
     (tmp_path / "last.yaml").write_text(SPACE)
     (tmp_path / "last.cu").write_text(KERNEL)
     (tmp_path / "last.py").write_text(REFERENCE)
-    options = Options(journal=tmp_path / "j.jsonl", cache=tmp_path / "cache", workers=1, transfer=False)
+    options = Options(journal=tmp_path / "j.jsonl", cache=tmp_path / "cache", compilers=1, transfer=False)
     with SearchProgress() as progress:
         result = search(bind_target(Target(tmp_path / "last.yaml", "opencl")), options, progress)
     assert dict(result.winner.config) == {"RACE": 0, "SLOW": 0}

@@ -70,7 +70,7 @@ WITH_PROCESSES = (
         ("run", "double.yaml", "--landmarks", *FAKE),
         ("space", "double.yaml", *FAKE),
     ),
-    *(("diagnose", "double.yaml", *FAKE), ("versus", "double.yaml", *FAKE), ("replay", "j.jsonl")),
+    *(("diagnose", "double.yaml", *FAKE), ("versus", "double.yaml", *FAKE)),
     *(("doctor",), ("devices",), ("best", "double", *FAKE), ("best", "reduce"), ("compare", "double")),
 )
 WRITTEN = {

@@ -65,6 +65,7 @@ MASKS = {  # what this machine decides, with the text in its place
     r"\bin \d+ s\b": "in N s",
     r"\b\d+ (min|d)\b": r"N \1",
     r"\d+\.\d MB": "N MB",
+    r"-I\S+/kernels": "-I/AUTOTUNE/kernels",
     r"took [\d.e-]+ ms on .*": "took N ms on DEVICE",
     r"\d{4}-\d\d-\d\dT[\d:]+\+00:00": "DATE",
     r"\b[0-9a-f]{12}\b": "DIGEST",

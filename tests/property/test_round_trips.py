@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from replay import prepare
 
-from autotune.analysis.replay import prepare
 from autotune.core.records import Config
 from autotune.core.trials import Status
 from autotune.interop import WRITERS, Recording, imported_trial, read_recording

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from replay import ReplayTrials, load, prepare, priors_for, replay
 
-from autotune.analysis.replay import ReplayTrials, load, prepare, priors_for, replay
 from autotune.core.records import Config
 from autotune.core.trials import Status
 from autotune.errors import NoMoreTrials

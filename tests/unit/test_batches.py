@@ -12,7 +12,8 @@ from autotune.devices import backend
 from autotune.devices.fake import FakeDevice
 from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
 from autotune.evaluation.journal import Journal, read_trials
-from autotune.evaluation.measure import IncumbentTimer, Stopwatch, measure
+from autotune.evaluation.measure import IncumbentTimer, measure
+from autotune.evaluation.stopwatch import Stopwatch
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
 from autotune.problem.inputs import prepare
 from autotune.problem.workload import Array, Scalar, Workload

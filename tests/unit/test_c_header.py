@@ -16,6 +16,7 @@ from autotune.core.expressions import parse
 from autotune.core.records import Config, Entry, LaunchSpec, Parameter, VariantTable
 from autotune.core.syntax import parse_expression
 from autotune.errors import InputError, NoConfig
+from autotune.hardware.names import slug
 from autotune.interop.c_condition import Translator
 from autotune.interop.c_header import TEMPLATE, header
 from autotune.serving.cache import store
@@ -309,37 +310,67 @@ def test_the_results_that_come_with_autotune_give_the_same_answers(tmp_path):
     assert lines == wanted
 
 
-@needs_compiler
-def test_the_look_up_is_a_constant_and_the_header_is_c_too(tmp_path):
-    assert (
-        main(
-            [
-                "export",
-                "reduce",
-                "--format",
-                "c-header",
-                "-o",
-                str(tmp_path / "reduce.h"),
-                "--cache",
-                str(ROOT / "cache"),
-            ]
-        )
-        == 0
-    )
-    (tmp_path / "constant.cpp").write_text("""\
+CONSTANT = """\
 #include "reduce.h"
-constexpr auto best = autotune_reduce_best(autotune_reduce_nvidia_h200, autotune_reduce_int32, 134217728);
+static constexpr auto best = autotune_reduce_best(autotune_reduce_nvidia_h200, autotune_reduce_int32, 134217728);
+static constexpr auto between = autotune_reduce_best(autotune_reduce_nvidia_h200, autotune_reduce_int32, 1000003);
 static_assert(best.tier == AUTOTUNE_EXACT && best.config.BLOCK_SIZE <= 1024, "");
+static_assert(between.tier == AUTOTUNE_NEAREST_SIZE && between.config.BLOCK_SIZE <= 1024, "");
+static_assert(autotune_reduce_best(autotune_reduce_OTHER, 0, 0).tier == AUTOTUNE_NONE, "");
 static_assert(autotune_reduce_device_of("nvidia-h200") == autotune_reduce_nvidia_h200, "");
+static_assert(autotune_reduce_device_of("NVIDIA H200") == autotune_reduce_nvidia_h200, "");
 static_assert(autotune_reduce_device_of("voodoo") == autotune_reduce_OTHER, "");
-""")
+#ifdef __CUDACC__
+template <int BLOCK_SIZE> __global__ void fill(int *out) { out[threadIdx.x] = BLOCK_SIZE; }
+void launch(int *out) { fill<between.config.BLOCK_SIZE><<<1, between.config.BLOCK_SIZE>>>(out); }
+#endif
+"""
+STRICT = ("-Wall", "-Wextra", "-pedantic", "-Werror")
+COMPILERS = {
+    "g++": (*STRICT, "-std=c++14", "-x", "c++"),
+    "clang++": (*STRICT, "-std=c++14", "-x", "c++"),
+    "nvcc": ("-Werror", "all-warnings", "-arch=sm_90"),
+}
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_the_look_up_is_a_constant(tmp_path, compiler):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    (tmp_path / "reduce.h").write_text(written(ROOT / "cache"))
+    (tmp_path / "constant.cu").write_text(CONSTANT)
+    subprocess.run([compiler, *COMPILERS[compiler], "-c", "constant.cu"], cwd=tmp_path, check=True)
+
+
+@needs_compiler
+def test_a_device_is_found_by_its_name_and_by_its_slug(tmp_path):
+    names = [
+        *("NVIDIA H100 80GB HBM3", "NVIDIA H100", "NVIDIA GeForce RTX 3080 Ti", "AMD Instinct MI300X [gfx942]"),
+        *("Orin (nvgpu)", " Tesla  T4 ", "H", "nvidia-h100-80gb-hbm3", "NVIDIA_H100", "", "-", "NVIDIA H100 -"),
+    ]
+    helpers = TEMPLATE.read_text().split("$declarations")[0].split("{guard}_H")[2]
+    (tmp_path / "same.cpp").write_text(
+        f"{helpers}#include <cstdio>\nint main(int count, char **texts) {{\n"
+        "for (int i = 1; i + 1 < count; i += 2) std::putchar('0' + autotune_same(texts[i], texts[i + 1])); }\n"
+    )
+    subprocess.run(["g++", "-std=c++14", *STRICT, "same.cpp", "-o", "same"], cwd=tmp_path, check=True)
+    pairs = [(slug(one), other) for one in names for other in names if slug(one) != "unnamed"]
+    asked = [text for pair in pairs for text in pair]
+    done = subprocess.run([tmp_path / "same", *asked], capture_output=True, text=True, check=True)
+    for (one, other), found in zip(pairs, done.stdout, strict=True):
+        assert found == str(int(one == slug(other))), (one, other)
+    assert done.stdout.count("1") > len(names) - 3
+
+
+@needs_compiler
+def test_the_header_is_c_too_and_needs_no_library(tmp_path):
+    command = ["export", "reduce", "--format", "c-header", "--cache", str(ROOT / "cache")]
+    assert main([*command, "-o", str(tmp_path / "reduce.h")]) == 0
     (tmp_path / "plain.c").write_text("""\
 #include "reduce.h"
 int main(void) { return autotune_reduce_best(autotune_reduce_nvidia_h200, 0, 100).config.BLOCK_SIZE == 0; }
 """)
-    warnings = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
-    subprocess.run(["g++", "-std=c++14", *warnings, "-c", "constant.cpp"], cwd=tmp_path, check=True)
-    subprocess.run(["gcc", "-std=c99", *warnings, "plain.c", "-o", "plain", "-lm"], cwd=tmp_path, check=True)
+    subprocess.run(["gcc", "-std=c99", *STRICT, "plain.c", "-o", "plain"], cwd=tmp_path, check=True)
     subprocess.run([tmp_path / "plain"], check=True)
 
 

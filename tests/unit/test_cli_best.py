@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from autotune import include_dir
 from tests.cache_example import DEVICE, entry, record
 from tests.cache_files import write
 
@@ -30,14 +31,30 @@ def test_a_gpu_that_nothing_is_known_of_is_answered_by_its_name(best):
         )
         and "-D" not in done.stdout
     )
-    flags = best("--device", "NVIDIA H100 PCIe", "--size", "n=64", "--flags").stdout
-    assert flags.startswith("-DDTYPE=") and flags.endswith("-DUNROLL=0\n")
+    done = best("--device", "NVIDIA H100 PCIe", "--size", "n=64", "--flags")
+    assert done.stdout.startswith(f"-I{include_dir()} -DDTYPE=") and done.stdout.endswith("-DUNROLL=0\n")
+    assert done.stderr.startswith("warning: same_architecture: tuned on nvidia-h200"), done.stderr
+
+
+def test_an_architecture_is_answered_as_a_gpu_of_it_that_has_no_results(best):
+    done = best("--device", "sm_90", "--size", "n=64")
+    assert "same_architecture: tuned on nvidia-h200" in done.stdout and "not checked" not in done.stdout
+    done = best("--device", "sm_91", "--size", "n=64")
+    assert done.returncode == 2 and "unknown device 'sm_91'" in done.stderr and "fake" not in done.stderr.lower()
 
 
 def test_an_exact_answer_expects_no_slowdown(best):
     done = best("--device", "nvidia-h200", "--size", "n=64")
     assert "exact: tuned on nvidia-h200 for n=64 (" in done.stdout
     assert "slowdown" not in done.stdout
+
+
+def test_flags_that_were_not_tuned_for_the_device_are_told_next_to_them(best):
+    done = best("--device", "AMD Radeon", "--size", "n=64", "--flags")
+    assert done.returncode == 0 and done.stderr.startswith("warning: portable: "), done.stderr
+    assert "--min-match" in done.stderr
+    for sizes in ("n=64", "n=80"):
+        assert not best("--device", "nvidia-h200", "--size", sizes, "--flags").stderr
 
 
 def test_a_loose_match_is_refused_with_what_there_is(best):

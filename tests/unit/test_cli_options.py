@@ -28,7 +28,7 @@ def test_every_option_of_a_run_reaches_it(verb):
         budget=Budget(trials=7),
         timeout_s=2.5,
         compile_timeout_s=9.0,
-        workers=3,
+        compilers=3,
         journal=Path("j"),
         fresh=True,
         binary_cache=False,

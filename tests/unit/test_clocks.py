@@ -19,7 +19,7 @@ from autotune.core.trials import Status
 from autotune.devices import Address, backend, list_devices
 from autotune.devices.clocks import Clocks
 from autotune.errors import CannotSet
-from autotune.evaluation.device_process import DeviceSetting, run_and_restore
+from autotune.evaluation.device_process import DeviceSetting, run_and_reset_clocks
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.worker import Worker
@@ -158,7 +158,7 @@ def test_a_call_that_raises_restores_what_it_changed(state):
         opened.device.clocks.apply((("sm_clock_mhz", 0), ("power_limit_w", 99)))
 
     opened = SimpleNamespace(device=backend("fake").open_device(0))
-    failure = run_and_restore(opened, fail)
+    failure = run_and_reset_clocks(opened, fail)
     assert failure.detail.startswith("power_limit_w 99: the device takes 100 to 300")
     assert settings(state) == IDLE and records(state) == [""]
 

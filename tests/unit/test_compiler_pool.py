@@ -44,17 +44,17 @@ __kernel void twice(__global const int *x, __global int *y)
 """
 
 
-def compiled(sources, kept, architecture="sm_90", workers=2, scratch=None):
+def compiled(sources, kept, architecture="sm_90", size=2, scratch=None):
     pool = CompilerPool(
         cuda_setting(architecture),
-        workers=workers,
+        size=size,
         timeout_s=60,
         binaries=kept,
         scratch=scratch,
         variables={},
     )
     try:
-        return [future.result() for future in [pool.submit(source, ()) for source in sources]]
+        return [future.result() for future in [pool.compile_source(source, ()) for source in sources]]
     finally:
         pool.close()
 
@@ -66,13 +66,13 @@ def test_a_second_pool_takes_what_the_first_one_made(tmp_path):
     assert all(item.cached and item.compile_ms == 0 for item in second)
     for new, kept in zip(first, second, strict=True):
         assert (new.data, new.sha256, new.registers) == (kept.data, kept.sha256, kept.registers)
-    (other,) = compiled(sources[:1], tmp_path, architecture="sm_80", workers=1)
-    (anew,) = compiled(sources[:1], None, workers=1)
+    (other,) = compiled(sources[:1], tmp_path, architecture="sm_80", size=1)
+    (anew,) = compiled(sources[:1], None, size=1)
     assert not other.cached and not anew.cached and anew.data == first[0].data
 
 
 def test_without_a_cache_one_run_compiles_nothing_twice(tmp_path):
-    first, second = compiled([SOURCE % 1] * 2, None, workers=1, scratch=tmp_path)
+    first, second = compiled([SOURCE % 1] * 2, None, size=1, scratch=tmp_path)
     assert first.compile_ms > 0 and second.compile_ms == 0  # and neither is of an earlier run:
     assert not first.cached and not second.cached and first.data == second.data
 
@@ -85,10 +85,10 @@ def test_sources_that_are_the_same_are_compiled_once_though_they_are_queued_toge
 
 def test_a_source_that_waits_for_the_same_one_is_dropped_with_it(tmp_path):
     pool = CompilerPool(
-        cuda_setting("sm_90"), workers=1, timeout_s=60, binaries=tmp_path, scratch=None, variables={}
+        cuda_setting("sm_90"), size=1, timeout_s=60, binaries=tmp_path, scratch=None, variables={}
     )
     try:
-        first, second = (pool.submit(SOURCE % 1, ()) for _ in range(2))
+        first, second = (pool.compile_source(SOURCE % 1, ()) for _ in range(2))
         pool.drop([first, second])
         with pytest.raises(CancelledError):
             second.result(60)
@@ -98,7 +98,7 @@ def test_a_source_that_waits_for_the_same_one_is_dropped_with_it(tmp_path):
 
 def test_what_does_not_compile_fails_every_time(tmp_path):
     for _ in range(2):
-        (failure,) = compiled([SOURCE % "nothing"], tmp_path, workers=1)
+        (failure,) = compiled([SOURCE % "nothing"], tmp_path, size=1)
         assert isinstance(failure, Failure) and failure.status is Status.COMPILE_ERROR
         assert 'identifier "nothing" is undefined' in failure.detail
 
@@ -175,9 +175,9 @@ ENTRIES = tuple(
 def triton_binary(names, kept):
     pytest.importorskip("triton.runtime", reason="needs the extra triton")
     setting = cuda_setting("sm_90", "triton")
-    pool = CompilerPool(setting, workers=2, timeout_s=60, binaries=kept, variables={})
+    pool = CompilerPool(setting, size=2, timeout_s=60, binaries=kept, variables={})
     try:
-        return pool.submit(TRITON_SOURCE, (), names).result()
+        return pool.compile_source(TRITON_SOURCE, (), names).result()
     finally:
         pool.close()
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from autotune.devices import backend
-from autotune.devices.opencl import cpu_limits
+from autotune.processes.host_limits import cpu_limits
 
 CORES = len(os.sched_getaffinity(0))
 

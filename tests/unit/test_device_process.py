@@ -12,8 +12,8 @@ from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.device_process import (
     DeviceSetting,
     DeviceState,
-    run_and_restore,
-    run_work_item,
+    run_and_reset_clocks,
+    verify_and_time,
     verify_once,
 )
 from autotune.evaluation.device_samples import energy, sample
@@ -76,7 +76,7 @@ def test_a_binary_is_verified_in_full_once_on_each_set_of_checks(open_state):
     policy = MeasurementPolicy(samples=1, screen=1)
 
     def runs(*checks):
-        found = run_work_item(state, WorkItem(binary, checks, problem(), policy, None, 1, 0.0))
+        found = verify_and_time(state, WorkItem(binary, checks, problem(), policy, None, 1, 0.0))
         assert isinstance(found, Measurement)
         return found.samples_ms[-1]
 
@@ -95,7 +95,7 @@ def test_a_binary_that_is_wrong_on_a_later_check_fails_whatever_has_passed_befor
     statuses = []
     for binary in (BINARY, wrong, wrong):
         item = WorkItem(binary, checks, problem(), MeasurementPolicy(samples=1), None, 1, 0.0)
-        outcome = run_work_item(state, item)
+        outcome = verify_and_time(state, item)
         statuses.append(outcome.status if isinstance(outcome, Failure) else Status.OK)
     assert statuses == [Status.OK, Status.WRONG_RESULT, Status.WRONG_RESULT]
 
@@ -174,10 +174,10 @@ def test_a_launch_that_the_device_refuses_is_a_failure_of_whatever_was_to_run(op
     state = open_state(device_bytes(refused), refused)
     item = WorkItem(BINARY, (), refused, MeasurementPolicy(), None, None, 0.0)
     failures = [
-        run_work_item(state, item),
-        run_and_restore(state, verify_once, BINARY, refused),
-        run_and_restore(state, sample, BINARY, refused, count=1, batch=1, repeatable=True),
-        run_and_restore(state, energy, BINARY, refused, run_ms=1.0, seconds=0.01, repeatable=True),
+        verify_and_time(state, item),
+        run_and_reset_clocks(state, verify_once, BINARY, refused),
+        run_and_reset_clocks(state, sample, BINARY, refused, count=1, batch=1, repeatable=True),
+        run_and_reset_clocks(state, energy, BINARY, refused, run_ms=1.0, seconds=0.01, repeatable=True),
     ]
     assert [failure.status for failure in failures] == [Status.LAUNCH_ERROR] * 4
     assert len({failure.detail for failure in failures}) == 1
@@ -189,9 +189,9 @@ def test_a_launch_of_the_incumbent_that_is_refused_beside_a_configuration_leaves
     state = open_state(2 * device_bytes(problem()), problem())
     incumbent = Incumbent(Measurement((1e-9,), Rule.SAMPLES), BINARY, refused)
     item = WorkItem(BINARY, (), problem(), MeasurementPolicy(noise_factor=1e12), incumbent, None, 0.0)
-    failure = run_work_item(state, item)
+    failure = verify_and_time(state, item)
     assert failure.status is Status.LAUNCH_ERROR and failure.blame is Blame.PROCESS
-    assert isinstance(run_work_item(state, item.without_incumbent()), Measurement)
+    assert isinstance(verify_and_time(state, item.without_incumbent()), Measurement)
 
 
 def test_what_does_not_fit_is_refused_in_words(open_state):

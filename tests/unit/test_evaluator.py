@@ -1,14 +1,16 @@
 """What is submitted to an evaluator: what the budget covers, and in which order trials come."""
 
+import threading
 import time
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
 
 from autotune.cli.progress import SearchProgress
 from autotune.core.records import Config
 from autotune.core.stages import Stage
-from autotune.core.trials import Binary, Budget, Objective, Status
+from autotune.core.trials import Binary, Budget, Failure, Objective, Status
 from autotune.errors import NoMoreTrials
 from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.job_runner import JobKills
@@ -17,6 +19,7 @@ from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import ItemResult
 from autotune.searchers.base import collect_next, evaluate
 from autotune.searchers.random_search import RandomSearch
+from autotune.space import bind
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
 from tests.conftest import KERNEL, opened, wait_until
@@ -72,7 +75,7 @@ def test_only_what_the_budget_covers_is_tried_and_what_is_known_costs_nothing(ta
         (tried,) = evaluate(context.evaluator, configs[:1])
         outside = Config({**configs[0], "A": 12345})
         found = evaluate(context.evaluator, [configs[0], outside, *configs[1:4], configs[1]])
-        assert found[0] is tried and found[1].status is Status.PRUNED and found[2] is found[5]
+        assert found[0] is tried and found[1].status is Status.INVALID and found[2] is found[5]
         assert [trial.config for trial in found[2:5]] == configs[1:4] == journaled(context)[1:]
         assert all(trial.status is Status.OK for trial in found[2:])
         with pytest.raises(NoMoreTrials):
@@ -97,26 +100,63 @@ def test_one_device_gives_trials_one_by_one_in_the_order_of_submission(task, con
             context.evaluator.collect()
 
 
-def test_what_was_submitted_before_the_search_is_charged_once(task, configs):
+def test_what_is_prefetched_is_only_compiled_and_then_runs_in_the_order_of_submission(task, configs):
     with opened(task, Options(budget=Budget(trials=2)), SearchProgress()) as context:
-        context.evaluator.submit([task.spec.default])  # compiled, while libraries are imported
-        assert context.evaluator.evaluate_now(task.spec.default, charged=True).status is Status.OK
-        other = next(config for config in configs if config != task.spec.default)
-        assert evaluate(context.evaluator, [other])[0].status is Status.OK
-        assert context.evaluator.evaluate_now(configs[-1], charged=False).status is Status.OK
+        compiled = []
+        compile_one = context.pool.compile
+        context.pool.compile = lambda instance: compiled.append(instance.config) or compile_one(instance)
+        outside = Config({**configs[0], "A": 12345})
+        context.evaluator.prefetch([*configs[:3], outside, configs[0]])
+        assert compiled == configs[:3]
+        with pytest.raises(NoMoreTrials):
+            context.evaluator.collect()
+        order = [configs[1], configs[0]]
+        assert [trial.status for trial in evaluate(context.evaluator, order)] == [Status.OK] * 2
+        assert compiled == configs[:3] and journaled(context) == order
+        with pytest.raises(NoMoreTrials):
+            evaluate(context.evaluator, configs[2:3])  # compiling it has cost no budget, nor paid for it
+
+
+def test_a_cpu_runs_nothing_while_compilers_work(task, configs, monkeypatch):
+    device = replace(task.device, kind="cpu")
+    cpu = replace(task, device=device, space=bind(task.spec, device, task.space.problem))
+    with opened(cpu, Options(), SearchProgress()) as context:
+        slow = Future()
+        compile_one = context.pool.compile
+        monkeypatch.setattr(
+            *(context.pool, "compile"),
+            lambda instance: slow if instance.config == configs[1] else compile_one(instance),
+        )
+        context.evaluator.prefetch(configs[:2])
+        context.evaluator.submit(configs[:1])
+        runs = []
+        begin = context.worker.begin_item
+        context.worker.begin_item = lambda item, timeout_s: runs.append(slow.done()) or begin(item, timeout_s)
+        threading.Timer(0.3, slow.set_result, [Failure(Status.COMPILE_ERROR, "")]).start()
+        assert context.evaluator.collect()[0].status is Status.OK
+        assert runs == [True]
+
+
+def test_what_is_evaluated_beside_the_budget_costs_none(task, configs):
+    with opened(task, Options(budget=Budget(trials=1, seconds=1e-3)), SearchProgress()) as context:
+        evaluate(context.evaluator, configs[:1])
+        assert context.evaluator.evaluate_beside_budget(configs[0]).config == configs[0]
+        assert context.evaluator.evaluate_beside_budget(configs[1]).status is Status.OK
         assert context.ledger.beside_budget == 1
+        with pytest.raises(NoMoreTrials):
+            context.evaluator.collect()
 
 
 def test_the_default_of_a_journal_limits_the_other_trials_as_well(task, configs):
     with opened(task, Options(timeout_s=600.0), SearchProgress()) as context:
-        assert context.evaluator.evaluate_now(task.spec.default, charged=True).status is Status.OK
+        assert evaluate(context.evaluator, [task.spec.default])[0].status is Status.OK
     with opened(task, Options(timeout_s=600.0), SearchProgress()) as context:
         limits_s = []
         begin = context.worker.begin_item
         context.worker.begin_item = lambda item, timeout_s: (
             limits_s.append(timeout_s) or begin(item, timeout_s)
         )
-        context.evaluator.evaluate_now(task.spec.default, charged=True)
+        evaluate(context.evaluator, [task.spec.default])
         evaluate(context.evaluator, [config for config in configs if config != task.spec.default][:1])
         assert limits_s and max(limits_s) < 600.0
 
@@ -147,13 +187,14 @@ def test_what_ends_without_a_run_is_told_and_journaled(folder, monkeypatch):
         assert journaled(context) == [first, other]
 
 
-def test_nothing_runs_when_the_time_is_over(task, configs):
+def test_one_trial_and_no_other_runs_when_the_time_is_over(task, configs):
     with opened(task, Options(budget=Budget(seconds=1e-3)), SearchProgress()) as context:
         context.evaluator.submit(configs[:2])
         time.sleep(0.01)
+        assert [trial.config for trial in context.evaluator.collect()] == configs[:1]
         with pytest.raises(NoMoreTrials):
             context.evaluator.collect()
-        assert not context.ledger.trials and context.ledger.time_was_over
+        assert [*context.ledger.trials] == configs[:1] and context.ledger.time_was_over
 
 
 def test_what_is_being_compiled_when_the_time_is_over_ends(folder, monkeypatch):
@@ -162,7 +203,7 @@ def test_what_is_being_compiled_when_the_time_is_over_ends(folder, monkeypatch):
     kernel = (folder.path / "double.py").read_text()
     folder.write(f"import time\nopen('begun', 'w').close()\ntime.sleep(3600 * (A != 2))\n{kernel}")
     first, slow, later = (Config({"A": number, "B": 0}) for number in (2, 1, 3))
-    with opened(bind_target(Target(folder.space, "fake")), Options(workers=1), SearchProgress()) as context:
+    with opened(bind_target(Target(folder.space, "fake")), Options(compilers=1), SearchProgress()) as context:
         context.evaluator.submit([slow, later])
         wait_until((folder.path / "begun").exists)
         monkeypatch.setattr(type(context.ledger), "is_time_over", True)
@@ -176,7 +217,7 @@ class AtOnce:
     """Compilers that are done when they are asked, so that jobs are the same in every run."""
 
     def __init__(self, pool):
-        self.pool, self.workers = pool, pool.workers
+        self.pool, self.size = pool, pool.size
 
     def compile(self, instance):
         compilation = self.pool.compile(instance)
@@ -269,7 +310,7 @@ def test_a_lost_job_whose_time_is_over_leaves_nothing_that_a_later_trial_waits_f
         with pytest.raises(NoMoreTrials):
             evaluate(evaluator, configs)
         jobs = len(devices.jobs)
-        assert evaluator.evaluate_now(configs[1], charged=False).status is Status.OK
+        assert evaluator.evaluate_beside_budget(configs[1]).status is Status.OK
         assert len(devices.jobs) == jobs + 1
 
 

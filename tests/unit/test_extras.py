@@ -32,9 +32,9 @@ sys.meta_path.insert(0, Blocked())
 ALL = sorted({module for modules in EXTRAS.values() for module in modules})
 
 
-def run_bare(code, *words):
-    """Run Python code, with words as its arguments, without the packages of the extras."""
-    source = BARE.format(root=str(ROOT), modules=ALL) + code
+def run_bare(code, *words, lacking=ALL):
+    """Run Python code, with words as its arguments, without these packages: else those of all extras."""
+    source = BARE.format(root=str(ROOT), modules=lacking) + code
     return subprocess.run(
         [sys.executable, "-c", source, *words], capture_output=True, text=True, timeout=60, cwd=ROOT
     )
@@ -72,6 +72,11 @@ def test_every_sampler_of_optuna_but_that_of_pytorch_comes_with_its_extra():
     assert {package for package in needed if package not in named} == {"torch"}
 
 
+@pytest.mark.parametrize("extra", ["report", "kernel-tuner", "optuna", "cluster"])
+def test_an_extra_of_searches_brings_what_searches(extra):
+    assert f"{PROJECT['name']}[search]" in PROJECT["optional-dependencies"][extra]
+
+
 def test_what_loads_kernels_is_part_of_what_searches():
     extras = PROJECT["optional-dependencies"]
     assert set(extras["load"]) <= set(extras["search"]) and not PROJECT["dependencies"]
@@ -97,12 +102,21 @@ def test_a_command_that_needs_a_package_says_how_to_get_it_in_one_line(command):
 
 
 @pytest.mark.parametrize(
-    ("code", "extra"),
-    [("from autotune import tune", "search"), ("import autotune.kernel_tuner", "kernel-tuner")],
+    ("code", "lacking", "extra"),
+    [
+        ("from autotune import tune", ALL, "search"),
+        ("from autotune import load_kernel", ALL, "search"),
+        ("import autotune.triton", ALL, "search"),
+        ("import autotune.testing", ALL, "search"),
+        ("import autotune.kernel_tuner", ALL, "kernel-tuner"),
+        ("import autotune.kernel_tuner", ["rich"], "search"),
+        ("sys.modules['torch'] = sys\n    import autotune.torch", ALL, "search"),
+    ],
 )
-def test_a_program_is_told_as_well(code, extra):
+def test_a_program_is_told_as_well(code, lacking, extra):
     done = run_bare(
-        f"import autotune\ntry:\n    {code}\nexcept autotune.AutotuneError as error:\n    print(error)"
+        f"import autotune\ntry:\n    {code}\nexcept autotune.AutotuneError as error:\n    print(error)",
+        lacking=lacking,
     )
     assert f"pip install '.[{extra}]'" in done.stdout, done.stderr
 

@@ -72,7 +72,7 @@ def outcome(found, **config):
 
 
 def test_every_configuration_is_judged_by_the_limits_of_each_architecture(space, tmp_path):
-    (turing, hopper), seen = look(space, "sm_75", "sm_90", workers=2, binaries=tmp_path / "kept")
+    (turing, hopper), seen = look(space, "sm_75", "sm_90", compilers=2, binaries=tmp_path / "kept")
     # no block has 2048 threads; a T4 has 40 units, and with them no 8 KiB; nor does it have 200 KiB a block
     assert (turing.valid, hopper.valid) == (9, 18)
     assert seen == [
@@ -91,16 +91,16 @@ def test_every_configuration_is_judged_by_the_limits_of_each_architecture(space,
     broken = outcome(hopper, BROKEN=True)
     assert broken.failure.status is Status.COMPILE_ERROR and "nothing" in broken.failure.detail
     assert broken.registers is None and broken.occupancy is None
-    again, _ = look(space, "sm_90", workers=1, binaries=tmp_path / "kept")
+    again, _ = look(space, "sm_90", compilers=1, binaries=tmp_path / "kept")
     assert [item.cached for item in again[0].checked] == [
         item.config["RANK"] == 1 and not item.config["BROKEN"] for item in hopper.checked
     ]
 
 
 def test_a_sample_has_the_default_first_and_depends_on_the_seed(space):
-    (first,), _ = look(space, "sm_90", count=6, seed=1, workers=1)
-    (same,), _ = look(space, "sm_90", count=6, seed=1, workers=1)
-    (other,), _ = look(space, "sm_90", count=6, seed=2, workers=1)
+    (first,), _ = look(space, "sm_90", count=6, seed=1, compilers=1)
+    (same,), _ = look(space, "sm_90", count=6, seed=1, compilers=1)
+    (other,), _ = look(space, "sm_90", count=6, seed=2, compilers=1)
     configs = [[item.config for item in found.checked] for found in (first, same, other)]
     assert configs[0] == configs[1] != configs[2]
     assert len(set(configs[0])) == 6 and configs[0][0] == configs[2][0] == outcome(first).config
@@ -109,10 +109,10 @@ def test_a_sample_has_the_default_first_and_depends_on_the_seed(space):
 def test_those_that_are_asked_for_are_checked_with_a_further_option(space):
     values = {"BLOCK_SIZE": 128, "SHARED_KIB": 8, "BROKEN": False, "RANK": 1}
     good, large = Config(values), Config({**values, "SHARED_KIB": 200})
-    turing, hopper = look(space, "sm_75", "sm_90", configs=(large, good), workers=1)[0]
+    turing, hopper = look(space, "sm_75", "sm_90", configs=(large, good), compilers=1)[0]
     assert [item.config for item in hopper.checked] == [large, good] and hopper.failure == ""
     assert turing.checked == () and turing.failure  # too much for a T4, and what a constraint forbids
-    (broken,), _ = look(space, "sm_90", configs=(good,), options=("--no-such-option",), workers=1)
+    (broken,), _ = look(space, "sm_90", configs=(good,), options=("--no-such-option",), compilers=1)
     assert "no-such-option" in broken.failure
 
 

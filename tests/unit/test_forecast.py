@@ -53,6 +53,16 @@ def test_the_more_is_checked_the_longer_it_takes():
     assert 2 * lefts_s[0] < lefts_s[1]
 
 
+def test_variants_take_time_once_it_is_known_how_many_there_are():
+    lefts_s = []
+    for count in (1, 5):
+        found = forecast(20)
+        found.last_round(9, 40.0)
+        found.stage(Stage("last round: variants", 1, count), 60.0)
+        lefts_s.append(found.left_s(60.0))
+    assert lefts_s[0] < lefts_s[1]
+
+
 def test_a_last_round_that_is_repeated_begins_again():
     found = forecast(20)
     found.last_round(9, 40.0)
@@ -69,6 +79,6 @@ def test_the_time_left_runs_down_while_one_reference_is_computed():
     found.stage(Stage("computing the reference (knn.py)", sizes="n=4097, m=69631"), 51.0)
     begun_s = found.left_s(51.0)
     assert found.left_s(53.0) == pytest.approx(begun_s - 2.0)
-    assert found.left_s(51.0 + begun_s) is None  # it took all of that: nobody knows how long it goes on
+    assert found.left_s(51.1 + begun_s) is None  # it took all of that: nobody knows how long it goes on
     found.stage(Stage("verifying"), 52.0 + begun_s)
     assert found.left_s(52.0 + begun_s) > 0

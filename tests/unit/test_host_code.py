@@ -9,6 +9,7 @@ from autotune.compilers.host_code import device_part, needed_part
 from autotune.compilers.kernel_source import packaged, read_source
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.errors import CompileError
+from autotune.sources.dialects import OPENCL
 
 KERNELS = sorted(Path(packaged("kernels")).glob("*.cu"))
 
@@ -158,6 +159,30 @@ def test_a_kernel_compiles_that_includes_a_header_for_programs():
 def test_a_lambda_is_for_the_device_where_a_kernel_has_it():
     text = "__global__ void k(int *x) { auto one = [=] __device__ (int i) { x[i] = 1; }; one(0); }"
     assert "[=]            (int i)" in needed_part(text, ["k"])
+
+
+def test_for_opencl_functions_are_needed_that_kernels_call_and_no_headers_of_programs():
+    text = """#include <cmath>
+#include <cuda_runtime.h>
+#include <project.h>
+struct job { std::vector<float> rows; };
+const int batches = 20;
+using namespace std;
+static float half(float x) { return x / 2; }
+float sum(const vector<float> &all);
+__kernel void k(__global float *y) { float sum = half(y[0]); y[0] = sum; }
+float sum(const vector<float> &all) { return 0; }
+int main() { k<<<1, 1>>>(nullptr); }
+"""
+    left = needed_part(text, (), OPENCL).split("\n")
+    lines = text.split("\n")
+    assert [number for number, line in enumerate(left) if line == lines[number]] == [2, 6, 8, 11]
+    assert not "".join(left[:2] + left[3:6] + left[7:8] + left[9:]).strip(" ;")
+
+
+def test_a_source_in_which_no_kernel_is_found_stays_as_it_is():
+    text = "KERNEL one(int *x) { x[0] = 1; }\nint two(int x) { return x; }\n"
+    assert needed_part(text, (), OPENCL) == text
 
 
 FOR_PROGRAMS = """

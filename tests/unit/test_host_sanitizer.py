@@ -123,6 +123,12 @@ BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
             "",
         ),
         (
+            '#include "portable.h"\n',
+            '#include "portable.h"\n#include <vector>\nvoid check(int e) { if (e != cudaSuccess) last_sum<<<1, 1>>>(); }\n',
+            None,
+            "",
+        ),
+        (
             "BARRIER();",
             "if (i) BARRIER(); else WARP_BARRIER();",
             WRONG,
@@ -264,7 +270,7 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
         worker=SimpleNamespace(compared=frozenset()),
         processes=SimpleNamespace(skips_sanitizers=False),
         further_sizes=ONLY_VERIFIED,
-        pool=SimpleNamespace(workers=1),
+        pool=SimpleNamespace(size=1),
         maker=SimpleNamespace(make=lambda config: instance),
     )
     timeline.begin("test")

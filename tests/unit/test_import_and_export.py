@@ -34,7 +34,7 @@ def test_the_commands_of_the_page_work(tmp_path, monkeypatch, capsys):
         assert main(command[1:]) == 0, (command, capsys.readouterr().err)
 
 
-def test_imported_results_are_a_journal_that_show_and_replay_read(tmp_path, monkeypatch, capsys):
+def test_imported_results_are_a_journal_that_show_reads(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["import", str(T4), str(CACHE), "--device", "NVIDIA A100"]) == 0
     first, second, _ = capsys.readouterr().out.splitlines()
@@ -47,7 +47,6 @@ def test_imported_results_are_a_journal_that_show_and_replay_read(tmp_path, monk
     journal = "runs/convolution.nvidia-a100.imported.jsonl"
     assert main(["show", journal, "--limit", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["config"] == read_recording(T4).best.config
-    assert main(["replay", journal, "--budget", "5", "--seeds", "1"]) == 0
 
 
 def test_an_import_never_overwrites_other_results_unasked(tmp_path, monkeypatch, capsys):
@@ -105,14 +104,13 @@ def test_a_cache_of_kernel_tuner_keeps_the_names_of_sizes(tmp_path):
     assert json.loads(path.read_text())["problem_size"] == [64, 8]
 
 
-@pytest.mark.parametrize(("make", "count"), [("{}/study.log", 39), ("sqlite:///{}/study.db", 3)])
-def test_an_optuna_study_holds_every_result(tmp_path, make, count):
+def test_an_optuna_study_holds_every_result(tmp_path):
     import optuna
 
-    recording, target = read_recording(T4), make.format(tmp_path)
-    results = recording.trials[:count]  # a database takes its time
-    name = optuna_study.export(replace(recording, trials=results), target)
-    study = optuna.load_study(study_name=name, storage=optuna_study.storage(target))
+    recording, path = read_recording(T4), tmp_path / "study.log"
+    results = recording.trials
+    name = optuna_study.export(recording, path)
+    study = optuna.load_study(study_name=name, storage=optuna_study.storage(path))
     assert [trial.value for trial in study.trials] == [result.time_ms for result in results]
     assert [trial.params for trial in study.trials] == [result.config for result in results]
     assert [trial.user_attrs["status"] for trial in study.trials] == [r.status.value for r in results]
@@ -127,10 +125,9 @@ def test_a_study_that_exists_is_left_alone(tmp_path, capsys):
     assert "has a study 'convolution on A100' already" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("target", ["/nowhere/study.log", "sqlite:////nowhere/study.db", "odd://x"])
-def test_a_storage_that_cannot_be_written_is_one_line(target, capsys):
-    assert main(["export", str(T4), "--format", "optuna", "-o", target]) == 1
-    assert f"{target}: cannot be written" in capsys.readouterr().err
+def test_a_storage_that_cannot_be_written_is_one_line(capsys):
+    assert main(["export", str(T4), "--format", "optuna", "-o", "/nowhere/study.log"]) == 1
+    assert "/nowhere/study.log: cannot be written: No such file or directory" in capsys.readouterr().err
 
 
 def test_results_that_are_not_there_are_one_line(capsys):

@@ -100,7 +100,7 @@ from autotune.space import bind, load_space, problem_of
 from tests.space_example import GPU
 spec = load_space(Path("spaces/reduce.yaml"))
 searcher = make_searcher("surrogate")
-first = searcher.first(bind(spec, GPU, problem_of(spec, GPU, {})), seed=0)
+first = searcher.opening(bind(spec, GPU, problem_of(spec, GPU, {})), seed=0)
 assert first
 """
     models = {"scipy.linalg", "scipy.optimize", "scipy.special"}

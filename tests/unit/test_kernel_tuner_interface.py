@@ -15,9 +15,11 @@ from kernel_tuner.util import CompilationFailedConfig, RuntimeFailedConfig
 
 import autotune
 from autotune import InputError
+from autotune.analysis.find_journal import find_journal
 from autotune.core.expressions import parse
 from autotune.core.records import Config
 from autotune.errors import SetupError
+from autotune.evaluation.journal import read_journal
 from autotune.kernel_tuner import run_kernel, tune_kernel
 from autotune.kernel_tuner.arguments import read_arguments
 from autotune.kernel_tuner.call import KernelCall
@@ -113,18 +115,22 @@ def test_a_parameter_that_a_function_of_the_script_reads_is_used(capsys):
     assert "not used" not in capsys.readouterr().err
 
 
-def test_a_wrong_result_is_an_error_of_its_configuration():
+def test_a_wrong_result_is_an_error_of_its_configuration(capsys):
     wrong = ADD.replace("a[i] +", "a[i] + (block_size_x == 64) +")
     given = arguments()
-    results, env = tuned(wrong, answer=[given[1] + given[2], None, None, None])
+    call = ("vector_add", wrong, SIZE, given, {"block_size_x": [32, 64]})
+    results, env = tune_kernel(*call, answer=[given[1] + given[2], None, None, None])
+    said = capsys.readouterr().out
+    assert "failed  1 wrong_result, all" not in said and "failed  1 wrong_result: argument_0[0] is " in said
+    assert "        their rows have `__error__` and no `time`\n" in said
     assert isinstance(results[1]["__error__"], RuntimeFailedConfig) and "time" not in results[1]
     assert env["best_config"]["block_size_x"] == 32
 
 
 def test_a_configuration_that_does_not_compile_is_one_too(monkeypatch):
     """The arrays are stored once, although another default is tried after the first one."""
-    saved, save = [], stored_inputs._save
-    monkeypatch.setattr(stored_inputs, "_save", lambda *given: saved.append(given) or save(*given))
+    saved, save = [], stored_inputs._stored
+    monkeypatch.setattr(stored_inputs, "_stored", lambda *given: saved.append(given) or save(*given))
     broken = "#if block_size_x == 32\n#error no\n#endif\n" + ADD
     results, _ = tuned(broken)
     failed = [row for row in results if "__error__" in row]
@@ -198,7 +204,15 @@ def test_the_best_has_the_time_of_the_last_round_wherever_it_is_said(capsys):
     assert best["time"] == autotune.best_config("vector_add", x=SIZE).time_ms
     assert [row for row in results if row["block_size_x"] == best["block_size_x"]] == [best]
     assert f"time={best['time']:.3f}" in said.out
-    assert f"kept in {next(Path('cache').glob('*/vector_add.json'))}" in said.out
+    journal = re.search(r"(?m)^next    autotune report (runs/kernel_tuner/vector_add\..*)$", said.out)[1]
+    assert find_journal("vector_add") == Path(journal)
+    content = read_journal(Path(journal))
+    finals = content.last_round.measurements
+    assert {row["block_size_x"]: row["time"] for row in results} == {
+        trial.config["block_size_x"]: finals.get(trial.key, trial.measurement).median_ms
+        for trial in content.trials
+    }
+    assert len(finals) == 2 and f"kept    {next(Path('cache').glob('*/vector_add.json'))}" in said.out
     assert "sanitizers are left out" in said.err and "--no-sanitizer" not in said.err
 
 
@@ -222,6 +236,8 @@ def test_a_result_is_loaded_from_the_file_that_the_script_gave(tmp_path, recwarn
     c, a, b, _ = arguments()
     autotune.load_kernel("vector_add")(c, a, b, x=SIZE)
     assert np.array_equal(c, a + b)
+    with pytest.raises(InputError, match=r"of shape \(999,\); for other sizes, write a space: autotune new$"):
+        autotune.load_kernel("vector_add")(c[1:], a, b, x=SIZE)
     assert not [one for one in recwarn if "stale" in str(one.message)]
 
 
@@ -257,7 +273,14 @@ def test_what_is_not_replaced_is_kernel_tuner_s_own():
 
 
 def test_a_strategy_may_be_given_as_its_module():
-    assert search_options(random_sample, None, 0) == search_options("random_sample", None, 0)
+    assert search_options(random_sample, None, 0, 9) == search_options("random_sample", None, 0, 9)
+
+
+def test_a_fraction_is_a_budget_and_what_has_no_effect_is_told():
+    with pytest.warns(UserWarning, match="^strategy_options without effect: popsize$"):
+        found = search_options("random_sample", {"fraction": 0.5, "popsize": 3}, 0, 9)
+    assert found.budget.trials == 5
+    assert search_options("random_sample", {"fraction": 0.5, "max_fevals": 2}, 0, 9).budget.trials == 2
 
 
 def test_constant_memory_is_copied_to_its_symbol():

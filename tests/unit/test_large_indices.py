@@ -38,12 +38,13 @@ __global__ void doubled(const float *x, float *y, unsigned columns)
 WIDE, NARROW = "(size_t)blockIdx.y * columns", "blockIdx.y * columns"
 UNKNOWN = "it is not known if indices overflow in arrays of more than 2^31 elements"
 SIGNED = "an index of x overflows beyond 2^31 elements, for example at rows=48,604 columns=48,604"
+COUNTED = {"rows": 1, "columns": 16 * 69_633}
 OVERFLOWS = "an index of x overflows beyond 2^32 elements, for example at rows=68,736 columns=68,736"
 
 
 def reason(folder, source=SOURCE, space=SPACE):
     sizes, instance = sizes_and_instance(folder, "doubled", source, space)
-    return sizes.unknown_beyond(instance)
+    return sizes.index_limit(instance).reason
 
 
 @pytest.mark.parametrize(
@@ -88,6 +89,25 @@ def test_a_kernel_with_integers_of_16_bits_runs_beyond_them(tmp_path, row, is_lo
 def test_sizes_that_the_space_has_beyond_16_bits_are_not_repeated(tmp_path, old, new, expected):
     source = SOURCE.replace("(size_t)blockIdx.y", "(unsigned short)blockIdx.y")
     sizes, instance = sizes_and_instance(tmp_path, "doubled", source, SPACE.replace(old, new))
+    found = [dict(one.problem.sizes) for one in sizes.of_tiles(instance)]
+    assert [one for one in found if max(one.values()) > 65_536] == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("unsigned short", [COUNTED, {"rows": 69_633, "columns": 1}, {"rows": 1, "columns": 69_633}]),
+        ("unsigned", []),
+    ],
+)
+def test_a_number_of_tiles_in_16_bits_is_tried_where_it_is_cut(tmp_path, kind, expected):
+    """It holds that of every size up to 65,536 tiles."""
+    source = SOURCE.replace("if (column < columns)", "if (blockIdx.x < tiles && column < columns)").replace(
+        "    const unsigned hash",
+        f"    const {kind} tiles = (columns + BLOCK - 1) / BLOCK;\n    const unsigned hash",
+    )
+    space = SPACE.replace("BLOCK: [64]", "BLOCK: [16]").replace("BLOCK: 64", "BLOCK: 16")
+    sizes, instance = sizes_and_instance(tmp_path, "doubled", source, space)
     found = [dict(one.problem.sizes) for one in sizes.of_tiles(instance)]
     assert [one for one in found if max(one.values()) > 65_536] == expected
 
@@ -217,4 +237,4 @@ NARROW_PRODUCT = "an index of a overflows beyond 2^31 elements, for example at m
 )
 def test_the_indices_of_every_shipped_kernel_in_triton_are_followed(name, expected):
     sizes, instance = sizes_of(spec_of(f"triton_{name}"))
-    assert sizes.unknown_beyond(instance) == expected
+    assert sizes.index_limit(instance).reason == expected

@@ -282,8 +282,8 @@ def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_wi
     assert done.returncode == 0
     tiles = "sizes of its tiles, " * ("sizes of its tiles" in done.stderr)  # if the one that ran has any
     late = f"many runs, {tiles}11 sets of data"
-    assert "warning: without fresh inputs (no time was left)\n" in done.stderr
-    assert f"warning: without {late} (no time was left): " in done.stderr
+    assert "warning: the best are checked without fresh inputs (no time was left)\n" in done.stderr
+    assert f" checked without {late} (no time was left)\n" in done.stderr
     missed = f"without {late}, fresh inputs (no time was left)"
     assert f"{missed}\n" in done.stdout
     assert "next    autotune check double.yaml -d fake:0 --refresh\n" in done.stdout
@@ -425,7 +425,7 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     context = perturbed_context(done, True)
     context.task.device.kind = kind
     context.maker = SimpleNamespace(make=lambda config: instance)
-    context.pool = SimpleNamespace(workers=1, compile=lambda one: compiled.put(one.source) or done)
+    context.pool = SimpleNamespace(size=1, compile=lambda one: compiled.put(one.source) or done)
     calls = []
     sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
     context.processes = SimpleNamespace(skips_sanitizers=True, sanitizer=sanitizer)

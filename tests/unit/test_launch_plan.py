@@ -80,7 +80,7 @@ def spec_of(folder, text=SPACE):
 def test_a_template_compiles_for_every_value_of_its_parameters(tmp_path):
     pytest.importorskip("cuda.bindings.nvrtc")
     path = spec_of(tmp_path).path
-    (found,) = survey(Target(path), [architecture("sm_90")], Settings(workers=1))
+    (found,) = survey(Target(path), [architecture("sm_90")], Settings(compilers=1))
     assert [str(item.failure) for item in found.checked if item.failure] == []
     assert len(found.checked) == 8 and all(item.registers for item in found.checked)
 

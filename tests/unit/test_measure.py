@@ -12,14 +12,8 @@ from autotune.core.trials import Binary, Measurement, Problem, Rule
 from autotune.devices import backend, fake
 from autotune.errors import ImpossibleTime
 from autotune.evaluation.buffers import GUARD_BYTES, SharedBuffers, WorkloadBuffers
-from autotune.evaluation.measure import (
-    ENERGY_RESOLUTION,
-    MAX_WARMUPS,
-    SETTLING_MS,
-    IncumbentTimer,
-    Stopwatch,
-    measure,
-)
+from autotune.evaluation.measure import IncumbentTimer, measure
+from autotune.evaluation.stopwatch import ENERGY_RESOLUTION, MAX_WARMUPS, SETTLING_MS, Stopwatch
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
 from autotune.problem.inputs import prepare
 from autotune.problem.workload import Array, Workload
@@ -236,7 +230,7 @@ def test_a_cpu_warms_up_for_a_while_and_a_gpu_once(run_ms, cold, runs):
 
 
 def test_a_first_run_on_a_cpu_may_take_longer_before_it_is_hopeless():
-    assert Steady(1.0, cold=False).first_run_ms > Steady(1.0, cold=True).first_run_ms
+    assert Steady(1.0, cold=False).start_ms > Steady(1.0, cold=True).start_ms
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The part of benchmarks/mutants.py that tries a mutant, on a kernel whose reference makes its inputs."""
+"""The mutants of benchmarks/mutants.yaml, and the part that tries one."""
 
 from contextlib import closing
 from pathlib import Path
@@ -7,6 +7,15 @@ from autotune.devices import Address
 from tests.devices_here import devices_here
 
 LARGEST = "#define COMBINED(a, b) max(a, b)"
+
+
+def test_the_text_that_a_mutant_replaces_is_in_its_kernel(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    from mutant_verifier import read_mutants
+
+    mutants = read_mutants(Path(__file__).parents[2] / "benchmarks" / "mutants.yaml")
+    assert all(mutant.text() for mutant in mutants)
+    assert len({mutant.key for mutant in mutants}) == len(mutants)
 
 
 def test_a_wrong_operator_is_caught_and_a_right_one_is_not(monkeypatch):

@@ -82,11 +82,13 @@ def test_the_next_steps_are_those_that_this_machine_can_take(folder, monkeypatch
     steps = [
         "next  autotune space keyword.yaml --device sm_90",
         "then  autotune space keyword.yaml --compile --device sm_90",
+        "then  on a machine with such a device: autotune search keyword.yaml",
         'then  in a program: autotune.load_kernel("keyword")(in_)',
     ]
     done = folder.run("new", "keyword.cu")
     assert done.returncode == 0
-    assert stated(done, steps)[-1].startswith("note  not run: no device of this")
+    note = stated(done, steps)[-1]
+    assert note.startswith("note  not run: no device of this machine takes CUDA; in the words of docs/portable")
 
 
 def stated(done, steps):
@@ -100,12 +102,14 @@ def stated(done, steps):
 
 def test_what_was_found_and_compiled_is_said_once_and_has_no_findings(folder, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    text = "__global__ void zero(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] = N; }\n"
-    (folder.path / "zero.cu").write_text(f"#include <vector>\n{text}int main() {{ return 0; }}\n")
+    text = "__global__ void zero(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] = N + LANES; }\n"
+    program = f"#include <vector>\n#define LANES 32\n#define UNUSED 8\n{text}int main() {{ return 0; }}\n"
+    (folder.path / "zero.cu").write_text(program)
     done = folder.run("new", "zero.cu")
     assert done.stdout.splitlines()[0] == "zero: dialect cuda"
     assert ("good  the default compiles for sm_90" in done.stdout) is has_nvrtc()
     assert "\nnote  main() and other code for the host stays: it is left out where" in done.stdout
+    assert "\nnote  LANES: fixed by the source; #ifndef NAME around a #define makes it" in done.stdout
     space, _ = count_space(Target(folder.path / "zero.yaml", "sm_90"))
     assert not constraint_report(space)
 

@@ -57,6 +57,24 @@ def test_a_number_that_a_threads_index_is_compared_with_is_a_size_beside_those_n
     assert made(text).launch.grid == ("ceil_div(batch, PER_GROUP)",)
 
 
+@pytest.mark.parametrize("load", ["__ldg(row + j)", "__ldg(&row[j])", "__ldcs(x + i * 40 + j)", "row[j]"])
+def test_a_pointer_that_a_function_loads_or_stores_through_shows_its_index(load):
+    text = f"""
+        __global__ void sums(const float *x, float *y, int n)
+        {{
+            int i = blockIdx.x * 64 + threadIdx.x;
+            if (i >= n) return;
+            const float *row = x + i * 40;
+            float sum = 0;
+            for (int j = 0; j < 40; j++)
+                sum += {load};
+            __stcs(y + i, sum);
+        }}
+        """
+    found = arguments(text, "kernel.cu")
+    assert "shape: [40 * n], role: in," in found["x"] and "shape: [n], role: inout" in found["y"]
+
+
 def test_an_index_that_is_kept_inside_reaches_no_further():
     found = arguments(
         """

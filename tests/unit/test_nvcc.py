@@ -68,9 +68,9 @@ def test_a_source_that_is_refused_raises_the_log(nvcc, body, message):
 def test_a_compilation_that_is_killed_leaves_no_process(nvcc, tmp_path):
     pid = tmp_path / "pid"
     nvcc(f"echo > kernel.cubin; if grep endless kernel.cu; then echo $$ > {pid}; sleep 600 & wait; fi")
-    pool = CompilerPool(cuda_setting("sm_90", "nvcc"), workers=1, timeout_s=LIMIT_S)
+    pool = CompilerPool(cuda_setting("sm_90", "nvcc"), size=1, timeout_s=LIMIT_S)
     try:
-        endless = pool.submit("endless", ())
+        endless = pool.compile_source("endless", ())
         wait_until(lambda: endless.done() or (pid.exists() and pid.read_text().strip()))
     finally:
         pool.close()

@@ -75,6 +75,21 @@ def test_a_function_that_nothing_defines_is_a_compile_error(compiler):
         compiler.compile("int other(int); __kernel void f(__global int *x) { x[0] = other(1); }", ())
 
 
+PROGRAM = """#include <cstdio>
+#define KERNEL __kernel void
+KERNEL twice(__global int *x) { x[get_global_id(0)] *= 2; }
+int main() { twice<<<1, 4>>>(nullptr); std::puts("done"); }
+"""
+
+
+def test_a_host_program_next_to_a_kernel_is_left_out_and_the_kernels_own_mistakes_are_told(compiler):
+    assert doubled(compiler.compile(PROGRAM, ())) == [0, 2, 4, 6]
+    with pytest.raises(CompileError) as error:
+        compiler.compile(PROGRAM.replace("2", "two"), ())
+    assert "3:" in str(error.value) and "'two'" in str(error.value)
+    assert "cstdio" not in str(error.value) and "main" not in str(error.value)
+
+
 @pytest.mark.parametrize(("blocks", "compilations"), [(["2048", "1"], 1), (["1", "2048"], 2)])
 def test_machine_code_for_a_wide_grid_serves_smaller_ones_that_run_later(tmp_path, blocks, compilations):
     cold = os.environ | cold_variables(str(tmp_path))

@@ -2,7 +2,6 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -15,8 +14,6 @@ from autotune.evaluation.journal_rows import encode_measurement
 from autotune.report.figures import Bar, Line, Side, bar_chart, matrix, over_size, progress, roofline, save
 from autotune.report.gather import gather
 from autotune.report.plots import KINDS
-from tests.cache_example import DEVICE, entry, record
-from tests.cache_files import write
 from tests.conftest import ROOT, run_in_process
 from tests.recorded_files import T4
 from tests.unit.test_search_page import HOSTILE, journal, trial
@@ -102,7 +99,6 @@ def test_the_command_offers_every_kind():
     [
         ("progress", 1, ["best so far", "failed"]),
         ("heat-map", 1, ["A", "B"]),
-        ("importance", 1, ["A"]),
     ],
 )
 def test_kinds_of_a_journal(searched, tmp_path, kind, count, words):
@@ -125,44 +121,6 @@ def test_a_roofline_has_the_memorys_ceiling(tmp_path):
     done = plot("roofline", *of_gpu, "-o", tmp_path / "a.svg")
     assert done.returncode == 0, done.stderr
     assert "memory, 4.814 TB/s" in texts(tmp_path / "a.svg")
-
-
-def test_a_sweep_has_a_line_for_each_device(tmp_path, searched):
-    large = journal(tmp_path / "large.jsonl", [trial(1, time_ms=9.0)], device="GPU A", n=8000)
-    done = plot("sweep", *searched, large, "-o", tmp_path / "a.svg")
-    assert done.returncode == 0, done.stderr
-    assert {"double, int32, GPU A", "n"} <= {*texts(tmp_path / "a.svg")}
-
-
-def test_a_sweep_of_the_cache_has_rates_beside_the_memorys_ceiling(tmp_path):
-    write(tmp_path, DEVICE, record(*(replace(entry(n), work_bytes=4.0 * n) for n in (64, 1024))))
-    done = plot("sweep", "reduce", "--cache", tmp_path, "-o", tmp_path / "a.svg")
-    assert done.returncode == 0, done.stderr
-    found = texts(tmp_path / "a.svg")
-    assert {"ms", "rate", "memory of Example(R) GPU 100, 1.5 TB/s"} <= set(found)
-
-
-def test_a_sweep_of_two_sizes_has_a_line_for_each_value_of_the_other(tmp_path):
-    several = [{"rows": rows, "columns": columns} for rows in (16, 32, 64) for columns in (16, 64)]
-    square = [{"rows": size, "columns": size} for size in (16, 32)] + [{"rows": 32, "columns": 64}]
-    found = {}
-    for name, problems in (("several", several), ("square", square)):
-        files = [
-            journal(tmp_path / f"{name}{place}.jsonl", [trial(1, time_ms=1.0)], device="GPU A", sizes=sizes)
-            for place, sizes in enumerate(problems)
-        ]
-        assert plot("sweep", *files, "-o", tmp_path / "a.svg").returncode == 0
-        found[name] = set(texts(tmp_path / "a.svg"))
-    lines = {f"double, columns={columns}, int32, GPU A" for columns in (16, 64)}
-    assert found["several"] >= {"rows", *lines}
-    assert found["square"] >= {"product of the sizes", "double, int32, GPU A"}
-
-
-def test_a_sweep_has_the_memory_of_the_devices_with_a_line_only(tmp_path):
-    done = plot("sweep", "bicgk", "--cache", "cache", "-o", tmp_path / "a.svg")  # the H200 has one size
-    assert done.returncode == 0, done.stderr
-    assert not [text for text in texts(tmp_path / "a.svg") if "H200" in text]
-    assert "product of the sizes" in texts(tmp_path / "a.svg")  # rows and columns
 
 
 def test_a_printed_ladder_is_drawn(tmp_path):
@@ -213,7 +171,7 @@ def test_no_line_runs_through_a_label():
     for figure in (
         progress("trials", [3.0, None, 1.0]),
         roofline("rates", [1.0, 2.0], [1e9, 2e9], 1e10, {"float32": 6.6908e13}),
-        over_size("sizes", lines, lines[1:], {"GPU": 1e12}, size="n"),
+        over_size("sizes", lines, size="n"),
     ):
         figure.canvas.draw()
         (legend,) = [one.get_legend() for one in figure.axes if one.get_legend()]
@@ -237,14 +195,13 @@ def test_one_of_several_sizes_can_be_chosen(tmp_path):
     [
         (("ladder", T4), "no landmark"),
         (("roofline", T4), "needs the bytes and flops"),
-        (("sweep", T4), "several sizes"),
         (("heat-map", T4, "--x", "nothing"), "two parameters that vary"),
         (("heat-map", T4, "--x", "blok_size_x"), "; blok_size_x is none of them; did you mean block_size_x?"),
         (
             ("heat-map", T4, "--x", "block_size_x", "--y", "block_size_x"),
             "are both block_size_x; ",
         ),
-        (("importance", T4, "--x", "block_size_x"), "--x and --y belong to heat-map"),
+        (("progress", T4, "--x", "block_size_x"), "--x and --y belong to heat-map"),
         (
             ("roofline", "bicgk", "matadd", "--cache", "cache", "--device", "nvidia-h200"),
             "; name one kernel",

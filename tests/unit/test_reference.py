@@ -210,3 +210,12 @@ def test_an_array_that_calls_keep_must_end_as_it_began(folder):
     done = folder.run("search", "double.yaml", "--device", "fake")
     assert done.returncode == 1
     assert "the reference changes seen, which `call` fills before the first run only: add seen" in done.stderr
+
+
+def test_a_configuration_whose_arrays_the_reference_does_not_fit_has_a_wrong_result(folder):
+    folder.edit("dtype: int32, shape: [n], role: out", 'dtype: int32, shape: ["n + A // 6"], role: out')
+    found = folder.search("--budget", "15")
+    assert found["counts"] == {"ok": 13, "wrong_result": 2}
+    shown = folder.run("show", "double", "--status", "wrong_result").stdout
+    assert "the reference does not fit its arrays: reference.py:2: " in " ".join(shown.split())
+    assert "returned for y an array of shape [1]; return one of shape [2]" in " ".join(shown.split())

@@ -11,7 +11,7 @@ from autotune.evaluation.deadline import Deadline
 from autotune.problem.repeated import RepeatedData
 from autotune.tuning import stress_checks
 from autotune.tuning.context import BuiltConfig
-from autotune.tuning.further_sizes import unknown_text
+from autotune.tuning.further_sizes import IndexLimit, unknown_beyond
 from autotune.tuning.options import Options
 from autotune.tuning.stress_checks import check_larger_sizes, read_larger_sizes, run_beyond
 from autotune.tuning.task import Target, bind_target
@@ -124,7 +124,9 @@ def outcome(folder, monkeypatch, index, target, source, *, is_unknown=True):
         return run_beyond(context, one, [16], is_unknown=is_unknown)
 
 
-@pytest.mark.parametrize(("is_unknown", "left"), [(False, PASSED), (True, Unchecked(unknown_text(32)))])
+@pytest.mark.parametrize(
+    ("is_unknown", "left"), [(False, PASSED), (True, Unchecked(unknown_beyond(32).reason))]
+)
 def test_a_run_beyond_a_limit_is_a_check_of_its_own_if_it_is_right(folder, monkeypatch, is_unknown, left):
     found = outcome(folder, monkeypatch, "int64", "i", "i", is_unknown=is_unknown)
     assert found == {"beyond 2^16 elements": PASSED, LARGER_SIZES: left}
@@ -155,20 +157,20 @@ def test_a_kernel_that_is_wrong_where_few_inputs_repeat_says_nothing_of_many(fol
 
 
 @pytest.mark.parametrize(
-    ("reason", "runs"),
+    ("limit", "runs"),
     [
-        ("", True),
-        (unknown_text(31), True),
-        ("an index of x overflows", False),  # nothing is left to find out
+        (IndexLimit(""), True),
+        (unknown_beyond(31), True),
+        (IndexLimit("an index of x overflows"), False),  # nothing is left to find out
     ],
 )
-def test_the_first_configuration_runs_unless_an_index_overflows(monkeypatch, reason, runs):
+def test_the_first_configuration_runs_unless_an_index_overflows(monkeypatch, limit, runs):
     monkeypatch.setattr(stress_checks, "run_beyond", lambda *_, is_unknown: {"a run": PASSED})
     context = SimpleNamespace(
-        further_sizes=SimpleNamespace(unknown_beyond=lambda instance: reason),
+        further_sizes=SimpleNamespace(index_limit=lambda instance: limit),
     )
     built = {Config({"A": number}): BuiltConfig(None, None) for number in (1, 2)}
     read = read_larger_sizes(context, built, Deadline())
-    assert read == {one: {LARGER_SIZES: Unchecked(reason) if reason else PASSED} for one in built}
+    assert read == {one: {LARGER_SIZES: Unchecked(limit.reason) if limit.reason else PASSED} for one in built}
     found = check_larger_sizes(context, built, Deadline())
     assert found == ({Config({"A": 1}): {"a run": PASSED}} if runs else {})

@@ -1,15 +1,14 @@
 """Searches on recorded results, and what they are said to be worth."""
 
-import json
 from itertools import combinations
 from statistics import mean
 
 import numpy as np
 import pytest
+from replay import ReplayRun, ReplayTrials, load, prepare, priors_for, replay
+from replay_score import CHECKPOINTS, efficiency
+from search_efficiency import random_expectation
 
-from autotune.analysis.replay import ReplayRun, ReplayTrials, load, prepare, priors_for, replay
-from autotune.analysis.replay_score import CHECKPOINTS, efficiency
-from autotune.cli import main
 from autotune.core.records import Config
 from autotune.core.trials import Status
 from autotune.errors import InputError, NoMoreTrials
@@ -17,7 +16,6 @@ from autotune.interop import Recording, imported_trial, journals
 from autotune.interop.recording import domains
 from autotune.searchers import make_searcher
 from autotune.searchers.base import evaluate
-from benchmarks.search_efficiency import random_expectation
 from tests.recorded_files import CACHE, FOLDER, T4, needs_whole
 
 
@@ -61,7 +59,7 @@ def test_what_lies_between_recorded_configurations_is_not_valid():
     outside = {"A": 1, "B": 5, "C": "fixed"}
     assert holes.space.why_invalid(outside) == ("not a recorded configuration",)
     (trial,) = evaluate(ReplayTrials(holes, 1), [Config(outside)])
-    assert trial.status is Status.PRUNED
+    assert trial.status is Status.INVALID
 
 
 def test_of_a_configuration_recorded_twice_the_later_one_counts():
@@ -156,22 +154,6 @@ def test_a_file_in_which_all_failed_is_refused(tmp_path):
     path.write_text(journals.write(recording([None, None])))
     with pytest.raises(InputError, match="no configuration has a time"):
         load(path)
-
-
-def test_the_command_prints_scores(capsys):
-    command = ["replay", str(T4), "--engine", "random", "--budget", "20", "--seeds", "2"]
-    assert main(command) == 0
-    assert "convolution/A100" in capsys.readouterr().out
-    assert main([*command, "--json"]) == 0
-    (score,) = json.loads(capsys.readouterr().out)
-    assert score["searcher"] == "random" and score["seeds"] == 2 and score["evaluations"] == 20
-
-
-def test_the_command_refuses_what_is_no_record(tmp_path, capsys):
-    path = tmp_path / "x.json"
-    path.write_text("{}")
-    assert main(["replay", str(path)]) == 2
-    assert "not recorded results" in capsys.readouterr().err
 
 
 # Two seeds of random search, scored as the published methodology scores them.

@@ -1,8 +1,11 @@
 """The sanitizer's verdict on a winner, from a stand-in for the program that needs a GPU."""
 
+import time
+from pathlib import Path
+
 import pytest
 
-from autotune.core.checks import PASSED
+from autotune.core.checks import PASSED, Unchecked
 from autotune.core.records import Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.devices import Address, backend
@@ -161,6 +164,33 @@ def test_what_it_finds_counts_when_the_error_breaks_the_child(stand_in, end, onl
     assert found["memcheck"].detail == "compute-sanitizer found: Invalid __global__ read of size 4 bytes"
     quiet = stand_in("========= ERROR SUMMARY: 0 errors", 0)
     assert quiet.check(runs, Deadline()) == [{"memcheck": BROKEN}]
+
+
+RACES = "Potential RAW hazard detected at __shared__ 0x0"
+
+
+@pytest.mark.parametrize(
+    ("printed", "outcome"),
+    [
+        ("Error: " + RACES + r"\n", Failure),
+        ("Error: " + RACES, Unchecked),  # it has not printed the whole line
+        ("Warning: " + RACES + r"\n", Unchecked),  # its exit code would say whether this counts
+        ("", Unchecked),
+    ],
+)
+def test_what_a_tool_has_printed_counts_though_it_does_not_end(
+    tmp_path, stand_in, binary, only, printed, outcome
+):
+    """With an error in each of many threads, it takes minutes to end."""
+    only("racecheck")
+    sanitizer = stand_in("", 0)
+    Path(sanitizer.program).write_text(
+        f"#!/bin/sh\n{SKIP_OPTIONS}\nprintf '========= {printed}'\nsleep 100\n"
+    )
+    (found,) = sanitizer.check([(binary, (PROBLEM,))], Deadline(time.perf_counter() + 1))
+    assert isinstance(found["racecheck"], outcome)
+    if outcome is Failure:
+        assert found["racecheck"].detail == f"compute-sanitizer found: {RACES}"
 
 
 def test_no_reference_runs(stand_in, binary, reference, only):

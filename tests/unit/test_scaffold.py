@@ -284,6 +284,15 @@ def test_the_bins_of_a_histogram_are_as_many_as_the_source_says_or_a_question(bo
     assert ", ".join(found.shape) == shape and ("how many elements?" in found.remark) is asks
 
 
+def test_a_macro_that_alone_gives_the_elements_of_an_input_stays_as_it_is():
+    body = "for (int r = -RADIUS; r <= RADIUS; r++) y[x] += w[r + RADIUS]; "
+    defaults = "".join(f"#ifndef {name}\n#define {name} 4\n#endif\n" for name in ("RADIUS", "UNROLL"))
+    found = made(defaults + kernel(body + "y[x] *= UNROLL;", "float *y, const float *w, int n"))
+    assert "UNROLL" in values(found) and "RADIUS" not in values(found)
+    assert [item.shape for item in found.guess.arguments[:2]] == [("n",), ("9",)]
+    assert "# RADIUS is 4 where nobody defines it; an input has so many elements" in found.space
+
+
 @pytest.mark.parametrize(
     ("body", "shape"), [("p[3] = p[7];", "8"), ("p[3] = p[7]; unknown(p);", "n"), ("p[3] = p[x];", "n")]
 )

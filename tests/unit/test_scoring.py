@@ -43,10 +43,10 @@ def test_the_space_s_objective_counts_unless_another_is_asked_for(folder):
 def test_a_result_that_misses_a_requirement_does_not_count(folder):
     folder.edit("work:", "require: [A + time_ms != 6]\nwork:")
     found = folder.search()
-    assert found["time_ms"] == 2 and found["counts"]["pruned"] == 2
+    assert found["time_ms"] == 2 and found["counts"]["misses_requirement"] == 2
     assert all(row["status"] == "ok" for row in rows(folder))
     said = folder.run("run", "double.yaml", "--device", "fake", "--config", "A=5,B=0")
-    assert "pruned: require: A + time_ms != 6 does not hold: A=5, time_ms=1.0" in said.stderr
+    assert "misses_requirement: require: A + time_ms != 6 does not hold: A=5, time_ms=1.0" in said.stderr
 
 
 def test_an_energy_is_measured_where_an_expression_reads_it(folder, short_energy):

@@ -281,8 +281,9 @@ def test_several_devices_are_compared(tmp_path, no_cache):
     one = journal(tmp_path / "a.jsonl", [trial(1, time_ms=1.0), trial(2, time_ms=2.0)], device="GPU A")
     other = journal(tmp_path / "b.jsonl", [trial(1, time_ms=4.0), trial(2, time_ms=3.0)], device="GPU B")
     found = report_json(gather([one, other]))
-    assert found["comparison"]["matrix"] == [[1.0, 0.75], [0.5, 1.0]]
-    assert found["comparison"]["flips"] == {"A": ["1", "2"]}
+    one, other = (f"gpu-{name} (imported)" for name in "ab")
+    assert found["comparison"]["matrix"] == {one: {one: 1.0, other: 0.75}, other: {one: 0.5, other: 1.0}}
+    assert found["comparison"]["flips"] == {"A": {one: 1, other: 2}}
 
 
 def test_one_gpu_next_to_a_cpu_is_no_matrix_of_one(tmp_path):

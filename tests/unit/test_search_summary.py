@@ -135,7 +135,7 @@ LINES = [
         TO_DEFAULT | {"trials": (trial(DEFAULT, 3.0), *FAILED)},
         {
             "default": "3 ms: all others that were tried failed",
-            "failed": "3 crashed: autotune show runs/j.jsonl --status crashed",
+            "failed": "3 crashed: died; autotune show runs/j.jsonl --status crashed",
         },
     ),
     # a value to blame is named where all that failed have it, and none that has a time does
@@ -147,11 +147,11 @@ LINES = [
                 *(trial(Config({"A": a, "B": 1}), None) for a in (1, 4)),
             )
         },
-        {"failed": "2 crashed, all with B=1, which no trial with a time has: autotune show runs/j.jsonl"},
+        {"failed": "2 crashed, all with B=1, which no trial with a time has: died; autotune show runs/"},
     ),
     (
         {"trials": (trial(DEFAULT, 3.0), trial(BEST, 1.0), trial(Config({"A": 1, "B": 1}), None))},
-        {"failed": "1 crashed: autotune show runs/j.jsonl"},
+        {"failed": "1 crashed: died; autotune show runs/j.jsonl"},
     ),
     # failures are not beaten
     (

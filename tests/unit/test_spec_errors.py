@@ -397,3 +397,10 @@ def test_a_source_of_a_package_that_is_not_installed_says_so(tmp_path):
         InputError, match=r"a package nosuchpackage of this Python; install it, or add the folder"
     ):
         load_space(path)
+
+
+def test_a_parameter_that_is_gone_is_told_with_every_line_that_has_it(tmp_path):
+    text = YAML.replace("  VECTOR: [1, 2]\n", "", 1).replace("BLOCK_SIZE * VECTOR", "BLOCK_SIZE", 1)
+    text = text.replace(" and (not UNROLL or VECTOR == 1)", "", 1)
+    with pytest.raises(SpaceError, match=r":21: default.VECTOR: no parameter .*; it is also on line 31, 34$"):
+        load_space(write_space(tmp_path, text))

@@ -1,6 +1,7 @@
 """Real inputs: from .npy files and from `inputs` in the reference file."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from autotune.errors import SetupError
 from autotune.problem import stored_inputs
 from autotune.problem.stored_inputs import StoredInputs, content_sha256
 from autotune.space import load_space
+from tests.conftest import wait_until
 
 FILL = "fill: {integers: [-100, 100]}"
 INPUTS = """\
@@ -75,6 +77,29 @@ def test_what_inputs_returns_is_drawn_anew_for_each_seed_and_size(made):
     assert [array.shape for array in found] == [(1000,), (1000,), (17,)]
     assert np.load(found[0].path).dtype == np.int32
     assert known.arrays_of(Problem({"n": 1000}, "int32"))["x"] == found[0]
+
+
+def test_one_process_makes_the_inputs_of_all_sizes_until_it_fails_or_is_closed(made):
+    """Its start takes longer than most inputs."""
+    (made.path / "reference.py").write_text(
+        "import os\nimport numpy as np\n\ndef inputs(sizes, rng):\n"
+        "    assert sizes['n'] != 3\n    return {'x': np.full(sizes['n'], os.getpid())}\n"
+    )
+    known = StoredInputs(load_space(made.space), made.path)
+
+    def process_of(n):
+        return int(np.load(known.arrays_of(Problem({"n": n}, "int32"))["x"].path)[0])
+
+    first = process_of(1)
+    assert process_of(2) == first
+    with pytest.raises(SetupError):
+        process_of(3)
+    second = process_of(4)
+    assert second != first
+    known.close()
+    wait_until(lambda: not Path(f"/proc/{second}").exists())
+    assert process_of(5) != second
+    known.close()
 
 
 def test_a_file_fills_an_array(folder):
@@ -251,7 +276,7 @@ def test_a_variant_is_not_checked_without_sizes_to_verify(folder):
     folder.edit("verify_sizes: [{n: 1}, {n: 17}]\n", "")
     code, out, err = run(folder, "search", "double.yaml", "--device", "fake", "--json")
     assert code == 0, err
-    assert "data large (the space has no verify_sizes)" in json.loads(out)["checks"]
+    assert "data large (no verify_sizes are given)" in json.loads(out)["checks"]
 
 
 def test_a_variant_that_the_function_does_not_make_is_told(folder):

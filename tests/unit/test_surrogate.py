@@ -6,9 +6,11 @@ from operator import itemgetter
 
 import numpy as np
 import pytest
+from replay import recorded_space
 from scipy.optimize import approx_fprime
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from autotune.analysis.external_results import unknown_device
 from autotune.core.records import Config, Parameter
 from autotune.core.trials import Status
 from autotune.errors import NoMoreTrials
@@ -30,7 +32,6 @@ from autotune.searchers.surrogate.run import maximin_order
 from autotune.searchers.surrogate.stopping import improvement
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.searchers.surrogate.transfer import SourceModel, results_in_space
-from autotune.space.recorded import recorded_space, unknown_device
 from autotune.testing import InProcessEvaluator
 from autotune.tuning.prior_results import priors_text
 

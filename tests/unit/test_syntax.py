@@ -57,6 +57,13 @@ def test_numpy_s_files_are_read(disturb, tmp_path):
         assert [*found] == ["sum", "count"] and found["sum"].tolist() == [7, 7, 7]
 
 
+@pytest.mark.parametrize("text", ["a +", "a\0", "\ud800", "(" * 10_000, "-" * 100_000 + "1"])
+@pytest.mark.parametrize("parse", [parse_expression, parse_module])
+def test_what_is_no_python_is_one_kind_of_error(parse, text):
+    with pytest.raises(SyntaxError):
+        parse(text)
+
+
 def test_what_always_fails_is_raised(monkeypatch):
     monkeypatch.setattr(syntax, "sleep", lambda pause_s: pauses_s.append(pause_s))
     pauses_s = []

@@ -28,7 +28,7 @@ def test_best_elsewhere_names_its_folders_in_full_and_those_that_are_missing(fol
         ("compare",),
         ("build", "-o", "built"),
         ("report",),
-        ("report", "--figure", "sweep", "-o", "a.svg"),
+        ("report", "--figure", "progress", "-o", "a.svg"),
         ("export", "--format", "c-header", "-o", "a.h"),
     ],
     ids=lambda command: command[0],

@@ -4,7 +4,7 @@ import pytest
 
 from autotune.errors import InputError
 from autotune.scaffold.triton import scaffold_triton
-from autotune.sources.triton import element_types, read_triton
+from autotune.sources.triton import element_types, entry_signature, read_triton
 from autotune.sources.triton_module import device_part, is_triton
 from autotune.space import load_space
 
@@ -287,3 +287,16 @@ def test_hostile_kernels_are_read_soon_or_refused(tmp_path, body):
         assert "k" in read_triton(text, tmp_path / "k.py")
     except InputError as error:
         assert "nested too deeply" in str(error)
+
+
+def test_an_entry_names_a_kernel_its_types_and_its_constants():
+    entry = "add('*fp32:16', 'i32', BLOCK=128, T='fp16')"
+    assert entry_signature(entry) == ("add", ("*fp32:16", "i32"), {"BLOCK": 128, "T": "fp16"})
+
+
+@pytest.mark.parametrize(
+    "entry", ["add", "add(", "a.b()", "add(1, 2)", "add(**x)", "add(f())", "add('i32', n=open)", "add\0"]
+)
+def test_a_text_that_is_no_entry_is_refused(entry):
+    with pytest.raises((SyntaxError, ValueError)):
+        entry_signature(entry)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from autotune.tuning.context import POLICY, open_processes
+from autotune.tuning.context import POLICY
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.task import Target, bind_target
 from tests.conftest import opened
 from tests.unit.test_child import _alive

@@ -12,7 +12,7 @@ from autotune.devices import backend
 from autotune.devices.array_compare import ArrayComparison, Tolerance, compared_on_host
 from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
 from autotune.evaluation.journal_rows import decode_trial, encode_trial
-from autotune.evaluation.measure import Stopwatch
+from autotune.evaluation.stopwatch import Stopwatch
 from autotune.evaluation.verify import altered, changed_inouts, verify
 from autotune.problem.inputs import prepare
 from autotune.problem.workload import Array, Scalar, Workload

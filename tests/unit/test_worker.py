@@ -8,7 +8,7 @@ import pytest
 
 from autotune.devices import Address
 from autotune.errors import SetupError
-from autotune.evaluation.device_process import DeviceSetting, run_work_item
+from autotune.evaluation.device_process import DeviceSetting, verify_and_time
 from autotune.evaluation.worker import Worker
 from autotune.problem.reference import may_use_device
 from tests.conftest import LIMIT_S, wait_until
@@ -38,18 +38,18 @@ def test_the_last_round_starts_in_a_fresh_process_once_a_search_has_run(worker):
     first = worker.run(pid, timeout_s=LIMIT_S)
     worker.replace_if_used()
     assert worker.run(pid, timeout_s=LIMIT_S) == first  # nothing was tried in it
-    worker.run(run_work_item, None, timeout_s=LIMIT_S)  # fails, but counts as a search
+    worker.run(verify_and_time, None, timeout_s=LIMIT_S)  # fails, but counts as a search
     worker.replace_if_used()
     assert worker.run(pid, timeout_s=LIMIT_S) != first and not _alive(first)
 
 
 def test_the_fresh_process_is_begun_once_beside_the_one_that_a_search_uses(worker):
-    worker.begin_next()
-    assert worker._next is None  # nothing was tried
-    worker.run(run_work_item, None, timeout_s=LIMIT_S)
-    worker.begin_next()
-    begun = worker._next.pid
-    worker.begin_next()
+    worker.begin_spare()
+    assert worker._spare is None  # nothing was tried
+    worker.run(verify_and_time, None, timeout_s=LIMIT_S)
+    worker.begin_spare()
+    begun = worker._spare.pid
+    worker.begin_spare()
     worker.replace_if_used()
     assert worker.run(pid, timeout_s=LIMIT_S) == begun
 
@@ -57,9 +57,9 @@ def test_the_fresh_process_is_begun_once_beside_the_one_that_a_search_uses(worke
 def test_a_device_with_room_for_one_process_is_opened_again_by_the_next(worker, tmp_path, monkeypatch):
     monkeypatch.setenv("AUTOTUNE_FAKE_LOST", str(tmp_path))
     (tmp_path / "0").touch()
-    worker.run(run_work_item, None, timeout_s=LIMIT_S)
-    worker.begin_next()
-    refused = worker._next
+    worker.run(verify_and_time, None, timeout_s=LIMIT_S)
+    worker.begin_spare()
+    refused = worker._spare
     assert refused._pipe.poll(LIMIT_S)
     (tmp_path / "0").unlink()
     worker.replace_if_used()
@@ -67,9 +67,9 @@ def test_a_device_with_room_for_one_process_is_opened_again_by_the_next(worker, 
 
 
 def test_a_process_that_was_begun_ends_with_the_worker(worker):
-    worker.run(run_work_item, None, timeout_s=LIMIT_S)
-    worker.begin_next()
-    begun = worker._next.pid
+    worker.run(verify_and_time, None, timeout_s=LIMIT_S)
+    worker.begin_spare()
+    begun = worker._spare.pid
     worker.end()
     assert not _alive(begun)
 

@@ -9,42 +9,45 @@ function addComparison() {
     grid.append(panel(el("p", { text: data.notCompared })));
     return;
   }
-  const { devices, matrix, flips, portable } = comparison;
-  const bars = devices.map((one) => ({ label: one.name, value: one.time_ms, text: `${number(one.time_ms)} ms`, tip: `${one.name}\n${one.config}` }));
-  const head = el("tr", {}, el("th", { scope: "col", text: "tuned on, run on:" }), ...devices.map((one) => el("th", { scope: "col", text: one.name })));
-  const body = matrix.map((row, at) => el("tr", {}, el("th", { scope: "row", text: devices[at].name }), ...row.map((share) => {
+  const { devices, portable } = comparison;
+  const names = devices.map((one) => one.device);
+  const matrix = names.map((from) => names.map((on) => comparison.matrix[from][on]));
+  const bars = devices.map((one) => ({ label: one.device, value: one.time_ms, text: `${number(one.time_ms)} ms`, tip: `${one.device}\n${assignments(one.config)}` }));
+  const head = el("tr", {}, el("th", { scope: "col", text: "tuned on, run on:" }), ...names.map((name) => el("th", { scope: "col", text: name })));
+  const body = matrix.map((row, at) => el("tr", {}, el("th", { scope: "row", text: names[at] }), ...row.map((share) => {
     const cell = el("td", { class: "cell", text: share === null ? "–" : number(1 / share, 3) });
     if (share !== null) cell.dataset.share = share;
     return cell;
   })));
-  grid.append(el("div", { class: "panel", id: "matrix" }, el("h3", { text: `What a second GPU would cost: ${costOf(devices, matrix)}` }),
+  grid.append(el("div", { class: "panel", id: "matrix" }, el("h3", { text: `What a second GPU would cost: ${costOf(names, matrix)}` }),
     el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Slowdown matrix" }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...body))),
     el("p", { class: "soft", text: `The best configuration of one device, run on another: how many times as long as the other's own best it takes. – means not measured. ${data.notCompared}` }),
     el("p", { text: `One configuration for all takes at most ${number(portable.worst, 3)} times as long as the best of each.` }),
-    el("p", {}, bdi(portable.config))));
+    el("p", {}, bdi(assignments(portable.config)))));
   addChart(grid, {
     id: "device-times", title: "Best time on each device", height: () => barHeight(bars.length),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "time (ms)" }),
-    caption: () => comparison.problem, rows: () => [["device", "ms", "configuration"], devices.map((one) => [one.name, one.time_ms, one.config])],
+    caption: () => comparison.problem, rows: () => [["device", "ms", "configuration"], devices.map((one) => [one.device, one.time_ms, assignments(one.config)])],
   });
-  const rows = Object.entries(flips).map(([name, values]) => [name, ...values.map((value) => value ?? "–")]);
+  const rows = Object.entries(comparison.flips).map(([parameter, values]) => [parameter, ...names.map((name) => shown(values[name] ?? "–"))]);
+  const agreed = assignments(comparison.agreed);
   grid.append(panel(el("h3", { text: "Parameters whose best value differs" }),
-    rows.length ? tableOf(["parameter", ...devices.map((one) => one.name)], rows) : el("p", { text: "None." }),
-    el("p", { class: "soft", text: comparison.agreed ? `The same everywhere: ${comparison.agreed}` : "" }),
+    rows.length ? tableOf(["parameter", ...names], rows) : el("p", { text: "None." }),
+    el("p", { class: "soft", text: agreed ? `The same everywhere: ${agreed}` : "" }),
     el("p", { text: `${comparison.portfolio.length} configuration${comparison.portfolio.length > 1 ? "s serve" : " serves"} every device within 5% of its best:` }),
-    tableOf(["configuration", "for"], comparison.portfolio)));
+    tableOf(["configuration", "for"], comparison.portfolio.map((one) => [assignments(one.config), one.devices.join(", ")]))));
 }
 
 /** What the best of one device costs on another: of two devices both ways, of more the worst and the best case. */
-function costOf(devices, matrix) {
+function costOf(names, matrix) {
   const costs = matrix.flatMap((row, from) => row.map((share, on) => ({ from, on, share }))).filter(({ from, on, share }) => from !== on && share > 0)
     .sort((a, b) => a.share - b.share);
   if (!costs.length) return "not measured";
-  const name = (at) => short(devices[at].name.replace(/ \(imported\)$/, ""), 40);
+  const name = (at) => short(names[at].replace(/ \(imported\)$/, ""), 40);
   const said = ({ from, on, share }) => `the best of ${name(from)} takes ${number(1 / share, 3)} times as long on ${name(on)} as the best of ${name(on)}`;
   const [worst, best] = [costs[0], costs[costs.length - 1]];
   if (costs.length === 1) return said(worst);
-  return `${said(worst)}; ${devices.length === 2 ? `the reverse ${number(1 / best.share, 3)} times` : `in the best case, ${said(best)}`}`;
+  return `${said(worst)}; ${names.length === 2 ? `the reverse ${number(1 / best.share, 3)} times` : `in the best case, ${said(best)}`}`;
 }
 
 /** Time and rate over size, where one device has results for several sizes of one kernel and element type. */

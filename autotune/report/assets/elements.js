@@ -26,6 +26,7 @@ const short = (text, most = 40) => (text.length > most ? `${text.slice(0, most -
 // On a canvas nothing isolates marks that turn the writing round.
 const plain = (text) => String(text).replace(/[\u0000-\u001f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 const shown = (value) => (value === true ? "True" : value === false ? "False" : String(value));
+const assignments = (config) => Object.entries(config).map(([name, value]) => `${name}=${shown(value)}`).join(" ");
 const words = (status) => status.replaceAll("_", " ");
 
 function tableOf(columns, rows) {

@@ -41,12 +41,12 @@ class SurrogateSearch(ProposesAhead):
         self._stop_when_unlikely = stop_when_unlikely
         self._works_ahead = works_ahead and not stop_when_unlikely
 
-    def first(self, space: Space, *, seed: int) -> list[Config]:
+    def opening(self, space: Space, *, seed: int) -> list[Config]:
         """As of other searchers; none where priors have to be learnt first, which takes time."""
         if tuple(self._priors):
             return []
         if len(space) <= DESIGN:
-            return super().first(space, seed=seed)
+            return super().opening(space, seed=seed)
         rows = Run(Encoding(space), NoTrials(), np.random.default_rng(seed)).design(DESIGN)
         return [space.config(row) for row in rows]
 

@@ -13,7 +13,7 @@ from autotune.compilers.kernel_source import read_source
 from autotune.core.records import Config
 from autotune.core.trials import Failure
 from autotune.devices import Address, backend, cold_variables
-from autotune.evaluation.device_process import DeviceSetting, run_work_item, verify_once
+from autotune.evaluation.device_process import DeviceSetting, verify_and_time, verify_once
 from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import Worker
@@ -61,7 +61,7 @@ def mutated(mutant):
 def test_a_mutant_never_wins(mutant, worker_of):
     maker, candidate, binary = mutated(mutant)
     worker = worker_of(maker.space.spec.reference)
-    searched = worker.run(run_work_item, candidate.work_item(binary, FEW, None, None), timeout_s=60)
+    searched = worker.run(verify_and_time, candidate.work_item(binary, FEW, None, None), timeout_s=60)
     assert isinstance(searched, Failure), f"{mutant['why']}, and the search does not see it"
     if not mutant.get("last_round", True):
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -17,17 +17,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.records import Config
-from autotune.core.trials import Status, Trial
+from autotune.analysis.external_results import unknown_device
+from autotune.core.records import Config, DeviceInfo, LaunchSpec, Parameter, Sizes, Value
+from autotune.core.trials import Problem, Status, Trial
 from autotune.errors import InputError, NoMoreTrials
 from autotune.hardware.names import slug, traits_of_name
 from autotune.interop import Recording, read_recording
 from autotune.interop.recording import domains
 from autotune.searchers.base import PriorResults, Searcher
 from autotune.space import Space
-from autotune.space.recorded import recorded_space, unknown_device
+from autotune.space.enumeration import Rows
+from autotune.space.spec import SpaceSpec
 
 Floats = NDArray[np.float64]
+_NO_PATH = Path("recorded")  # in place of files: recorded results have none
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,62 @@ def prepare(recording: Recording) -> Recorded:
     )
 
 
+class RecordedSpace(Space):
+    """A space whose valid configurations are listed instead of constrained."""
+
+    def why_invalid(self, config: Mapping[str, Value]) -> tuple[str, ...]:
+        """As in any space; also a configuration that is not listed is invalid."""
+        return super().why_invalid(config) or (() if config in self else ("not a recorded configuration",))
+
+
+def recorded_space(
+    kernel: str,
+    device: DeviceInfo,
+    parameters: Sequence[Parameter],
+    configs: Sequence[Mapping[str, Value]],
+    sizes: Sizes | None = None,
+) -> RecordedSpace:
+    """A space whose valid configurations are `configs`.
+
+    Repeated configurations count once; 1, 1.0 and True are one value. Configurations are ordered by the
+    positions of their values in `parameters`, and the first serves as the default. Raises InputError if
+    there is none, or if one lacks a parameter or has an unlisted value.
+    """
+    rows = _rows(kernel, parameters, configs)
+    problem = Problem(dict(sizes or {}), "float32")
+    first = zip(parameters, rows[0].tolist(), strict=True)
+    default = Config({parameter.name: parameter.values[position] for parameter, position in first})
+    spec = SpaceSpec(
+        path=_NO_PATH,
+        sha256="",
+        kernel=kernel,
+        dialect="portable",
+        source=_NO_PATH,
+        reference=_NO_PATH,
+        sizes={"default": problem.sizes},
+        parameters=tuple(parameters),
+        default=default,
+        launch=(LaunchSpec(kernel, ("1",), ("1",), ()),),
+    )
+    return RecordedSpace(spec, device, problem, rows)
+
+
+def _rows(kernel: str, parameters: Sequence[Parameter], configs: Sequence[Mapping[str, Value]]) -> Rows:
+    """The distinct configurations as sorted positions of values, in the dtype of `Space.rows`."""
+    if not configs or not parameters:
+        raise InputError(f"{kernel}: no configuration is recorded")
+    longest = max(len(parameter.values) for parameter in parameters)
+    columns = []
+    for parameter in parameters:
+        positions = {value: number for number, value in enumerate(parameter.values)}
+        try:
+            columns.append([positions[config[parameter.name]] for config in configs])
+        except KeyError as error:
+            raise InputError(f"{kernel}: {parameter.name}: no value {error}") from None
+    rows = np.unique(np.array(columns, np.min_scalar_type(longest - 1)).T, axis=0)
+    return np.ascontiguousarray(rows.astype(rows.dtype.newbyteorder(">")))
+
+
 def priors_for(recorded: Recorded, others: Sequence[Recorded], evaluations: int) -> tuple[PriorResults, ...]:
     """The results of a random search of the same kernel on each other device; 0 evaluations take all.
 
@@ -126,7 +185,7 @@ class ReplayTrials:
         for config in configs:
             row = self._recorded.space.index(config)
             if row is None:
-                self._ended.append(Trial(config, "", Status.PRUNED, "not recorded"))
+                self._ended.append(Trial(config, "", Status.INVALID, "not recorded"))
             elif row in self.rows:
                 self._ended.append(self._recorded.trials[row])
             elif row not in self._begun and len(self._begun) < self._budget:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.processes.host_memory import HostMemory, host_memory
+from autotune.processes.host_limits import HostMemory, host_memory
 
 GIB = 2**30
 MEMINFO = f"MemTotal: {16 * GIB // 1024} kB\nMemFree: 100 kB\nMemAvailable:  {12 * GIB // 1024} kB\nHuge: 0\n"

@@ -14,10 +14,9 @@ from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
+from replay import Floats, Recorded, ReplayRun
 from scipy.interpolate import PchipInterpolator
 from scipy.optimize import isotonic_regression
-
-from autotune.analysis.replay import Floats, Recorded, ReplayRun
 
 CHECKPOINTS = (50, 100, 200)  # numbers of evaluations after which the best so far is reported
 MARGINS = (5, 1)  # percent above the optimum that count as reached

@@ -1,0 +1,167 @@
+"""The compilers and the device processes of a run, which searches of one space may share."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autotune.compilers.binary_cache import default_folder
+from autotune.core.stages import unobserved
+from autotune.core.trials import Problem
+from autotune.devices import Address, cold_variables
+from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
+from autotune.evaluation.device_process import DeviceSetting
+from autotune.evaluation.fleet import Fleet
+from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.evaluation.references import References
+from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
+from autotune.evaluation.trusting_worker import TrustingWorker
+from autotune.evaluation.worker import Worker
+from autotune.evaluation.wrong_result import WrongArrays
+from autotune.problem.reference_cache import ReferenceCache
+from autotune.problem.stored_inputs import StoredInputs
+from autotune.processes.files import user_folder
+from autotune.processes.scratch_folder import scratch_folder
+from autotune.space.spec import TRUSTED
+from autotune.tuning.journaled_task import JournaledTask
+from autotune.tuning.observer import Observer
+from autotune.tuning.options import Options
+from autotune.tuning.task import TuningTask
+
+if TYPE_CHECKING:  # needs the extra `cluster`
+    from autotune.cluster.connection import Cluster
+
+
+class Processes:
+    """The processes of a run; searches of one space may share them, whatever their problem.
+
+    These have the same device, reference and functions, so any of their tasks will do.
+    """
+
+    def __init__(self, task: TuningTask, options: Options, observer: Observer, opened: ExitStack) -> None:
+        """Start nothing yet; what is started later is closed with `opened`."""
+        self._task, self._options, self._opened = task, options, opened
+        self._on_stage = observer.stage
+        self.skips_sanitizers = not options.sanitizer  # although there may be some
+        self.scratch = opened.enter_context(scratch_folder())
+        self._ended = opened.enter_context(ExitStack())  # last, once all others are being killed
+        self.variables = cold_variables(self.scratch)
+        self._wrong_arrays = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
+        self._reference_cache = ReferenceCache(
+            user_folder("references"),
+            self.scratch if options.fresh else "",
+            of_run=Path(self.scratch) / "references",
+        )
+        self._workers: dict[Address, Worker] = {}
+        self._stored: tuple[Problem, StoredInputs] | None = None  # the latest problem's
+        self._makers: dict[JournaledTask, InstanceMaker] = {}
+
+    @cached_property
+    def pool(self) -> CompilerPool:
+        """The compilers."""
+        task, options = self._task, self._options
+        pool = CompilerPool(
+            compiler_setting(task.address, task.device, task.spec.compiler),
+            size=options.compilers or compiler_processes(task.device.kind),
+            timeout_s=options.compile_timeout_s,
+            binaries=default_folder() if options.binary_cache else None,
+            scratch=Path(self.scratch) / "binaries",
+            variables=self.variables,
+        )
+        self._opened.callback(pool.close)
+        return pool
+
+    @cached_property
+    def sanitizer(self) -> Sanitizer | None:
+        """The device's sanitizer, if the options want one and it is installed."""
+        task = self._task
+        program = None if self.skips_sanitizers else find_sanitizer(task.address)
+        return Sanitizer(program, task.address, task.spec.reference, self.variables) if program else None
+
+    def maker(self, journaled: JournaledTask) -> InstanceMaker:
+        """Return the instance maker of a task, which caches much of what it evaluates."""
+        if journaled not in self._makers:
+            task, problem = journaled.task, journaled.task.space.problem
+            if self._stored is None or self._stored[0] != problem:  # a new try of a problem has the same
+                if self._stored is not None:
+                    self._stored[1].close()
+                self._stored = problem, StoredInputs(task.spec, Path(self.scratch), self.variables)
+                self._opened.callback(self._stored[1].close)
+            stored = self._stored[1]
+            maker = InstanceMaker(task.space, task.source, task.dialect, task.environment, stored)
+            self._makers[journaled] = maker
+        return self._makers[journaled]
+
+    def workers(self, maker: InstanceMaker, default: KernelInstance) -> Mapping[Address, Worker]:
+        """Begin to open the task's devices, each in a process of its own.
+
+        Later problems share the processes, except for trusted kernels.
+        """
+        task, options = self._task, self._options
+        trusts = task.spec.full == TRUSTED
+        workloads = default.verify_workloads if trusts else (*default.verify_workloads, default.workload)
+        for earlier in self._workers.values():
+            if trusts:
+                earlier.end()  # else each problem's process would hold device memory to the end
+            else:
+                earlier.set_workloads(workloads)
+        if trusts or not self._workers:
+            trusting = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=options.timeout_s)
+            on_stage = unobserved if task.others else self._on_stage  # several would tell at the same time
+            for address in (task.address, *task.others):
+                setting = DeviceSetting(
+                    address, task.spec.reference, workloads, self._wrong_arrays, self._reference_cache
+                )
+                worker = (trusting if trusts else Worker)(setting, self.variables, on_stage)
+                self._workers[address] = worker
+                self._ended.callback(worker.end)
+                self._opened.callback(worker.end, waits=False)
+                worker.start()
+        return self._workers
+
+    def references(self) -> References:
+        """Return the process for later references, which is not begun yet."""
+        task = self._task
+        return References(
+            DeviceSetting(task.address, task.spec.reference, reference_cache=self._reference_cache),
+            self.variables,
+        )
+
+    def cluster_fleet(
+        self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]
+    ) -> AbstractContextManager[Fleet]:
+        """Let the workers of a cluster claim their devices; `on_lost` as for `Fleet`."""
+        from autotune.cluster.device_host import HostSetting
+        from autotune.cluster.fleet import open_fleet
+        from autotune.cluster.travelling_files import paths_of
+
+        workloads = (*default.verify_workloads, default.workload)
+        reference = self._task.spec.reference.absolute()
+        setting = HostSetting(
+            search=uuid.uuid4().hex[:12],
+            run=cluster.run,
+            list_addresses=cluster.list_addresses,
+            process=DeviceSetting(
+                cluster.address, reference, workloads, self._wrong_arrays, self._reference_cache
+            ),
+            files={path: Path(path).read_bytes() for path in (str(reference), *paths_of(workloads))},
+        )
+        return open_fleet(cluster.client, setting, on_lost)
+
+
+@contextmanager
+def open_processes(task: TuningTask, options: Options, observer: Observer) -> Iterator[Processes]:
+    """Open the processes of a run, and close them at the end whatever happens."""
+    with ExitStack() as opened:
+        yield Processes(task, options, observer, opened)
+
+
+def compiler_processes(kind: str) -> int:
+    """Their number: one per core; with a GPU, two cores are left to the worker and to this process."""
+    cores = len(os.sched_getaffinity(0))
+    return cores if kind == "cpu" else max(1, cores - 2)
