@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 from tree_sitter import Node
 
@@ -18,7 +19,9 @@ from autotune.errors import InputError
 from autotune.sources.bare_code import blank, without_comments
 from autotune.sources.dialects import CUDA, OPENCL, with_own_words, words_of
 from autotune.sources.expansion import TooLong
+from autotune.sources.macros import definition
 from autotune.sources.preprocessed import preprocessed
+from autotune.sources.preprocessor import Condition, compiled_lines
 from autotune.sources.statements import declarator_name
 from autotune.sources.tree import SourceTree, descendants, field
 
@@ -29,9 +32,7 @@ _WORD = re.compile(r"\w+")
 _FOR_DEVICE = frozenset(
     ("__device__", "__global__", "constexpr", "__constant__", "__shared__", "KERNEL", "DEVICE")
 )
-_UNFIT = re.compile(  # a lambda is its function's own, and an error is of a header for a host's compiler
-    r"(?<=\])\s*(?:__(?:host|device)__\s*)+(?=[({])|^[ \t]*#[ \t]*error\b[^\n]*", re.MULTILINE
-)
+_OF_LAMBDA = re.compile(r"(?<=\])\s*(?:__(?:host|device)__\s*)+(?=[({])")  # which is its function's
 _ROOTS = frozenset(("__global__", "operator"))  # no name says that these are needed
 _ATTRIBUTES = re.compile(
     r"\b(?:__align__|__builtin_align__|alignas)\s*\([^()]*\)|\b__launch_bounds__\s*\([^()]*\)"
@@ -57,7 +58,7 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
     word to call a function, and only OpenCL has no headers of CUDA and C++, which are left out for it.
     """
     if dialect == CUDA:
-        source = _UNFIT.sub(lambda found: blank(found[0]), source)
+        source = _OF_LAMBDA.sub(lambda found: blank(found[0]), _without_foreign_errors(source))
     if dialect == OPENCL:
         source = _INCLUDE.sub(lambda found: blank(found[0]) if is_cuda_header(found[1]) else found[0], source)
     try:
@@ -90,6 +91,27 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
         if kept.startswith("const", place):
             kept = f"{kept[:place]}constexpr{kept[place + len('const') :]}"
     return kept
+
+
+def _without_foreign_errors(source: str) -> str:
+    """The source without each `#error` to which no parameter leads: a header's, for other compilers."""
+    lines = [*compiled_lines(source)]
+    rendered = takewhile(lambda line: line.directive == "define" and not line.condition, lines)
+    parameters = {found[0] for line in rendered if (found := definition(line.rest))}
+    kept = list(source)
+    for line in lines:
+        if line.directive == "error" and parameters.isdisjoint(_tested(line.condition)):
+            begin, end = source.rfind("\n", 0, line.place) + 1, line.place + len(line.rest)
+            kept[begin:end] = blank(source[begin:end])
+    return "".join(kept)
+
+
+def _tested(condition: Condition | None) -> Iterator[str]:
+    """The words of a condition, of the branches before it, and of those around it."""
+    if condition is not None:
+        yield from _WORD.findall(condition.rest)
+        yield from _tested(condition.before)
+        yield from _tested(condition.outer)
 
 
 def _constants(tree: SourceTree) -> Iterator[int]:

@@ -233,6 +233,23 @@ def test_what_a_header_says_to_compilers_of_programs_is_not_needed():
         assert word not in left, word
 
 
+def test_what_a_parameter_must_not_be_stays_an_error():
+    text = """\
+#define COUNT 8
+#ifdef _MSC_VER
+#else
+#error "for another compiler"
+#endif
+#if COUNT > 4
+#error "too many"
+#endif
+__global__ void k(float *x) { x[0] = COUNT; }
+"""
+    left = needed_part(text, ["k"])
+    assert "another compiler" not in left
+    assert "too many" in left
+
+
 def test_an_error_before_a_name_is_looked_up_is_the_one_that_is_told():
     pytest.importorskip("cuda.bindings.nvrtc")
     text = "template <int N> __global__ void k(float *y) { y[0] = unknown; }"
