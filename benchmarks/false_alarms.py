@@ -36,13 +36,13 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from autotune.checks.deadline import Deadline
 from autotune.core.checks import first_failure, unchecked_text
 from autotune.core.records import Config
 from autotune.core.trials import Failure
 from autotune.devices import BACKENDS
 from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
-from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.instance import KernelInstance
 from autotune.problem.workload import verification_order
 from autotune.space import load_space

@@ -34,12 +34,12 @@ from autotune.core.records import Config, Entry, Tier
 from autotune.devices import BACKENDS
 from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
+from autotune.plans.recheck import open_check
 from autotune.searchers.base import evaluate
 from autotune.serving.cache import folders
 from autotune.serving.lookup import best_config
 from autotune.space import load_space
 from autotune.tuning.options import Options
-from autotune.tuning.recheck import open_check
 from autotune.tuning.remeasure import remeasure
 from autotune.tuning.task import Target, TuningTask, bind_target
 

@@ -18,6 +18,9 @@ import yaml
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from autotune.checks.deadline import Deadline
+from autotune.checks.device_sanitizer import Sanitizer
+from autotune.checks.host_sanitizer import HostSanitizer
 from autotune.compilers.kernel_source import perturbed, read_source
 from autotune.core.checks import first_failure
 from autotune.core.records import DeviceInfo
@@ -25,11 +28,8 @@ from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure
 from autotune.devices import BACKENDS, Address, cold_variables
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
-from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceSetting, verify_often, verify_once
-from autotune.evaluation.host_sanitizer import HostSanitizer
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.evaluation.sanitizer import Sanitizer
 from autotune.evaluation.worker import Worker
 from autotune.problem.covering import covering
 from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_margin

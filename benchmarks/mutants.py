@@ -33,10 +33,10 @@ from threading import Lock
 
 from mutant_verifier import ROOT, UNREACHED, WAYS, Mutant, Verifier, read_mutants
 
+from autotune.checks.device_sanitizer import find_sanitizer
+from autotune.checks.host_sanitizer import find_host_sanitizer
 from autotune.core.records import DeviceInfo
 from autotune.devices import BACKENDS, choose, list_devices
-from autotune.evaluation.host_sanitizer import find_host_sanitizer
-from autotune.evaluation.sanitizer import find_sanitizer
 from autotune.space import load_space
 
 MAX_MUTANTS = 8  # for one process on the device

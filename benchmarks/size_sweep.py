@@ -40,6 +40,7 @@ from autotune.cli.sizes import parse_sweep
 from autotune.core.records import Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import USUAL, Budget
+from autotune.plans.sweep import bind_sweep
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.surrogate import SurrogateSearch
 from autotune.serving.best import Best
@@ -51,7 +52,6 @@ from autotune.tuning.last_round import Exploration
 from autotune.tuning.limits import unlimited_last_round
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import Processes, open_processes
-from autotune.tuning.sweep import bind_sweep
 from autotune.tuning.task import Target, TuningTask
 from autotune.tuning.tuner import explore
 from autotune.tuning.winner_checks import WinnerChecks

@@ -13,6 +13,7 @@ from autotune.devices.listing import find_devices
 from autotune.errors import AutotuneError
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.journal import JournalContent, read_journal
+from autotune.plans.aged_results import present_provenance
 from autotune.serving.cache import (
     device_path,
     folders,
@@ -23,7 +24,6 @@ from autotune.serving.cache import (
     record_path,
 )
 from autotune.serving.query import changes, stale_reasons
-from autotune.tuning.aged_results import present_provenance
 
 
 @dataclass(frozen=True)

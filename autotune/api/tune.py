@@ -22,12 +22,12 @@ from autotune.core.trials import USUAL, Budget, CallMode
 from autotune.errors import InputError
 from autotune.evaluation.ledger import OnTrial
 from autotune.evaluation.scoring import OwnObjective
+from autotune.plans.requests import plan_of_requests, requests_of_misses
+from autotune.plans.search_plan import PlanResult, run_searches
+from autotune.plans.several_spaces import plan_of_spaces
+from autotune.plans.sweep import Sweep, bind_sweep, sweep
 from autotune.searchers import engine_names, strategy_names
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
-from autotune.tuning.requests import plan_of_requests, requests_of_misses
-from autotune.tuning.search_plan import PlanResult, run_searches
-from autotune.tuning.several_spaces import plan_of_spaces
-from autotune.tuning.sweep import Sweep, bind_sweep, sweep
 from autotune.tuning.task import Target
 from autotune.tuning.tuner import priors_of, search
 
@@ -231,7 +231,7 @@ def _on_each_model(
 ) -> tuple[PlanResult, str]:
     """Search on every model of a cluster; also returns what to say of failures."""
     from autotune.cluster.connection import open_each_model  # needs the extra
-    from autotune.tuning.each_model import search_each_model
+    from autotune.plans.each_model import search_each_model
 
     with open_each_model(cluster, target.device, progress.stage, progress.warn) as clusters:
         found = search_each_model(target, options, progress, clusters)

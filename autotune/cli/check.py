@@ -28,8 +28,8 @@ from autotune.core.trials import Failure, Status
 from autotune.errors import InputError, SetupError
 
 if TYPE_CHECKING:
-    from autotune.tuning.aged_results import AgedResult
-    from autotune.tuning.recheck import Bits, CheckedEntry
+    from autotune.plans.aged_results import AgedResult
+    from autotune.plans.recheck import Bits, CheckedEntry
 
 EXAMPLE = "autotune check reduce --refresh"
 
@@ -85,8 +85,8 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _check_bits(parsed: argparse.Namespace) -> None:
+    from autotune.plans.recheck import compare_bits, served_configs
     from autotune.serving.cache import writable_root
-    from autotune.tuning.recheck import compare_bits, served_configs
 
     opt.require_unset(parsed, "--bits", "refresh", "stale", "strength")
     with opt.opened_task(parsed) as (task, progress):
@@ -120,7 +120,7 @@ def _check_strength(parsed: argparse.Namespace) -> None:
 
 
 def _check_configurations(parsed: argparse.Namespace) -> None:
-    from autotune.tuning.recheck import check
+    from autotune.plans.recheck import check
 
     with opt.opened_task(parsed) as (task, progress):
         configs = opt.valid_configs(parsed.config, task)
@@ -134,9 +134,9 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
 
 
 def _check_cache(parsed: argparse.Namespace) -> None:
+    from autotune.plans.aged_results import update_result
+    from autotune.plans.recheck import CheckState, recheck, refresh
     from autotune.serving.cache import writable_root
-    from autotune.tuning.aged_results import update_result
-    from autotune.tuning.recheck import CheckState, recheck, refresh
     from autotune.tuning.task import bind_target
 
     root = str(writable_root(parsed.cache))

@@ -11,8 +11,8 @@ from autotune.cli.tables import UNKNOWN, Table, cell, table
 from autotune.compilers.occupancy import Occupancy
 from autotune.core.records import Config, DeviceInfo
 from autotune.core.trials import Trial
+from autotune.diagnosis.trial_occupancy import occupancy_of
 from autotune.evaluation.instance import work
-from autotune.evaluation.trial_occupancy import occupancy_of
 from autotune.space import Space
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from autotune.cli.tables import UNKNOWN, Table, cell, table
 from autotune.cli.texts import measured_text, rate_text, space_problem
 from autotune.core.text import ratio_text, size_text
 from autotune.core.trials import Budget, Status, Trial
+from autotune.diagnosis.profiler import PROFILERS, find_profiler, report_file
 from autotune.errors import SetupError
 from autotune.evaluation.instance import work
-from autotune.evaluation.profiler import PROFILERS, find_profiler, report_file
 from autotune.report.source_figures import SourceFigure, source_figures
 from autotune.space import Landmark, Space
 
@@ -72,7 +72,8 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def _run_one(parsed: argparse.Namespace) -> None:
-    from autotune.tuning.single_runs import profile_once, run_once
+    from autotune.diagnosis.profiler import profile_once
+    from autotune.tuning.single_runs import run_once
 
     opt.require_unset(parsed, "one configuration always runs again", "fresh", "keep")
     options = opt.run_options(parsed, budget=Budget())

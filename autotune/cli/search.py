@@ -29,9 +29,9 @@ from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANT
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cli.progress import SearchProgress
+    from autotune.plans.search_plan import PlanResult
     from autotune.tuning.observer import Observer
     from autotune.tuning.result import SearchResult
-    from autotune.tuning.search_plan import PlanResult
     from autotune.tuning.task import TuningTask
 
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
@@ -276,7 +276,7 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
     """Search for every model of a cluster, and compare them; raises SetupError at the end if some failed."""
     from autotune.cli.compare import comparison_text
     from autotune.cluster.connection import open_each_model
-    from autotune.tuning.each_model import search_each_model
+    from autotune.plans.each_model import search_each_model
 
     with (
         opt.progress(parsed) as progress,
@@ -301,8 +301,8 @@ def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
 def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
     """Search several spaces in turns; raises SetupError at the end if some of them failed."""
     from autotune.cli.search_summary import result_line
-    from autotune.tuning.search_plan import run_searches
-    from autotune.tuning.several_spaces import plan_of_spaces
+    from autotune.plans.search_plan import run_searches
+    from autotune.plans.several_spaces import plan_of_spaces
 
     def show(result: SearchResult) -> None:
         if not parsed.json:
@@ -324,7 +324,7 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
 def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     """Search many sizes, or several element types, and print the best or a table of variants."""
     from autotune.cli.sweep_summary import sweep_json, sweep_text
-    from autotune.tuning.sweep import KeyedTable, bind_sweep, sweep
+    from autotune.plans.sweep import KeyedTable, bind_sweep, sweep
 
     fixed, form = parse_sizes(parsed.size), FORMATS.get(parsed.format)
     points = parse_sweep(parsed.sweep, fixed)
@@ -363,9 +363,9 @@ def _with_incumbents(tasks: Sequence[TuningTask], form: Format, progress: Observ
 
 def _search_requests(parsed: argparse.Namespace, options: Options) -> None:
     """Search what programs asked for; raises SetupError at the end if some of it failed."""
+    from autotune.plans.requests import plan_of_requests, requests_of_misses, requests_of_tunings
+    from autotune.plans.search_plan import run_searches
     from autotune.recording.tunings import read_recorded
-    from autotune.tuning.requests import plan_of_requests, requests_of_misses, requests_of_tunings
-    from autotune.tuning.search_plan import run_searches
 
     with opt.progress(parsed) as progress:
         if parsed.wanted:

@@ -255,7 +255,7 @@ def _ties(result: SearchResult) -> list[str]:
     differ = "it differs" if count == 1 else "they differ"
     line = f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"
     if left := len(result.unchecked_ties):
-        line += f"; without the last checks, so not kept, {left} more:"
+        line += f"; {left} more without the last checks, which the cache does not keep:"
     default = result.task.spec.default
     return [
         line,

@@ -11,10 +11,10 @@ from autotune.cli.tables import UNKNOWN, Table, cell, ratio_cell, table
 from autotune.cli.texts import rate_text
 from autotune.core.records import NOISY, Config, Tier, VariantTable
 from autotune.core.text import count_text, ratio_text, table_sizes
+from autotune.plans.sweep import KeyedTable, Sweep
 from autotune.serving.interpolation import SizeRow, rows_of
 from autotune.serving.portability import Slowdown, foretold
 from autotune.tuning.result import SearchResult
-from autotune.tuning.sweep import KeyedTable, Sweep
 
 
 def sweep_text(found: Sweep) -> tuple[str | Table, ...]:

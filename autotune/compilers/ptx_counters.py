@@ -290,6 +290,13 @@ def _costs(operation: str) -> Mapping[str, float]:
     return next((costs for pattern, costs in _COSTS if pattern.match(operation)), {})
 
 
+def accesses(ptx: str) -> Iterator[MemoryAccess]:
+    """The accesses to memory of a PTX text."""
+    instructions = filter(None, map(_INSTRUCTION.match, ptx.splitlines()))
+    found = (_access(one["operation"], one["operands"]) for one in instructions)
+    yield from (access for access in found if access is not None)
+
+
 def _access(operation: str, operands: str) -> MemoryAccess | None:
     """The access to memory that an operation is; None for any other."""
     words = operation.split(".")

@@ -20,9 +20,9 @@ from autotune.core.stages import OnStage, Stage
 from autotune.core.trials import Binary, Budget
 from autotune.devices import Address
 from autotune.diagnosis.device_rates import nominal
+from autotune.diagnosis.probing import transfer_ms, waited_ms
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.instance import work
-from autotune.evaluation.probing import transfer_ms, waited_ms
 from autotune.problem.workload import Workload
 from autotune.serving.cache import store_beside
 from autotune.serving.ceilings import (

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from autotune.core.trials import Binary
 from autotune.devices import cold_variables
+from autotune.diagnosis.profiler import Counting, Profiler, find_profiler
 from autotune.errors import SetupError
-from autotune.evaluation.profiler import Counting, Profiler, find_profiler
 from autotune.problem.workload import Workload
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.tuning.task import TuningTask

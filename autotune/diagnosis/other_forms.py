@@ -22,11 +22,11 @@ from autotune.compilers.ptx_counters import COUNTER_BYTES, VARIABLE, Counts, cou
 from autotune.compilers.sass import MachineCode, read_machine_code, without_unrolling
 from autotune.core.records import Launch
 from autotune.core.trials import Binary, Failure, Trial
+from autotune.diagnosis.probing import variable_after_run
+from autotune.diagnosis.trial_occupancy import largest_launch, occupancy_of
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.device_samples import sample
 from autotune.evaluation.instance import KernelInstance
-from autotune.evaluation.probing import variable_after_run
-from autotune.evaluation.trial_occupancy import largest_launch, occupancy_of
 from autotune.hardware.architectures import ARCHITECTURES, WARP
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.removals import ATOMICS, BARRIER_CALLS, CHECKS, without
@@ -245,7 +245,7 @@ class OtherForms:
     def _time_ms(self, binary: Binary, launches: tuple[Launch, ...]) -> float:
         """The time of other launches, or of another binary."""
         workload = replace(self.workload, launches=launches)
-        found: tuple[float, ...] | Failure = self._context.run_or_close(
+        found: tuple[float, ...] | Failure = self._context.run_or_discard(
             sample,
             binary,
             workload,

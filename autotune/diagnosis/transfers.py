@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from autotune.core.trials import Failure
+from autotune.diagnosis.probing import transfer_ms
 from autotune.errors import SetupError
-from autotune.evaluation.probing import transfer_ms
 from autotune.problem.workload import Workload
 from autotune.tuning.context import TuningContext
 

@@ -31,9 +31,9 @@ from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.stopwatch import Stopwatch
 from autotune.evaluation.verify import (
     after_other_inputs,
-    attempt,
     changed_inouts,
     compare_memory,
+    run_and_check,
     verify,
     wrong_arrays,
 )
@@ -203,7 +203,7 @@ def verify_and_time(state: DeviceState, item: WorkItem) -> Measurement | Failure
                 return state.save_arrays(failure, buffers)
         state.passed.add(item.verify_key)
         buffers = state.buffers(item.workload)
-        failure, run_ms = attempt(program, buffers, inputs=False)
+        failure, run_ms = run_and_check(program, buffers, inputs=False)
         if failure is not None:
             return state.save_arrays(failure, buffers)
         stopwatch = Stopwatch(program, buffers, item.policy.call_mode, changed=changed_inouts(buffers))
@@ -266,7 +266,7 @@ def verify_often(
         if number % 2:
             failure = after_other_inputs(program, buffers, few=True)
         else:
-            failure = attempt(program, buffers, kept=kept, inputs=False).failure
+            failure = run_and_check(program, buffers, kept=kept, inputs=False).failure
         if failure is not None:
             found = "" if number % 2 or not kept else f", with {' and '.join(kept)} as the run before left it"
             return replace(failure, detail=f"in run {number} of the same{found}: {failure.detail}")
@@ -345,7 +345,7 @@ def run_for_results(
         failure = verify(program, state.buffers(verify_workload))
         if failure is not None:
             return failure
-    failure, _ = attempt(program, buffers)
+    failure, _ = run_and_check(program, buffers)
     if failure is not None:
         return failure
     compared = [guarded for guarded in buffers.arrays() if guarded.array.name in state.preparation.compared]

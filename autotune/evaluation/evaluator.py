@@ -438,7 +438,7 @@ def _no_compilation() -> Future[Any]:
 
 
 def _run_key(binary: Binary, instance: KernelInstance) -> RunKey:
-    return _short_sha256(binary), instance.runs_key
+    return _short_sha256(binary), instance.workloads_key
 
 
 def _short_sha256(binary: Binary) -> str:

@@ -210,19 +210,19 @@ class GuardedBuffer:
         """Array index of the first element that a comparison found different."""
         return (change[0] * element_bytes(comparison.dtype) - GUARD_BYTES) // self.item_bytes
 
-    def values(self, first: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Read elements from `first` on: as they are in memory, and as expected, or else as initialised."""
-        offset_bytes, size_bytes = first * self.item_bytes, count * self.item_bytes
+    def values(self, start: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Read elements from `start` on: as they are in memory, and as expected, or else as initialised."""
+        offset_bytes, size_bytes = start * self.item_bytes, count * self.item_bytes
         memories = (self._memory, self._expected or self._pristine)
         found, expected = (memory.read(offset_bytes, size_bytes).view(self.dtype) for memory in memories)
         return found, expected
 
-    def compared(self, first: int, count: int) -> tuple[Indices, NDArray[Any], NDArray[Any]]:
-        """The compared ones of `count` elements from `first` on: indices, found values, expected values."""
+    def compared(self, start: int, count: int) -> tuple[Indices, NDArray[Any], NDArray[Any]]:
+        """The compared ones of `count` elements from `start` on: indices, found values, expected values."""
         if self.sample is None:
-            return np.arange(first, first + count), *self.values(first, count)
+            return np.arange(start, start + count), *self.values(start, count)
         assert self._expected_values is not None
-        inside = (self.sample >= first) & (self.sample < first + count)
+        inside = (self.sample >= start) & (self.sample < start + count)
         found = self._device.gather(self.region, self.sample, self.item_bytes)
         return self.sample[inside], found.view(self.dtype)[inside], self._expected_values[inside]
 

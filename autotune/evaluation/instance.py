@@ -53,8 +53,8 @@ class KernelInstance:
     is_triton: bool = False
 
     @cached_property
-    def runs_key(self) -> str:
-        """Identifies what the binary runs: all workloads."""
+    def workloads_key(self) -> str:
+        """Identifies what the binary runs."""
         workloads = (*self.verify_workloads, self.workload)
         return identity_of(map(self._with_numbers, workloads) if self.is_triton else workloads)
 

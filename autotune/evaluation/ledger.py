@@ -29,9 +29,8 @@ class Ledger:
         self._on_trial = on_trial
         self._charged = 0
         self._started_s, self._resumed_s = time.perf_counter(), 0.0
-        self.trials_by_run: dict[
-            RunKey, Trial
-        ] = {}  # a trial for each binary with its launches and arguments
+        # a trial for each binary with its launches and arguments
+        self.trials_by_run: dict[RunKey, Trial] = {}
         self._unreported: list[tuple[Trial, Trial | None]] = []  # each with its row, if it has none yet
         self.trials: dict[Config, Trial] = {}
         self.best: Trial | None = None
@@ -103,7 +102,7 @@ class Ledger:
         row = None if is_journaled else trial  # the journal keeps its time, regardless of the score
         self.resumed += is_journaled
         if instance is not None and trial.status is Status.OK:
-            self.trials_by_run.setdefault((trial.binary_sha256, instance.runs_key), trial)
+            self.trials_by_run.setdefault((trial.binary_sha256, instance.workloads_key), trial)
         trial = self._scoring.scored(trial)
         if trial.status is Status.OK and trial.score is None:
             trial = replace(trial, status=Status.MEASUREMENT_ERROR, detail=NO_ENERGY)

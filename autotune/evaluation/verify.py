@@ -38,9 +38,9 @@ def verify(program: Program, buffers: WorkloadBuffers) -> Failure | None:
     states = StartStates.of_seed(buffers.workload.problem.seed)
     if states.dirty_blocks:
         buffers.device.dirty_block_memory()
-    first = attempt(program, buffers)
-    if first.failure is not None:
-        return first.failure
+    failure = run_and_check(program, buffers).failure
+    if failure is not None:
+        return failure
     return after_other_inputs(program, buffers, few=states.few_differ)
 
 
@@ -60,7 +60,7 @@ def after_other_inputs(program: Program, buffers: WorkloadBuffers, *, few: bool)
         for guarded in buffers.arrays():
             if guarded.array.role == "out" and guarded.count > 1:
                 guarded.write_nearly_expected()
-    failure = attempt(program, buffers, kept=("out", "scratch")).failure
+    failure = run_and_check(program, buffers, kept=("out", "scratch")).failure
     return failure and replace(failure, detail=f"after a run on other inputs: {failure.detail}")
 
 
@@ -82,7 +82,7 @@ def altered(arrays: Iterable[Array]) -> set[str]:
     return fills.keys() - fixed
 
 
-def attempt(
+def run_and_check(
     program: Program, buffers: WorkloadBuffers, *, kept: tuple[str, ...] = (), inputs: bool = True
 ) -> CheckedRun:
     """Run the plan once and check the result; raises what `Device.run` raises.
@@ -157,13 +157,13 @@ def _inside(guarded: GuardedBuffer, buffers: WorkloadBuffers) -> Failure | None:
     array, workload, difference = guarded.array, buffers.workload, buffers.wrong(guarded)
     if difference is None:
         return None
-    first, count = difference
+    at, count = difference
     fault = ArrayFault(array.name, workload.problem.sizes)
     if array.role == "in":
-        return _wrong(f"changed its input {element_text(array, first)}", workload, fault)
+        return _wrong(f"changed its input {element_text(array, at)}", workload, fault)
     if array.role == "out" and buffers.difference(guarded.against_initial()) is None:
         return _wrong(f"{array.name} was never written", workload, replace(fault, is_unwritten=True))
-    what, fault = describe(guarded, first, count, buffers)
+    what, fault = describe(guarded, at, count, buffers)
     return _wrong(what, workload, fault)
 
 

@@ -34,31 +34,29 @@ def element_text(array: Array, index: int) -> str:
     return f"{array.name}[{', '.join(str(int(part)) for part in np.unravel_index(index, array.shape))}]"
 
 
-def describe(
-    guarded: GuardedBuffer, first: int, count: int, buffers: WorkloadBuffers
-) -> tuple[str, ArrayFault]:
+def describe(guarded: GuardedBuffer, at: int, count: int, buffers: WorkloadBuffers) -> tuple[str, ArrayFault]:
     """Describe how an array, as a run left it, differs from what the reference expects.
 
-    `count` elements differ, the first one at the index `first`. Inputs of the same shape are shown there.
+    `count` elements differ, the first one at the index `at`. Inputs of the same shape are shown there.
     """
     array, workload = guarded.array, buffers.workload
     tolerance = workload.tolerance_of(array.name)
-    places, found, expected = guarded.compared(first, min(MAX_EXAMINED, guarded.count - first))
+    places, found, expected = guarded.compared(at, min(MAX_EXAMINED, guarded.count - at))
     differs = np.flatnonzero(unlike(found, expected, tolerance, guarded.magnitude_at(places)))
     wrong = found[differs]
     is_unwritten = guarded.are_unwritten(wrong)
     fault = ArrayFault(
         array.name,
         workload.problem.sizes,
-        element_text(array, first),
+        element_text(array, at),
         "" if is_unwritten else f"{found[0]}",
         f"{expected[0]}",
         is_unwritten=is_unwritten,
-        is_end=0 < first == guarded.count - len(differs),
+        is_end=0 < at == guarded.count - len(differs),
     )
     is_found = "was never written" if is_unwritten else f"is {fault.found}"
     parts = [f"{fault.element} {is_found}, expected {fault.expected}"]
-    if first + len(found) == guarded.count:
+    if at + len(found) == guarded.count:
         count = len(differs)  # both parts of a complex number count as one
     if guarded.count > 1:
         reach = f", from {fault.element} to {element_text(array, int(places[differs[-1]]))}"
@@ -71,7 +69,7 @@ def describe(
         what = f"{parts[0]}; the next call begins with what a run leaves there: reset it"
         return what, replace(fault, expected="")
     parts += [
-        f"{element_text(other.array, first)} is {other.values(first, 1)[0][0]}"
+        f"{element_text(other.array, at)} is {other.values(at, 1)[0][0]}"
         for other in buffers.arrays()
         if other.array.role == "in" and other.array.shape == array.shape
     ]
@@ -135,10 +133,10 @@ def _are_whole(values: NDArray[Any]) -> bool:
 
 @dataclass(frozen=True)
 class WrongArrays:
-    """Saves the arrays of the first MAX_KEPT wrong results in a folder, numbered from `first` on."""
+    """Saves the arrays of the first MAX_KEPT wrong results in a folder, numbered from `number` on."""
 
     folder: Path
-    first: int
+    number: int
 
     @classmethod
     def into(cls, folder: Path) -> WrongArrays:
@@ -176,7 +174,7 @@ class WrongArrays:
 
     def _next(self) -> Path | None:
         """A new folder for one wrong result; None if there are enough."""
-        for number in range(self.first, self.first + MAX_KEPT):
+        for number in range(self.number, self.number + MAX_KEPT):
             target = self.folder / f"wrong-{number}"
             if not target.exists():
                 target.mkdir()

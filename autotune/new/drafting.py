@@ -143,9 +143,8 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
             "main() and other code for the host stays: it is left out where the kernels are compiled"
         )
     if fixed := _fixed_numbers(path, source.read, launch.names):
-        notes.append(
-            f"{', '.join(fixed[:_SHOWN])}: fixed by the source; #ifndef NAME around a #define makes it a parameter"
-        )
+        named = ", ".join(fixed[:_SHOWN])
+        notes.append(f"{named}: fixed by the source; #ifndef NAME around a #define makes it a parameter")
     complaint = first_error(made.complaint)
     if complaint:
         structures = KnownTypes.of(source.read).unknown_structures

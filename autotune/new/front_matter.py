@@ -83,6 +83,9 @@ def _definitions(
     functions = made.source.read.device_functions
     called = {name: count for one in functions for name, count in one.called.items()}
     missing = dict.fromkeys((*unknown, *undefined_names(made.complaint)))
+    for word, meaning in made.source.read.prefixes.items():
+        if "(" in word and word not in known:  # around the whole source
+            yield word, f"#define {word} {meaning}"
     for word in missing:
         if word in known or not (word in called or word in unknown):
             continue

@@ -6,13 +6,15 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import Launch
 from autotune.problem.workload import Workload
 from autotune.sources.dry_run import DryRun, Memory, OutOfSteps, Steps, blocks_of
 from autotune.sources.exact_statements import NotUnderstood
-from autotune.sources.kernel_source import KernelSource
+from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.thread_values import Ints
 from autotune.sources.triton_dry_run import TritonDryRun
 from autotune.sources.triton_module import Module
@@ -55,7 +57,7 @@ class IndexRuns(ABC):
         """Run the blocks at the corners of one launch."""
 
 
-class RunsInC(IndexRuns):
+class _RunsInC(IndexRuns):
     """Kernels in C."""
 
     def __init__(self, read: KernelSource) -> None:
@@ -75,7 +77,7 @@ class RunsInC(IndexRuns):
         return IndexRun(launch.entry, run.turns, run.reached, is_run, run.has_16_bits, run.cuts_to_16_bits)
 
 
-class RunsInTriton(IndexRuns):
+class _RunsInTriton(IndexRuns):
     """Kernels in Triton."""
 
     def __init__(self, module: Module) -> None:
@@ -88,6 +90,13 @@ class RunsInTriton(IndexRuns):
             run.run(launch, given, _corners(launch))
             is_whole = run.is_whole
         return IndexRun(launch.entry, {}, run.reached, is_whole, has_16_bits=False, cuts_to_16_bits=False)
+
+
+def index_runs(source: str, dialect: str, path: Path) -> IndexRuns:
+    """The kernels of a rendered source; raises InputError for one that cannot be read."""
+    if dialect == TRITON:
+        return _RunsInTriton(Module(source, path))
+    return _RunsInC(read_kernel_source(source, {}, dialect))
 
 
 def _corners(launch: Launch) -> Ints:

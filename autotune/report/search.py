@@ -31,8 +31,8 @@ from autotune.core.text import problem_text
 from autotune.core.trials import Measurement, Objective, Trial
 from autotune.diagnosis.device_rates import DeviceRates, Rate
 from autotune.diagnosis.record import KeptDiagnosis
+from autotune.diagnosis.trial_occupancy import occupancy_in
 from autotune.errors import ExpressionError
-from autotune.evaluation.trial_occupancy import occupancy_in
 from autotune.hardware.peak_rates import PeakRate, peak_rates
 from autotune.interop.recording import numbers_first
 from autotune.serving.ceilings import Ceiling

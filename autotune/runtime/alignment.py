@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from autotune.compilers.ptx_counters import accesses
 from autotune.core.launch_plan import TRITON
 from autotune.errors import CompileError, MissingExtra
 
 _USUAL_ALIGNMENT_BYTES = 16  # of the widest accesses of most programs; what Triton compiles for
-_ACCESS = re.compile(r"\b(?:ld|st|red|atom)\.([\w.:]+)\s")
-_COPY = re.compile(r"\bcp\.async\.c[ag]\.[\w.:]+\s+\[[^\]]+\],\s*\[[^\]]+\],\s*(\d+)")
 _BULK_COPY = re.compile(r"\bcp\.(?:reduce\.)?async\.bulk\.[\w.:]*\bglobal\b")
 _BULK_ALIGNMENT_BYTES = 16
 # A matrix has to begin at a multiple of the bytes that each thread holds of it.
 _MATRIX = re.compile(r"\bwmma\.(?:load|store)\.([\w.:]+)\s[^;]*?\{([^}]*)\}")
-_OTHER_SPACES = {"param", "shared", "local", "const"}
 
 
 @lru_cache(maxsize=256)
@@ -39,16 +37,9 @@ def needed_alignment_bytes(
 
 def widest_access_bytes(ptx: str) -> int:
     """The bytes of the widest access to global memory in a PTX text."""
-    widths = [int(width) for width in _COPY.findall(ptx)]
+    widths = [access.bytes for access in accesses(ptx) if access.space == "global"]
     widths += [_BULK_ALIGNMENT_BYTES] * (_BULK_COPY.search(ptx) is not None)
     for modifiers, registers in _MATRIX.findall(ptx):
         if not re.search(r"\.shared\b", modifiers):
             widths.append((registers.count(",") + 1) * (8 if modifiers.endswith("f64") else 4))
-    for modifiers in _ACCESS.findall(ptx):
-        words = modifiers.split(".")
-        bits = re.search(r"(\d+)(?:x2)?$", words[-1])
-        if bits and not _OTHER_SPACES & {word.partition(":")[0] for word in words}:
-            packed = 2 if words[-1].endswith("x2") else 1
-            count = next((int(word[1:]) for word in words if re.fullmatch(r"v[248]", word)), 1)
-            widths.append(int(bits[1]) // 8 * packed * count)
     return max(widths, default=1)

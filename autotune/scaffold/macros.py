@@ -43,6 +43,11 @@ def find_macros(
     """
     code = source.code
     defaults = {name: text.split("//")[0].strip() for name, text in code.defaults.items()}
+    passed = {
+        name: number[1]
+        for name, other in branches.passed.items()
+        if (number := _integer(code.meaning(other) or "")) is not None
+    }
     compared, conditions = _asked(source, branches)
     constants = {
         right
@@ -50,7 +55,7 @@ def find_macros(
         for right in rights
         if right.upper().startswith(f"{left}_".upper()) and right not in defaults
     }
-    kept = {*defaults, *undefined}
+    kept = {*defaults, *passed, *undefined}
     left_out = {*branches.constants - code.used, *branches.pragmas} - branches.defined
     open_names = left_out | {*unknown}
     asked = (branches.required, *(behind(values, branches) for _, values in branches.kernels))
@@ -61,6 +66,7 @@ def find_macros(
         *(name for name, test in branches.tested.items() if test == "if"),
         *(name for name in undefined if name in open_names or name in branches.tested),
         *defaults,
+        *passed,
         *wanted,
     }
     excluded = {*taken, *constants, *source.declared_names, *source.types.declared}
@@ -77,7 +83,8 @@ def find_macros(
         is_flag = branches.tested.get(name) == "if" and name not in branches.reckoned
         test = "if" if is_flag or name in conditions else ""
         test = "defined" if name in wanted and not test else test
-        yield Macro(name, defaults.get(name), names, tuple(sorted(numbers)), test)
+        default = defaults.get(name, passed.get(name))
+        yield Macro(name, default, names, tuple(sorted(numbers)), test)
 
 
 def _asked(source: KernelSource, branches: Branches) -> tuple[dict[str, list[str]], set[str]]:

@@ -12,7 +12,7 @@ from autotune.core.c_types import C_TYPES, SCALARS
 from autotune.errors import InputError, KernelUnread
 from autotune.scaffold.macros import Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template
-from autotune.scaffold.types import STRUCT, UNKNOWN, KnownTypes, constant_value
+from autotune.scaffold.types import STRUCT, UNKNOWN, VECTOR, KnownTypes, constant_value
 from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
 from autotune.sources.dialects import INTRODUCER, OPENCL, portable_macros
@@ -220,10 +220,11 @@ def _stand_ins(
     plain = {word: C_TYPES[SCALARS[word]] for word in assumed.undefined if SCALARS.get(word) in C_TYPES}
     short = source.dialect == OPENCL  # whose options have no spaces
     found |= {word: kind.replace("unsigned ", "u") if short else kind for word, kind in plain.items()}
-    known = {
-        *assumed.undefined,
-        *filter(str.isupper, source.prefixes),
-    }
+    for name in sorted(used & branches.defined):  # a macro may have put it together: REAL##4
+        vector = VECTOR.fullmatch(name)
+        if vector and types.is_unknown(name) and vector[1].isupper() and vector[1] not in branches.defined:
+            found.setdefault(vector[1], types.stand_in(name).rstrip("0123456789"))
+    known = {*assumed.undefined, *filter(str.isidentifier, filter(str.isupper, source.prefixes))}
     beside = {word: source.prefixes[word] for word in sorted(source.prefixes.keys() & known)}
     return found | beside
 

@@ -236,7 +236,8 @@ class _Reading:
                 return place and place._replace(added=(*place.added, *self.found.changed.get(name, ())))
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as operator, right=right):
                 if (place := self._place(left)) is not None:
-                    moved = ast.UnaryOp(ast.USub(), right) if isinstance(operator, ast.Sub) else right
+                    is_back = isinstance(operator, ast.Sub)
+                    moved = ast.BinOp(ast.Constant(value=0), operator, right) if is_back else right
                     return place._replace(added=(*place.added, moved))
                 place = self._place(right)
                 return place and place._replace(added=(*place.added, left))

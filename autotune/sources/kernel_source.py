@@ -154,9 +154,8 @@ class Function:
 
     def read_by(self, reader: type[Statements]) -> tuple[tuple[ast.stmt, ...], Statements]:
         """Its statements as a reader finds them, and that reader."""
-        pointers = (one.name for one in self.parameters if one.pointers)
         known = (*self.source.declared_names, *(one.name for one in self.template or ()))
-        reading = reader(self.source.tree, known, pointers)
+        reading = reader(self.source.tree, known)
         reading.declare(one.name for one in self.parameters)
         body = field(self.node, "body")
         return ((*reading.of(body),) if body else (), reading)
@@ -301,9 +300,10 @@ def _function(
     """The function of a definition; nothing for what the parser only takes for one."""
     tree, body = source.tree, field(node, "body")
     parts = [*declarators(field(node, "declarator"))]
-    function = next((one for one in reversed(parts) if one.type == "function_declarator"), None)
-    if function is None or body is None:
+    functions = [one for one in parts if one.type == "function_declarator"]
+    if len(functions) != 1 or body is None:  # of two, one is a macro around the name
         return
+    (function,) = functions
     name = field(function, "declarator")
     given = ""
     if name is not None and name.type == "template_function":
@@ -420,7 +420,7 @@ def _variables(tree: SourceTree) -> Iterator[Variable]:
                     type_name(tree, field(node, "type")),
                     (*reversed(extents),),
                     "__constant__" in words,
-                    Statements(tree, (), ()).expression(value) if value is not None else None,
+                    Statements(tree, ()).expression(value) if value is not None else None,
                 )
 
 
@@ -437,7 +437,7 @@ def _of_signature(source: KernelSource, function: Function) -> Iterator[tuple[st
 def _of_variables(source: KernelSource) -> Iterator[tuple[str, int]]:
     """The names in the values and extents of variables outside of functions."""
     for node, _, _ in _outer(source.tree, source.tree.root):
-        reading = Statements(source.tree, source.declared_names, ())
+        reading = Statements(source.tree, source.declared_names)
         for declared in node.children_by_field_name("declarator"):
             for one in declarators(declared):
                 for part in (field(one, "value"), field(one, "size")):

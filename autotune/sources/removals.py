@@ -271,7 +271,7 @@ def _set_by(target: ast.expr) -> str:
     match target:
         case ast.Name(id=name):
             return name
-        case ast.Subscript(value=ast.Name(id=name)):
+        case ast.Subscript(value=ast.Name(id=name) | ast.BinOp(left=ast.Name(id=name))):
             return f"*{name}"
     return ""
 

@@ -1,7 +1,7 @@
 """Functions in C as statements of Python's syntax tree, for what interprets kernels.
 
 C's dialects read alike then: `get_group_id(0)` is `blockIdx.x`. Every loop is a `Loop`.
-Casts of numbers are left out, `*(p + i)` is `p[i]`, and each variable has a name of its own.
+Casts of numbers are left out, `*p` is `p[0]`, and each variable has a name of its own.
 """
 
 from __future__ import annotations
@@ -90,9 +90,8 @@ def declarator_name(node: Node | None) -> Node | None:
 class Statements:
     """Turns the body of one function into statements."""
 
-    def __init__(self, tree: SourceTree, known: Iterable[str], pointers: Iterable[str]) -> None:
+    def __init__(self, tree: SourceTree, known: Iterable[str]) -> None:
         self._tree, self._known = tree, frozenset(known)
-        self._pointers = {*pointers}
         self.unknown: dict[str, int] = {}  # names that nothing declares, in the order of their use
         self.types: dict[str, int] = {}  # of declarations and casts, by name, in this order, too
         self._scopes: list[dict[str, str]] = [{}]
@@ -237,11 +236,6 @@ class Statements:
             is_pointer = any(one.type == "pointer_declarator" for one in parts)
             name = self._declared(self._tree.of(parts[-1]))
             is_shared = "__shared__" in words
-            match given:
-                case ast.Call(func=ast.Name(id="pointer_cast")):
-                    self._pointers.add(name)
-            if is_pointer or extents:
-                self._pointers.add(name)
             is_dynamic = is_shared and has_open and "extern" in words
             yield _variable(
                 name, Declared(kind, (*reversed(extents),), is_pointer, is_shared, is_dynamic), given
@@ -346,29 +340,7 @@ class Statements:
         value = self.expression(field(node, "argument"))
         if self._tree.of(field(node, "operator")) == "&":
             return _call(ADDRESS, value)
-        pointer, index = self._split(value)
-        return ast.Subscript(pointer, index)
-
-    def _split(self, value: ast.expr) -> tuple[ast.expr, ast.expr]:
-        """A pointer and what is added to it."""
-        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Sub):
-            if self._is_pointer(value.left):
-                pointer, index = self._split(value.left)
-                is_first = is_zero(index) and isinstance(value.op, ast.Add)
-                return pointer, value.right if is_first else ast.BinOp(index, value.op, value.right)
-            if self._is_pointer(value.right) and isinstance(value.op, ast.Add):
-                return value.right, value.left
-        return value, ast.Constant(value=0)
-
-    def _is_pointer(self, value: ast.expr) -> bool:
-        match value:
-            case ast.Name(id=name):
-                return name in self._pointers
-            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-                return self._is_pointer(left) or self._is_pointer(right)
-            case ast.Call(func=ast.Name(id="pointer_cast" | "address_of")):
-                return True
-        return False
+        return ast.Subscript(value, ast.Constant(value=0))
 
     def _assignment_expression(self, node: Node) -> ast.expr:
         target = self.expression(field(node, "left"))
@@ -396,8 +368,7 @@ class Statements:
     def _subscript_expression(self, node: Node) -> ast.expr:
         inside = field(node, "indices")
         index = self.expression(inside.named_children[0] if inside and inside.named_children else None)
-        pointer, moved = self._split(self.expression(field(node, "argument")))
-        return ast.Subscript(pointer, index if is_zero(moved) else ast.BinOp(moved, ast.Add(), index))
+        return ast.Subscript(self.expression(field(node, "argument")), index)
 
     def _field_expression(self, node: Node) -> ast.expr:
         return ast.Attribute(self.expression(field(node, "argument")), self._tree.of(field(node, "field")))
@@ -427,9 +398,6 @@ class Statements:
         if "*" not in text:
             return self._number_cast(type_name(self._tree, field(kind, "type") or kind), value)
         name = type_name(self._tree, field(kind, "type"))
-        pointer, index = self._split(value)
-        if isinstance(pointer, ast.Name) and not is_zero(index):
-            value = ast.BinOp(pointer, ast.Add(), index)
         return _call(POINTER_CAST, ast.Constant(value=name), value)
 
     def _number_cast(self, kind: str, value: ast.expr) -> ast.expr:
@@ -560,4 +528,4 @@ def parsed_expression(text: str) -> ast.expr | None:
     tree = SourceTree(f"int _ = ({text});")
     declared = tree.root.named_children[0] if tree.root.named_children else None
     value = field(field(declared, "declarator"), "value")
-    return None if value is None or tree.root.has_error else Statements(tree, (), ()).expression(value)
+    return None if value is None or tree.root.has_error else Statements(tree, ()).expression(value)

@@ -352,7 +352,8 @@ def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[st
 def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:
     for number, report in enumerate(constraints):
         if report.never_removes and not _removes_at_checks(space, number):
-            detail = f"this constraint removes nothing on {space.device.name}"
+            others = "; it may on other devices" if "device." in report.text else ""
+            detail = f"this constraint removes nothing on {space.device.name}{others}"
             yield Finding("idle_constraint", report.text, detail, f"{space.spec.path}:{report.line}")
 
 

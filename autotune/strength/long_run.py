@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from autotune.checks.deadline import Deadline
+from autotune.checks.host_sanitizer import find_host_sanitizer
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.checks import data_check
 from autotune.core.launch_plan import TRITON
@@ -16,8 +18,6 @@ from autotune.core.records import Config, Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import Failure
 from autotune.errors import ExpressionError
-from autotune.evaluation.deadline import Deadline
-from autotune.evaluation.host_sanitizer import find_host_sanitizer
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import divisors, threads
 from autotune.problem.data_sets import DATA_SETS, other_data

@@ -146,7 +146,7 @@ class TuningContext:
             raise SetupError(f"{what}: {answer}")
         return answer
 
-    def run_or_close(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def run_or_discard(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run as `run` does; close the worker after a failure, because it may have written anywhere."""
         answer = self.run(function, *arguments, **options)
         if isinstance(answer, Failure):
@@ -155,7 +155,7 @@ class TuningContext:
 
     def verify(self, binary: Binary, workload: Workload, timeout_s: float | None = None) -> bool | Failure:
         """Verify a configuration on one workload; True if it can be repeated without restoring its arrays."""
-        repeatable: bool | Failure = self.run_or_close(verify_once, binary, workload, timeout_s=timeout_s)
+        repeatable: bool | Failure = self.run_or_discard(verify_once, binary, workload, timeout_s=timeout_s)
         return repeatable
 
 
@@ -237,7 +237,7 @@ def open_context(
 
 def _open_journal(journaled: JournaledTask, options: Options, maker: InstanceMaker) -> Journal:
     return Journal(
-        journaled.journal,
+        journaled.journal_path,
         journaled.header,
         notes=journaled.notes,
         fresh=options.fresh,

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from autotune.checks.deadline import Deadline
 from autotune.core.checks import NO_TIME, PASSED, Outcome, Unchecked, data_check, first_failure, worst
 from autotune.core.records import Config, Sizes
 from autotune.core.stages import Stage, of_last_round
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Status
 from autotune.errors import SetupError
-from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceState, verify_once
 from autotune.evaluation.references import MAX_JUDGED_S
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker

@@ -7,20 +7,18 @@ from contextlib import suppress
 from threading import Lock
 from typing import NamedTuple
 
+from autotune.checks.host_sanitizer import workloads_for_cpu
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Sizes
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, SetupError
-from autotune.evaluation.host_sanitizer import workloads_for_cpu
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering, divisors
-from autotune.problem.index_runs import IndexRun, IndexRuns, RunsInC, RunsInTriton
+from autotune.problem.index_runs import IndexRun, IndexRuns, index_runs
 from autotune.problem.large_indices import Overflow, overflow_in, overflowing
 from autotune.problem.loops import Loops, Make
 from autotune.problem.repeated import Repeated, repeated
 from autotune.problem.workload import Workload, entries
-from autotune.sources.kernel_source import read_kernel_source
-from autotune.sources.triton_module import Module
 
 MAX_SIZES = 6  # that the tiles of a configuration make interesting
 LARGE = (32, 31)  # powers of two, in elements, that numbers of 32 bits do not hold
@@ -188,12 +186,11 @@ class FurtherSizes:
     def _runs(self, instance: KernelInstance) -> IndexRuns | None:
         """The kernels of a configuration; None where they cannot be read."""
         if instance.key not in self._kernels:
-            runs: IndexRuns | None = None
+            runs = None
             with suppress(InputError):
-                if self._space.spec.dialect == TRITON:
-                    runs = RunsInTriton(Module(instance.source, self._space.spec.source))
-                else:
-                    runs = RunsInC(read_kernel_source(instance.source, {}, self._maker.dialect))
+                spec = self._space.spec
+                dialect = TRITON if spec.dialect == TRITON else self._maker.dialect
+                runs = index_runs(instance.source, dialect, spec.source)
             self._kernels[instance.key] = runs
         return self._kernels[instance.key]
 

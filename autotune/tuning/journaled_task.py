@@ -22,7 +22,7 @@ class JournaledTask:
 
     task: TuningTask
     scoring: Scoring
-    journal: Path  # the file of the trials
+    journal_path: Path  # the file of the trials
     header: Mapping[str, str]  # all that every trial in it depends on
     notes: Mapping[str, str]  # what a hash in the header covers, in words
 

@@ -189,7 +189,7 @@ def remeasure_and_check(
     """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
-    with checks.sanitizing(context, [trial.config for trial in likely], left.checks_end_s):
+    with checks.begun_early(context, [trial.config for trial in likely], left.checks_end_s):
         remeasured = measure_again(context, chosen, left.round_end_s)
         if remeasured.rejected:
             return Decision(failures=remeasured.rejected)

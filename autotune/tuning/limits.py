@@ -52,8 +52,8 @@ class TimeLeft:
             self.checks_s = min(left_s, end_s - time.perf_counter())
 
 
-def search_options(options: Options) -> Options:
-    """The options of the search alone: its time is shorter by the last round's part."""
+def exploration_options(options: Options) -> Options:
+    """The options of a search without its last round, whose part of the time is left."""
     if options.budget.seconds is None:
         return options
     seconds = options.budget.seconds * (1 - LAST_ROUND_SHARE)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 
+from autotune.checks.deadline import Deadline
+from autotune.checks.host_sanitizer import HOST_TOOLS, HostSanitizer, can_run_on_cpu, find_host_sanitizer
 from autotune.core.checks import PASSED, Checks, Outcome, Unchecked
 from autotune.core.stages import of_last_round
-from autotune.evaluation.deadline import Deadline
-from autotune.evaluation.host_sanitizer import HOST_TOOLS, HostSanitizer, can_run_on_cpu, find_host_sanitizer
 from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.check_outcomes import ConfigChecks
 from autotune.tuning.context import Builds, TuningContext

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autotune.checks.device_sanitizer import Sanitizer, find_sanitizer
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.stages import unobserved
 from autotune.core.trials import Problem
@@ -19,7 +20,6 @@ from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.fleet import Fleet
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.references import References
-from autotune.evaluation.sanitizer import Sanitizer, find_sanitizer
 from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.worker import Worker
 from autotune.evaluation.wrong_result import WrongArrays

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from autotune.core.records import Config
-from autotune.core.trials import Failure, Trial
-from autotune.errors import InputError, SetupError
-from autotune.evaluation.profiler import Profiler, find_profiler
+from autotune.core.trials import Trial
+from autotune.errors import InputError
 from autotune.searchers.base import evaluate
 from autotune.space import lint_source, require_seen
 from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import require_usable, try_default, warn_of
 
@@ -61,29 +58,3 @@ def run_once(task: TuningTask, options: Options, observer: Observer, config: Con
         findings = lint_source(task.space, task.source.text)
         warn_of(observer, (finding for finding in findings if not finding.is_about_checks))
         return evaluate(context.evaluator, [config])[0]
-
-
-def profile_once(
-    task: TuningTask, options: Options, observer: Observer, config: Config, name: str, report: Path
-) -> str:
-    """Run the launches of a configuration under a profiler, `ncu` or `nsys`, and return its output.
-
-    `report` is the file for the profiler's viewer.
-
-    Raises:
-        InputError: The profiler is not installed, or cannot profile the device.
-        SetupError: The configuration does not compile or run, or the profiler fails.
-    """
-    program = find_profiler(name, task.address)
-    fresh_options = replace(options, fresh=True)
-    with (
-        open_processes(task, fresh_options, observer) as processes,
-        open_run(task, fresh_options, observer, "run.jsonl", processes=processes) as context,
-    ):
-        instance = context.maker.make(config)
-        binary = context.pool.compile(instance).result()
-        if isinstance(binary, Failure):
-            raise SetupError(str(binary))
-        context.worker.discard_child()
-        profiler = Profiler(name, program, task.address, task.spec.reference, processes.variables)
-        return profiler.run(binary, instance.workload, report)

@@ -12,16 +12,16 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from autotune.checks.deadline import Deadline
+from autotune.checks.large_run import foretell, run_many
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.checks import LARGER_SIZES, NO_TIME, PASSED, Checks, Outcome, Unchecked, worst
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage, of_last_round
 from autotune.core.trials import Binary, Failure, Status
-from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.instance import KernelInstance
-from autotune.evaluation.large_run import foretell, run_many
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.workload import Workload, verification_order
 from autotune.tuning.check_outcomes import ConfigChecks, is_finding, outcome_of
@@ -78,7 +78,7 @@ def _often(
     kept: tuple[str, ...],
 ) -> Failure | None:
     workload = instance.verify_workloads[len(instance.verify_workloads) // 2]
-    found: Failure | None = context.run_or_close(verify_often, binary, workload, count, limit_s, kept)
+    found: Failure | None = context.run_or_discard(verify_often, binary, workload, count, limit_s, kept)
     return found
 
 

@@ -31,7 +31,7 @@ from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import Exploration
-from autotune.tuning.limits import last_round_limits, search_options
+from autotune.tuning.limits import exploration_options, last_round_limits
 from autotune.tuning.observer import Observer, StageTimes
 from autotune.tuning.options import Options
 from autotune.tuning.prior_results import gather_priors, priors_text, recommended_configs
@@ -81,7 +81,7 @@ def search(
         policy = POLICY if journaled.scoring.objective is Objective.TIME else FULL_POLICY
     began = cpu_times()
     times = StageTimes(observer)
-    with open_context(journaled, search_options(options), times, policy, processes, cluster) as context:
+    with open_context(journaled, exploration_options(options), times, policy, processes, cluster) as context:
         context.evaluator.prefetch([task.spec.default])  # while the searcher is imported
         with timeline.span("import and make the searcher"):
             searcher = make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)

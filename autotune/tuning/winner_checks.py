@@ -10,6 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from autotune.checks.deadline import Deadline, Killable
+from autotune.checks.device_sanitizer import TOOLS
+from autotune.checks.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.core.checks import (
     LARGER_SIZES,
     NO_TIME,
@@ -27,10 +30,7 @@ from autotune.core.checks import (
 from autotune.core.records import Config
 from autotune.core.stages import Stage, of_last_round
 from autotune.core.trials import Failure, Trial
-from autotune.evaluation.deadline import Deadline, Killable
-from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.evaluation.instance import KernelInstance
-from autotune.evaluation.sanitizer import TOOLS
 from autotune.tuning.check_outcomes import ConfigChecks
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.data_checks import OTHER_DATA, VARIANTS, check_other_data, check_variants
@@ -89,13 +89,13 @@ class WinnerChecks:
     _begun_processes: Killable = field(default_factory=Killable)  # of these runs
 
     @contextmanager
-    def sanitizing(
+    def begun_early(
         self, context: TuningContext, configs: Iterable[Config], deadline_s: float
     ) -> Iterator[None]:
-        """Run configurations under the CPU's sanitizers during the block, unless the CPU is timed.
+        """Begin what takes long of the checks of configurations during the block, unless the CPU is timed.
 
-        For `check`, they are also compiled with other schedules, and the device's sanitizer starts. Those
-        checked before are left out. The deadline is on the clock of `time.perf_counter`.
+        They run under the CPU's sanitizers, are compiled with other schedules, and the device's sanitizer
+        starts. Those checked before are left out. The deadline is on the clock of `time.perf_counter`.
         """
         is_timed = context.task.device.kind == "cpu"
         likely = () if is_timed else [config for config in configs if config not in self.outcomes]

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from autotune.checks.deadline import Deadline
+from autotune.checks.host_sanitizer import find_host_sanitizer
 from autotune.compilers.kernel_source import read_source
 from autotune.core.checks import PASSED
-from autotune.evaluation.deadline import Deadline
-from autotune.evaluation.host_sanitizer import find_host_sanitizer
 from autotune.evaluation.instance import InstanceMaker
 from tests.kernel_space import GPU, bound, spec_of
 

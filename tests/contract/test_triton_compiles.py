@@ -273,7 +273,7 @@ def test_configurations_of_the_same_code_count_as_the_same_run(copying):
 
     def run(**values):
         instance = maker.make(Config({**spec.default, **values}))
-        return code_sha256(compiler.compile(instance.source, (), instance.names)), instance.runs_key
+        return code_sha256(compiler.compile(instance.source, (), instance.names)), instance.workloads_key
 
     assert run(num_stages=1) == run(num_stages=3)
     (code, launches), (other, further) = run(B=1024), run(B=2048)

@@ -2,13 +2,13 @@
 
 import pytest
 
+from autotune.checks.deadline import Deadline
+from autotune.checks.device_sanitizer import TOOLS, Sanitizer, find_sanitizer
 from autotune.core.checks import PASSED, first_failure
 from autotune.core.records import Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.devices import Address, backend
-from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
-from autotune.evaluation.sanitizer import TOOLS, Sanitizer, find_sanitizer
 from autotune.problem.workload import Array, Scalar, Workload
 from autotune.processes.child import Child
 from tests.devices_here import devices_here

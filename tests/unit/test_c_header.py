@@ -16,7 +16,7 @@ from autotune.core.expressions import parse
 from autotune.core.records import Config, Entry, LaunchSpec, Parameter, VariantTable
 from autotune.core.syntax import parse_expression
 from autotune.errors import InputError, NoConfig
-from autotune.hardware.names import slug
+from autotune.hardware.names import slug as slug_of
 from autotune.interop.c_condition import Translator
 from autotune.interop.c_header import TEMPLATE, header
 from autotune.serving.cache import store
@@ -312,8 +312,9 @@ def test_the_results_that_come_with_autotune_give_the_same_answers(tmp_path):
 
 CONSTANT = """\
 #include "reduce.h"
-static constexpr auto best = autotune_reduce_best(autotune_reduce_nvidia_h200, autotune_reduce_int32, 134217728);
-static constexpr auto between = autotune_reduce_best(autotune_reduce_nvidia_h200, autotune_reduce_int32, 1000003);
+static constexpr int device = autotune_reduce_nvidia_h200, dtype = autotune_reduce_int32;
+static constexpr auto best = autotune_reduce_best(device, dtype, 134217728);
+static constexpr auto between = autotune_reduce_best(device, dtype, 1000003);
 static_assert(best.tier == AUTOTUNE_EXACT && best.config.BLOCK_SIZE <= 1024, "");
 static_assert(between.tier == AUTOTUNE_NEAREST_SIZE && between.config.BLOCK_SIZE <= 1024, "");
 static_assert(autotune_reduce_best(autotune_reduce_OTHER, 0, 0).tier == AUTOTUNE_NONE, "");
@@ -345,20 +346,21 @@ def test_the_look_up_is_a_constant(tmp_path, compiler):
 @needs_compiler
 def test_a_device_is_found_by_its_name_and_by_its_slug(tmp_path):
     names = [
-        *("NVIDIA H100 80GB HBM3", "NVIDIA H100", "NVIDIA GeForce RTX 3080 Ti", "AMD Instinct MI300X [gfx942]"),
-        *("Orin (nvgpu)", " Tesla  T4 ", "H", "nvidia-h100-80gb-hbm3", "NVIDIA_H100", "", "-", "NVIDIA H100 -"),
+        *("NVIDIA H100 80GB HBM3", "NVIDIA H100", "NVIDIA GeForce RTX 3080 Ti", "Instinct MI300X [gfx942]"),
+        *("Orin (nvgpu)", " Tesla  T4 ", "H", "nvidia-h100-80gb-hbm3", "NVIDIA_H100", "", "-", "H100 -"),
     ]
     helpers = TEMPLATE.read_text().split("$declarations")[0].split("{guard}_H")[2]
     (tmp_path / "same.cpp").write_text(
         f"{helpers}#include <cstdio>\nint main(int count, char **texts) {{\n"
-        "for (int i = 1; i + 1 < count; i += 2) std::putchar('0' + autotune_same(texts[i], texts[i + 1])); }\n"
+        "for (int i = 1; i + 1 < count; i += 2)\n"
+        "    std::putchar('0' + autotune_same(texts[i], texts[i + 1]));\n}\n"
     )
     subprocess.run(["g++", "-std=c++14", *STRICT, "same.cpp", "-o", "same"], cwd=tmp_path, check=True)
-    pairs = [(slug(one), other) for one in names for other in names if slug(one) != "unnamed"]
+    pairs = [(slug_of(one), other) for one in names for other in names if slug_of(one) != "unnamed"]
     asked = [text for pair in pairs for text in pair]
     done = subprocess.run([tmp_path / "same", *asked], capture_output=True, text=True, check=True)
     for (one, other), found in zip(pairs, done.stdout, strict=True):
-        assert found == str(int(one == slug(other))), (one, other)
+        assert found == str(int(one == slug_of(other))), (one, other)
     assert done.stdout.count("1") > len(names) - 3
 
 

@@ -113,11 +113,11 @@ def instance(folder, **config):
 
 def test_another_clock_is_another_trial_of_the_same_binary(clocked):
     one, other = instance(clocked), instance(clocked, CLOCK=600)
-    assert one.key != other.key and one.runs_key != other.runs_key
+    assert one.key != other.key and one.workloads_key != other.workloads_key
     assert other.workload.settings == (("power_limit_w", 0), ("sm_clock_mhz", 600))
     clocked.edit("device: {sm_clock_mhz: CLOCK, power_limit_w: 100 * SLOW}\n", "")
     bare = instance(clocked, CLOCK=600)
-    assert bare.runs_key != other.runs_key and "device" not in bare.workload.identity
+    assert bare.workloads_key != other.workloads_key and "device" not in bare.workload.identity
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from autotune.core.records import Config
 from autotune.hardware.architectures import architecture
+from autotune.plans.fewer_launches import MAX_CHANGES, with_fewer_launches
 from autotune.space import bind, load_space, problem_of
-from autotune.tuning.fewer_launches import MAX_CHANGES, with_fewer_launches
 
 SPEC = load_space(Path(__file__).parents[2] / "spaces" / "reduce.yaml")
 KNOWN = Config(  # fast for large arrays: one launch sets the sum to 0, the other adds to it

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from autotune.checks import host_sanitizer
+from autotune.checks.deadline import Deadline
+from autotune.checks.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.compilers.kernel_source import packaged, read_source, render, source_of_text
 from autotune.core import timeline
 from autotune.core.checks import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Argument, Config, Launch
 from autotune.core.trials import Problem, Status
-from autotune.evaluation import host_sanitizer
-from autotune.evaluation.deadline import Deadline
-from autotune.evaluation.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.problem.workload import Array, Scalar, Workload
 from autotune.tuning.context import BuiltConfig
 from autotune.tuning.further_sizes import SmallWorkloads
@@ -124,7 +124,8 @@ BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
         ),
         (
             '#include "portable.h"\n',
-            '#include "portable.h"\n#include <vector>\nvoid check(int e) { if (e != cudaSuccess) last_sum<<<1, 1>>>(); }\n',
+            '#include "portable.h"\n#include <vector>\n'
+            "void check(int e) { if (e != cudaSuccess) last_sum<<<1, 1>>>(); }\n",
             None,
             "",
         ),
@@ -276,7 +277,7 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
     timeline.begin("test")
     (on_host,) = (check for check in CHECKS if check.early)
     checks = WinnerChecks()
-    with checks.sanitizing(context, [config], math.inf):
+    with checks.begun_early(context, [config], math.inf):
         found = checks._run(on_host, context, {config: BuiltConfig(instance, None)}, Deadline())
     assert found == {config: dict.fromkeys((*HOST_TOOLS, LOOPS), PASSED)}
     compiled = [one for one in timeline.taken() if one.name == "g++ for races"]

@@ -8,7 +8,7 @@ import pytest
 from autotune.frameworks import FORMATS
 from autotune.frameworks.config_file import nearest
 from autotune.frameworks.incumbents import Incumbents
-from autotune.tuning.sweep import KeyedTable
+from autotune.plans.sweep import KeyedTable
 
 TILE = {"BLOCK_SIZE_M": 16, "BLOCK_SIZE_N": 64, "BLOCK_SIZE_K": 64, "GROUP_SIZE_M": 1}
 ENTRY = TILE | {"num_warps": 8, "num_stages": 2}

@@ -13,14 +13,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from autotune.checks.deadline import Deadline
+from autotune.checks.device_sanitizer import TOOLS
+from autotune.checks.host_sanitizer import HOST_TOOLS
 from autotune.cli.progress import SearchProgress
 from autotune.core.checks import LARGER_SIZES, NO_TIME, OTHER_SIZES, PASSED, Passed, Unchecked, reasons
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Objective, Problem, Rule, Status, Trial
-from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_samples import energy
-from autotune.evaluation.host_sanitizer import HOST_TOOLS
-from autotune.evaluation.sanitizer import TOOLS
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.problem.workload import Workload
@@ -430,7 +430,7 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
     context.processes = SimpleNamespace(skips_sanitizers=True, sanitizer=sanitizer)
     context.task.spec = SimpleNamespace(verify_sizes=({"n": 1},))
-    with WinnerChecks().sanitizing(context, [Config({})], math.inf):
+    with WinnerChecks().begun_early(context, [Config({})], math.inf):
         sources = {compiled.get() for _ in range(builds)}
     assert calls == (["begin", "end"] if builds else [])
     assert len(sources) == builds and instance.source not in sources and compiled.empty()

@@ -88,7 +88,7 @@ def test_the_next_steps_are_those_that_this_machine_can_take(folder, monkeypatch
     done = folder.run("new", "keyword.cu")
     assert done.returncode == 0
     note = stated(done, steps)[-1]
-    assert note.startswith("note  not run: no device of this machine takes CUDA; in the words of docs/portable")
+    assert note.startswith("note  not run: no device of this machine takes CUDA; in the words of docs/")
 
 
 def stated(done, steps):

@@ -550,6 +550,19 @@ def test_a_type_of_a_template_is_a_vector_if_members_of_it_are_used(used, given)
     assert scaffold("k.cu", "k", text).kernel.entry == f"k<{given}>"
 
 
+def test_a_word_that_a_macro_makes_a_vector_of_is_a_type():
+    text = """
+        #define PASTE(type, count) type##count
+        #define VECTOR(type, count) PASTE(type, count)
+        #define REAL4 VECTOR(REAL, 4)
+        __kernel void twice(__global float *y) {
+            REAL4 value = vload4(get_global_id(0), y);
+            vstore4(value + value, get_global_id(0), y);
+        }
+        """
+    assert made(text).kernel.types["REAL"] == "float" and "REAL" not in chosen(text)
+
+
 @pytest.mark.parametrize(
     "body",
     [

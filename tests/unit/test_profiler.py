@@ -5,8 +5,8 @@ import pytest
 from autotune.core.records import Launch
 from autotune.core.trials import Problem
 from autotune.devices import Address, backend
+from autotune.diagnosis.profiler import Counting, Profiler, find_profiler
 from autotune.errors import InputError, SetupError
-from autotune.evaluation.profiler import Counting, Profiler, find_profiler
 from autotune.problem.workload import Array, Scalar, Workload
 
 FAKE = Address("fake", 0)

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from autotune.checks.deadline import Deadline
 from autotune.core.checks import LARGER_SIZES, PASSED, Unchecked
 from autotune.core.records import Config
-from autotune.evaluation.deadline import Deadline
 from autotune.problem.repeated import RepeatedData
 from autotune.tuning import stress_checks
 from autotune.tuning.context import BuiltConfig

@@ -355,8 +355,10 @@ def test_what_indices_cannot_hold_is_a_note_and_leaves_a_result_verified(plain):
 
 def test_ties_that_were_not_checked_are_named(plain):
     text = result_text(told(plain, ties=(THIRD,), unchecked_ties=(OTHER, DEFAULT)))
-    (lines,) = re.findall(r"; without the last checks, so not kept, 2 more:\n(.*\n.*\n)", text)
-    assert lines == "        A=4; the rest as in the best\n        the default\n"
+    (lines,) = re.findall(
+        r"; 2 more without the last checks, which the cache does not keep:\n(.*\n.*)\n", text
+    )
+    assert lines == "        A=4; the rest as in the best\n        the default"
 
 
 def test_the_line_of_one_search_of_several_gives_no_gain_that_cannot_be_told_from_none(plain):

@@ -11,15 +11,16 @@ from autotune.cli.sizes import parse_sweep
 from autotune.core.records import Tier
 from autotune.core.trials import Problem
 from autotune.errors import InputError
+from autotune.plans import sweep, sweep_candidates
+from autotune.plans.sweep import _in_order, _share, bind_sweep, halfway_tasks
+from autotune.plans.sweep_candidates import SweepProblem
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.workload import Array
 from autotune.serving.cache import read_record
-from autotune.tuning import limits, sweep, sweep_candidates
+from autotune.tuning import limits
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.sweep import _in_order, _share, bind_sweep, halfway_tasks
-from autotune.tuning.sweep_candidates import SweepProblem
 from autotune.tuning.task import Target
 from tests.conftest import KERNEL
 

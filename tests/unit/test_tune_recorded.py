@@ -4,8 +4,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from autotune.plans.requests import requests_of_tunings
 from autotune.recording.tunings import Array, Tuning, add_tuning
-from autotune.tuning.requests import requests_of_tunings
 
 SPACES = Path(__file__).parents[2] / "spaces"
 OPTIONS = ("--device", "fake", "--engine", "random", "--budget", "3")

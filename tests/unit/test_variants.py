@@ -10,9 +10,9 @@ from autotune import best_config
 from autotune.analysis.merge import merge_records
 from autotune.core.records import Config, Tier, VariantTable
 from autotune.errors import NoConfig
+from autotune.plans.variants import cover, left_out_slowdowns
 from autotune.serving import cache
 from autotune.serving.interpolation import SizeRow, in_order
-from autotune.tuning.variants import cover, left_out_slowdowns
 from tests.cache_example import DEFAULT, DEVICE, entry, record
 from tests.cache_files import write
 

@@ -12,6 +12,7 @@ from autotune.core.stages import OnStage
 from autotune.core.text import problem_text
 from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError, InputError
+from autotune.plans.search_plan import PlannedSearch, SearchPlan
 from autotune.recording.tunings import Tuning
 from autotune.serving.cache import writable_root
 from autotune.serving.miss_log import CacheMiss, forget_miss, read_misses
@@ -19,7 +20,6 @@ from autotune.serving.triton_call import CallReader, launch_of
 from autotune.space import SpaceSpec, load_space
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
-from autotune.tuning.search_plan import PlannedSearch, SearchPlan
 from autotune.tuning.task import Target, bind_target, locate
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from autotune.checks.deadline import Deadline
 from autotune.compilers.elf import read_sections, read_symbols
 from autotune.compilers.host_code import needed_part
 from autotune.compilers.kernel_source import packaged
@@ -34,7 +35,6 @@ from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status
 from autotune.devices.element_types import array_bytes, numpy_dtype
 from autotune.errors import CompileError
-from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.wrong_result import element_text
 from autotune.problem.covering import threads
 from autotune.problem.inputs import draw_inputs
@@ -154,9 +154,7 @@ class HostSanitizer:
             return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
         return outcome
 
-    def _check(
-        self, source: str, folder: Path, workloads: Sequence[Workload], deadline: Deadline
-    ) -> Outcome:
+    def _check(self, source: str, folder: Path, workloads: Sequence[Workload], deadline: Deadline) -> Outcome:
         """The first finding, or why some workload did not come to its end.
 
         Raises CompileError, with the first error if the compiler says one, and TimeoutExpired.

@@ -15,6 +15,7 @@ from autotune.core.text import size_text
 from autotune.core.trials import Budget, Failure, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.buffers import device_bytes
+from autotune.plans.variants import cover, neighbours
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.base import evaluate
 from autotune.serving.interpolation import SizeRow
@@ -31,7 +32,6 @@ from autotune.tuning.remeasure import FRESH_SEEDS, remeasure
 from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import Processes
 from autotune.tuning.task import TuningTask
-from autotune.tuning.variants import cover, neighbours
 from autotune.tuning.winner_checks import WinnerChecks
 
 FAR_SLOWER = 1.2  # times the best of a size: a slower candidate is not tried at the neighbours

@@ -13,9 +13,9 @@ from autotune.core.stages import OnStage
 from autotune.core.trials import Budget
 from autotune.devices.listing import listing_for
 from autotune.errors import AutotuneError, InputError
+from autotune.plans.search_plan import PlannedSearch, SearchPlan
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
-from autotune.tuning.search_plan import PlannedSearch, SearchPlan
 from autotune.tuning.task import Target, TuningTask, bind_target, resolve
 
 if TYPE_CHECKING:  # needs the extra `cluster`

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autotune.compilers.nvidia_tools import find_tool
+from autotune.core.records import Config
 from autotune.core.runs_folder import RUNS
 from autotune.core.trials import Binary, Failure
 from autotune.devices import Address
@@ -16,6 +17,11 @@ from autotune.evaluation.device_process import DeviceSetting, DeviceState, run_a
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 from autotune.processes.files import require_unlinked
+from autotune.tuning.context import open_run
+from autotune.tuning.observer import Observer
+from autotune.tuning.options import Options
+from autotune.tuning.shared_processes import open_processes
+from autotune.tuning.task import TuningTask
 
 TIMEOUT_S = 300.0  # a profiler replays each kernel many times
 _PRODUCTS = {"ncu": "Nsight Compute", "nsys": "Nsight Systems"}
@@ -81,6 +87,32 @@ class Profiler:
         page = ("details",) if self.counting is None else ("raw", "--csv", "--print-units", "base")
         command = [self.program, "--import", str(report), "--page", *page]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def profile_once(
+    task: TuningTask, options: Options, observer: Observer, config: Config, name: str, report: Path
+) -> str:
+    """Run the launches of a configuration under a profiler, `ncu` or `nsys`, and return its output.
+
+    `report` is the file for the profiler's viewer.
+
+    Raises:
+        InputError: The profiler is not installed, or cannot profile the device.
+        SetupError: The configuration does not compile or run, or the profiler fails.
+    """
+    program = find_profiler(name, task.address)
+    fresh_options = replace(options, fresh=True)
+    with (
+        open_processes(task, fresh_options, observer) as processes,
+        open_run(task, fresh_options, observer, "run.jsonl", processes=processes) as context,
+    ):
+        instance = context.maker.make(config)
+        binary = context.pool.compile(instance).result()
+        if isinstance(binary, Failure):
+            raise SetupError(str(binary))
+        context.worker.discard_child()
+        profiler = Profiler(name, program, task.address, task.spec.reference, processes.variables)
+        return profiler.run(binary, instance.workload, report)
 
 
 def find_profiler(name: str, address: Address) -> str:

@@ -18,12 +18,13 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
+from autotune.checks.deadline import Deadline
+from autotune.checks.host_sanitizer import program_version
 from autotune.compilers.nvidia_tools import find_tool
 from autotune.core.checks import NO_TIME, PASSED, Checks, Outcome, Unchecked
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import Address
 from autotune.errors import ChildDied, ChildRaised, ChildTimeout
-from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import (
     DeviceSetting,
     DeviceState,
@@ -31,7 +32,6 @@ from autotune.evaluation.device_process import (
     run_and_reset_clocks,
     run_bare,
 )
-from autotune.evaluation.host_sanitizer import program_version
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child, kill_all, was_killed
 

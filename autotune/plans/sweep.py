@@ -21,6 +21,9 @@ from autotune.core.trials import Budget, Objective, problem_distance
 from autotune.errors import InputError, SpaceError
 from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
+from autotune.plans.fewer_launches import with_fewer_launches
+from autotune.plans.sweep_candidates import Candidates, SweepProblem
+from autotune.plans.variants import cover, left_out_slowdowns
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers import check_searcher, make_searcher
 from autotune.searchers.base import PriorResults, Searcher
@@ -30,7 +33,6 @@ from autotune.serving.validity import KernelOnDevice
 from autotune.space import bind, problem_of
 from autotune.tuning.cache_entry import kernel_record, result_folder
 from autotune.tuning.context import POLICY, open_context
-from autotune.tuning.fewer_launches import with_fewer_launches
 from autotune.tuning.finalists import fastest_trials
 from autotune.tuning.journaled_task import JournaledTask, with_journal
 from autotune.tuning.limits import checks_time_s
@@ -39,10 +41,8 @@ from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.prior_results import gather_priors, origin_of
 from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import Processes, open_processes
-from autotune.tuning.sweep_candidates import Candidates, SweepProblem
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, explore, require_usable
-from autotune.tuning.variants import cover, left_out_slowdowns
 
 if TYPE_CHECKING:  # takes long to import
     from autotune.searchers.surrogate import Pool
@@ -201,8 +201,8 @@ def sweep(
 
 def _start_over(journaled: JournaledTask) -> None:
     """Empty a journal, if there is one; raises JournalError if it is in use, and WriteError."""
-    if journaled.journal.exists():
-        Journal(journaled.journal, journaled.header, notes=journaled.notes, fresh=True).close()
+    if journaled.journal_path.exists():
+        Journal(journaled.journal_path, journaled.header, notes=journaled.notes, fresh=True).close()
 
 
 @dataclass

@@ -15,13 +15,13 @@ from autotune.core.trials import Trial
 from autotune.errors import AutotuneError
 from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
+from autotune.plans.search_plan import PlanResult
 from autotune.searchers import learns_from_priors
 from autotune.searchers.base import PriorResults
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.prior_results import origin_of
 from autotune.tuning.result import SearchResult
-from autotune.tuning.search_plan import PlanResult
 from autotune.tuning.shared_processes import compiler_processes
 from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, priors_of, search

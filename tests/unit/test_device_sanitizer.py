@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from autotune.checks.deadline import Deadline
+from autotune.checks.device_sanitizer import BROKEN, RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
 from autotune.core.checks import PASSED, Unchecked
 from autotune.core.records import Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.devices import Address, backend
 from autotune.errors import ChildTimeout
-from autotune.evaluation.deadline import Deadline
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
-from autotune.evaluation.sanitizer import BROKEN, RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
 from autotune.problem.workload import Array, Scalar, Workload
 from autotune.processes.child import Child
 from autotune.tuning.observer import Observer
@@ -50,7 +50,7 @@ def reference(tmp_path):
 @pytest.fixture
 def only(monkeypatch):
     """Leaves one tool of the sanitizer."""
-    return lambda tool: monkeypatch.setattr("autotune.evaluation.sanitizer.TOOLS", (tool,))
+    return lambda tool: monkeypatch.setattr("autotune.checks.device_sanitizer.TOOLS", (tool,))
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from autotune.core.trials import Budget
 from autotune.devices import Address
 from autotune.errors import AutotuneError
 from autotune.evaluation.compiler_pool import compiler_name
+from autotune.plans.recheck import CheckedEntry, CheckState, recheck, refresh
 from autotune.serving.query import changes
 from autotune.space import load_space
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.recheck import CheckedEntry, CheckState, recheck, refresh
 from autotune.tuning.task import TuningTask, locate, provenance_of
 from autotune.tuning.tuner import priors_of, search
 

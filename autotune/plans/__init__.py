@@ -1,0 +1,1 @@
+"""Many searches: plans of several problems, sweeps of sizes, and stored results that are checked again."""
