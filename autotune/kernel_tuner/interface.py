@@ -257,8 +257,8 @@ def _last_lines(
     if goal.is_time and min(times_ms) < best["time"]:
         smaller = sum(time_ms < best["time"] for time_ms in times_ms)
         lines.append(
-            f"warning on an unsteady machine, `results` has {count_text(smaller, 'row')} with a smaller time: "
-            'env["best_config"] won the last round, which ran them in turns'
+            f"warning an unsteady machine: `results` has {count_text(smaller, 'row')} with a smaller time: "
+            'env["best_config"] won the last round, in turns'
         )
     if any("__error__" in row for row in rows):
         lines += [*failures(found), "        their rows have `__error__` and no `time`"]
