@@ -5,7 +5,6 @@ import time
 from dataclasses import replace
 
 import pytest
-from tests.unit.test_device_sanitizer import PROBLEM
 
 from autotune.devices import Address
 from autotune.evaluation.device_process import DeviceSetting
@@ -14,6 +13,7 @@ from autotune.evaluation.references import References
 from autotune.problem.data_sets import other_data
 from autotune.problem.reference_cache import ReferenceCache
 from autotune.problem.workload import Array
+from tests.unit.test_device_sanitizer import PROBLEM
 
 SLOW = """\
 import os, time
