@@ -38,7 +38,7 @@ from autotune.devices.fake import FakeCompiler, FakeDevice
 from autotune.evaluation import device_process, measure
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.work_item import WorkItem
-from autotune.tuning import context, last_round, tuner
+from autotune.tuning import last_round, shared_processes, tuner
 from autotune.tuning.last_round import remeasure_and_check
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
@@ -250,9 +250,11 @@ def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found
         for name, module in list(sys.modules.items()):
             if hasattr(module, "time") and name.startswith(("autotune.tuning.", measure.__name__)):
                 patched.enter_context(patch.object(module, "time", clock))
-        worker = patch.object(context, "Worker", lambda setting, *_, **__: InProcess(device, setting))
+        worker = patch.object(
+            shared_processes, "Worker", lambda setting, *_, **__: InProcess(device, setting)
+        )
         patched.enter_context(worker)
-        patched.enter_context(patch.object(context, "CompilerPool", lambda *_, **__: Compilers()))
+        patched.enter_context(patch.object(shared_processes, "CompilerPool", lambda *_, **__: Compilers()))
         patched.enter_context(patch.object(last_round, "remeasure_and_check", noted))
         patched.enter_context(patch.object(SearchProgress, "_say", lambda *_, **__: None))
         with SearchProgress() as progress:

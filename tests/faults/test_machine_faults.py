@@ -233,7 +233,7 @@ def test_a_timeout_is_repeated_on_a_loaded_machine_only(tmp_path, monkeypatch, l
 def test_a_reference_that_hangs_is_named_at_once_and_again_at_the_limit(folder, monkeypatch):
     (folder.path / "reference.py").write_text("import time\n\ndef reference(i, s):\n    time.sleep(60)\n")
     monkeypatch.setattr(worker_module, "SETUP_TIMEOUT_S", 1.0)
-    from tests.unit.test_sanitizer import PROBLEM
+    from tests.unit.test_device_sanitizer import PROBLEM
 
     said = []
     worker = Worker(DeviceSetting(FAKE, folder.path / "reference.py", (PROBLEM,)), on_stage=said.append)

@@ -96,7 +96,7 @@ def spans(folder, *options):
 
 
 def test_a_search_whose_trials_are_known_neither_times_nor_checks(folder):
-    ran = {"compile", "run work item", "sample", "verify once", "verify often"}
+    ran = {"compile", "verify and time", "sample", "verify once", "verify often"}
     assert ran <= spans(folder)
     text = (folder.path / "j.jsonl").read_text()
     assert not ran & spans(folder)
@@ -106,7 +106,7 @@ def test_a_search_whose_trials_are_known_neither_times_nor_checks(folder):
 def test_a_search_makes_up_for_checks_alone_if_its_times_are_known(folder):
     assert "verify often" in spans(folder, "--no-sanitizer")
     ran = spans(folder)
-    assert "verify often" in ran and "sample" not in ran and "run work item" not in ran
+    assert "verify often" in ran and "sample" not in ran and "verify and time" not in ran
     assert "verify often" not in spans(folder)
 
 
@@ -122,7 +122,7 @@ def test_a_known_winner_that_crashes_in_a_missing_check_is_replaced(folder):
 
 def test_a_last_round_is_not_that_of_trials_that_came_later(folder):
     spans(folder, "--budget", "4", "--engine", "exhaustive")
-    assert {"run work item", "sample"} <= spans(folder)
+    assert {"verify and time", "sample"} <= spans(folder)
 
 
 def test_a_torn_last_line_is_dropped_with_a_warning(folder):

@@ -5,7 +5,6 @@ import time
 from dataclasses import replace
 
 import pytest
-from tests.unit.test_sanitizer import PROBLEM
 
 from autotune.devices import Address
 from autotune.evaluation.device_process import DeviceSetting
@@ -14,6 +13,7 @@ from autotune.evaluation.references import References
 from autotune.problem.data_sets import other_data
 from autotune.problem.reference_cache import ReferenceCache
 from autotune.problem.workload import Array
+from tests.unit.test_device_sanitizer import PROBLEM
 
 SLOW = """\
 import os, time
@@ -53,7 +53,7 @@ def test_a_slow_reference_runs_once_a_seed_and_those_of_the_last_round_elsewhere
 
 def test_those_of_the_last_round_begin_once_the_first_trial_needs_none_any_more(folder):
     names = [name for _, name in sorted(timed_spans(folder))]
-    assert names.index("run work item") < names.index("keep")
+    assert names.index("verify and time") < names.index("keep")
 
 
 def test_a_reference_that_may_use_the_device_runs_in_its_process_alone(folder):

@@ -84,7 +84,7 @@ def test_a_space_ends_when_its_engine_finds_nothing_more_to_try(folder, monkeypa
         evaluate_rows(space, range(4), stream)
 
     monkeypatch.setattr(RandomSearch, "search", search)
-    monkeypatch.setattr(RandomSearch, "first", lambda self, space, *, seed: [])
+    monkeypatch.setattr(RandomSearch, "opening", lambda self, space, *, seed: [])
     spaces = ("double.yaml", "other.yaml")
     done = folder.run("search", *spaces, "--device", "fake", "--engine", "random", "--budget", "9")
     assert done.returncode == 0, done.stderr

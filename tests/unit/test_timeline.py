@@ -92,8 +92,8 @@ def test_a_search_on_the_cpu_explains_its_time(tmp_path):
     assert done.returncode == 0, done.stderr
     tracks, _, _ = events_of(tmp_path / "t.json")
     names = {name for spans in tracks.values() for _, _, name in spans}
-    assert {"compile", "run work item", "reference at n=4096", "take samples", "launch"} <= names
-    assert "wait: compilers" in names and "wait: run work item" in names
+    assert {"compile", "verify and time", "reference at n=4096", "take samples", "launch"} <= names
+    assert "wait: compilers" in names and "wait: verify and time" in names
 
 
 def test_a_timeline_that_cannot_be_written_stops_the_command_at_once(folder):
