@@ -14,6 +14,7 @@ from autotune.scaffold.guessed_parameters import (
     BLOCK,
     TILE,
     GuessedParameter,
+    asked_if_misspelt,
     axis_of,
     divided_sizes,
     least_value,
@@ -169,6 +170,7 @@ def _parameters(
     One that nothing defines is threads in an extent of the block, and steps of a thread at the end of a loop.
     """
     found = []
+    defined = [macro.name for macro in tuned if macro.default is not None]
     threads = set(WORD.findall(" ".join((*kernel.block, *block))))
     steps = {ast.unparse(one.right) for one in kernel.facts.compared if one.is_loop}
     for macro in tuned:
@@ -177,6 +179,8 @@ def _parameters(
             item = threads_parameter(macro.name, axes, "values guessed")
         elif item.values == (1,) and macro.default is None and macro.name in steps:
             item = GuessedParameter(macro.name, (1, 2, 4, 8), 1, "values guessed: a loop ends at it")
+        if macro.default is None:
+            item = asked_if_misspelt(item, defined)
         wanted = kernel.wanted.get(item.name)
         chosen = [value for value in item.values if wanted in _written(item.name, value)]
         found.append(replace(item, default=chosen[0]) if chosen else item)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,8 @@ BLOCK = re.compile(
 _WORK = re.compile(r".*per_.*|wpt_?[xyz]?|.*coarsen.*|.*unroll.*", re.IGNORECASE)
 _VECTOR = re.compile(r"vec.*", re.IGNORECASE)
 _MAX_THREADS = 1024  # of a block
+MIN_SIMILARITY = 0.85  # of a name to the one that may be meant
+_ONE_OF_A_FAMILY = re.compile(r"_[A-Za-z0-9]$|\d$")  # BLOCK_X beside BLOCK_Y
 TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
 _DOUBLED, _PLENTY = 64, 1 << 20  # doublings of all parameters together; a number that is not too small
 _ANY = "nothing says what it may be: list its values"
@@ -49,7 +52,7 @@ def template_macro(item: ReadTemplate) -> Macro:
 
 
 def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
-    """The values that a macro's name and its use suggest, which is a guess."""
+    """The values that a macro's comment lists, or that its name and its use suggest, which is a guess."""
     found = _suggested(macro, axes)
     is_flag = set(found.values) <= {False, True}
     return found if found.remark or is_flag else replace(found, remark="values guessed")
@@ -68,6 +71,8 @@ def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     if macro.test == "if" and macro.default and len(macro.numbers) > 1:
         values = tuple(sorted({*macro.numbers, int(macro.default)}))
         return guessed(values, int(macro.default), "the numbers it is compared with")
+    if macro.default is not None and macro.listed:
+        return guessed(macro.listed, int(macro.default), "the values of its comment")
     if macro.default is not None:
         return _around(macro.name, int(macro.default), axes, is_tested=macro.test != "")
     if macro.numbers and max(macro.numbers) > 1:
@@ -171,6 +176,14 @@ def threads_parameter(name: str, axes: Sequence[str], remark: str = "") -> Guess
         return GuessedParameter(name, values, default, remark)
     domain = {"x": (8, 16, 32, 64), "y": (1, 2, 4, 8, 16), "z": (1, 2, 4)}[axis]
     return GuessedParameter(name, domain, {"x": 32, "y": 4, "z": 1}[axis], remark)
+
+
+def asked_if_misspelt(parameter: GuessedParameter, defined: Sequence[str]) -> GuessedParameter:
+    """A macro that nothing defines; if it is like one that is defined, but for a letter or two, ask."""
+    near = difflib.get_close_matches(parameter.name, defined, 1, MIN_SIMILARITY)
+    if not near or _ONE_OF_A_FAMILY.search(parameter.name):
+        return parameter
+    return replace(parameter, remark=f"nothing defines it: is it {near[0]}, misspelt?")
 
 
 def divided_sizes(

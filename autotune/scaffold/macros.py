@@ -12,6 +12,9 @@ from autotune.sources.dialects import BUILT_IN
 from autotune.sources.kernel_source import KernelSource
 
 WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+_COMMENTED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(\d+)[ \t]*(?://|/\*)([^\n]*)", re.MULTILINE)
+_LIST = re.compile(r"(?<![\w.])\d+(?:(?:\s*,|\s*\||\s+or\b|\s*,\s*or\b)\s*\d+)+(?![\w.]*\w)")
+_BRACKETED = re.compile(rf"[(\[{{]\s*({_LIST.pattern})\s*[)\]}}]")
 _INTEGER = re.compile(r"\(?\s*(\d+)[uUlL]*\s*\)?")
 _CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_thread(?:_[xyz])?")
 
@@ -25,6 +28,7 @@ class Macro:
     names: tuple[str, ...] = ()  # the undefined constants that it is compared with
     numbers: tuple[int, ...] = ()  # the numbers that it is compared with
     test: str = ""  # "if" its value, "defined" only whether it is, where the kernel needs it, "" not at all
+    listed: tuple[int, ...] = ()  # the values in a comment behind its default
 
 
 def find_macros(
@@ -42,6 +46,10 @@ def find_macros(
     mean something else, and `undefined` are words that a compiler does not know.
     """
     code = source.code
+    listed = {
+        name: _listed_values(default, comment)
+        for name, default, comment in _COMMENTED.findall(source.original)
+    }
     defaults = {name: text.split("//")[0].strip() for name, text in code.defaults.items()}
     passed = {
         name: number[1]
@@ -84,7 +92,7 @@ def find_macros(
         test = "if" if is_flag or name in conditions else ""
         test = "defined" if name in wanted and not test else test
         default = defaults.get(name, passed.get(name))
-        yield Macro(name, default, names, tuple(sorted(numbers)), test)
+        yield Macro(name, default, names, tuple(sorted(numbers)), test, listed.get(name, ()))
 
 
 def _asked(source: KernelSource, branches: Branches) -> tuple[dict[str, list[str]], set[str]]:
@@ -114,6 +122,16 @@ def _places(text: str, names: Collection[str]) -> Mapping[str, int]:
         if word[0] in names:
             found.setdefault(word[0], word.start())
     return found
+
+
+def _listed_values(default: str, comment: str) -> tuple[int, ...]:
+    """The values that a comment lists in brackets or alone, if the default is one of them: `(1, 2, 4, 8)`."""
+    alone = _LIST.fullmatch(comment.removesuffix("*/").strip())
+    for found in [alone[0]] if alone else _BRACKETED.findall(comment):
+        values = tuple(dict.fromkeys(map(int, re.findall(r"\d+", found))))
+        if int(default) in values and len(values) > 1:
+            return values
+    return ()
 
 
 def _integer(text: str) -> re.Match[str] | None:
