@@ -6,9 +6,10 @@ import hashlib
 import re
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -38,6 +39,7 @@ from autotune.processes.host_limits import cpu_limits
 from autotune.sources.dialects import OPENCL, dialect_of
 
 POCL = "Portable Computing Language"  # PoCL's platform name
+_T = TypeVar("_T")
 _MACHINE_CODE, _KERNELS = ".ocl.obj", ".ocl.meta"  # sections of Intel's binaries
 _NOISE = re.compile(  # in Intel's logs
     r'(Compilation|Linking|Device build) (started|done)|Options used|Reload Program|remark: |Kernel "|Done\.'
@@ -60,17 +62,11 @@ class OpenCLCompiler:
         self.identity = " ".join((device.name, *versions, variables_text("opencl"))).rstrip()
 
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
-        """Build one program, of what its kernels need if not all of it; raises CompileError with the log."""
+        """Build one program, without host code; raises CompileError with the log."""
         build = self._object if self._makes_objects else self._program
         flags = ["-cl-std=CL1.2", *options]
         began = time.perf_counter()
-        try:
-            data, log = build(source, flags)
-        except CompileError:
-            if dialect_of(source) == OPENCL:
-                raise
-            # what is for CUDA, too, may have host code; a kernel's own error is in both
-            data, log = build(needed_part(source, names, OPENCL), flags)
+        data, log = without_host_code(lambda text: build(text, flags), source, names)
         elapsed_ms = (time.perf_counter() - began) * 1e3
         return Binary(data, _content_sha256(data), log, elapsed_ms)
 
@@ -270,6 +266,16 @@ def kernels_by_name(program: cl.Program) -> dict[str, cl.Kernel]:
     PoCL puts `_cl_` before a kernel's name if OpenCL has a function of that name, such as `step`.
     """
     return {kernel.function_name.removeprefix("_cl_"): kernel for kernel in program.all_kernels()}
+
+
+def without_host_code(build: Callable[[str], _T], source: str, names: Sequence[str]) -> _T:
+    """Build a source, or else what its kernels need of it: what is for CUDA, too, may have host code."""
+    try:
+        return build(source)
+    except CompileError:
+        if dialect_of(source) == OPENCL:
+            raise
+        return build(needed_part(source, names, OPENCL))  # a kernel's own error is in both
 
 
 def built(

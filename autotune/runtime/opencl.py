@@ -16,7 +16,7 @@ from autotune.compilers.base import driver_compiler
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.trials import Binary
 from autotune.devices.element_types import numpy_dtype
-from autotune.devices.opencl import build_log, built, kernels_by_name
+from autotune.devices.opencl import build_log, built, kernels_by_name, without_host_code
 from autotune.devices.opencl_arrays import copy
 from autotune.devices.opencl_platforms import opencl_devices, require_no_fork
 from autotune.errors import CompileError, InputError, LaunchError
@@ -189,14 +189,21 @@ class OpenCLLauncher:
         return driver_compiler(self.device)
 
     def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> cl.Program:
-        """Build for the queue's device; kernels of OpenCL C have one name."""
+        """Build for the queue's device, without host code."""
+
+        def build(text: str) -> cl.Program:
+            try:
+                program = cl.Program(self._queue.context, text)
+                return built(program, ["-cl-std=CL1.2", *options], [self._queue.device])
+            except cl.Error as error:
+                raise CompileError(build_log(str(error))) from None
+
         try:
-            program = cl.Program(self._queue.context, source)
-            return built(program, ["-cl-std=CL1.2", *options], [self._queue.device])
-        except cl.Error as error:
-            is_portable = kind in ("", "nvrtc")
-            log = build_log(str(error)) if is_portable else f"needs an NVIDIA GPU: it is compiled with {kind}"
-            raise CompileError(log) from None
+            return without_host_code(build, source, names)
+        except CompileError:
+            if kind in ("", "nvrtc"):
+                raise
+            raise CompileError(f"needs an NVIDIA GPU: it is compiled with {kind}") from None
 
     def load(self, binary: Binary) -> cl.Program:
         """Refuse: what is shipped is for NVIDIA GPUs."""

@@ -380,6 +380,17 @@ def test_what_is_stale_is_told_at_the_line_of_the_call(rows, queue, on_device):
     assert said.pop(StaleWarning).filename == __file__
 
 
+def test_a_host_program_next_to_the_kernels_is_left_out(rows, queue):
+    source = rows.parents[2] / "kernels/rows.cu"
+    source.write_text(
+        f'#include <cstdio>\n{SOURCE}\nint main() {{ scale<<<1, 64>>>(); std::puts("done"); }}\n'
+    )
+    x, out = cl_array.to_device(queue, matrix(8, 32)), cl_array.zeros(queue, 8, np.int32)
+    with pytest.warns(StaleWarning):
+        load_kernel("rows")(x, out).wait()
+    assert out.get().tolist() == (2 * matrix(8, 32).sum(axis=1)).tolist()
+
+
 def test_another_source_than_the_tuned_one_is_said_once(rows, queue):
     source = rows.parents[2] / "kernels/rows.cu"
     source.write_text(SOURCE + "\n/* changed */\n")
