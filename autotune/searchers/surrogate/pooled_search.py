@@ -51,9 +51,10 @@ class PooledSearch:
         with one_blas_thread():
             rng = np.random.default_rng(seed)
             models = _PooledModels(self._pool, space, rng)
-            ahead = not self._stop_when_unlikely  # an estimate of what is left to gain needs all trials
+            # an estimate of what is left to gain needs all trials
+            ahead = 0 if self._stop_when_unlikely else MAX_PROPOSALS
             # costs do not count: what was compiled for another problem is cheap to try, but not better
-            run = Run(models.encoding, stream, rng, has_costs=False, works_ahead=ahead)
+            run = Run(models.encoding, stream, rng, has_costs=False, ahead=ahead)
             first = list(dict.fromkeys([*_rows(space, self._first), *models.first])) or run.design(1)
             proposals = self._pool.count_others(space) // TRIALS_PER_PROPOSAL
             least = max(1, min(MAX_PROPOSALS, proposals))

@@ -16,8 +16,8 @@ from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import GROWTH, Model
 from autotune.searchers.surrogate.stopping import UNLIKELY, improvement
 
-MAX_BATCH = 8  # once the history is twice as long
-PARTS = 3  # of what is under way: two compile while one runs, because compiling takes longer
+MAX_BATCH = 8  # of trials that all end before the next ones are chosen, once the history is twice as long
+PARTS = 3  # of what is under way ahead: two compile while one runs, because compiling takes longer
 MIN_TIMED = 2  # timed trials that a model needs
 MODELS_TO_STOP = 2  # in a row that must find an improvement unlikely
 TIE = 1e-9  # of distances
@@ -37,17 +37,18 @@ class Run:
         rng: np.random.Generator,
         *,
         has_costs: bool = True,
-        works_ahead: bool = False,
+        ahead: int = 0,
     ) -> None:
         """Begin without trials.
 
-        Without `has_costs`, it does not count how long a trial takes. If it `works_ahead`, a part of what is
-        under way runs while the rest compiles. On a CPU all run before the next ones compile, since compilers
-        would disturb the timing.
+        Without `has_costs`, it does not count how long a trial takes. Up to `ahead` configurations are under
+        way, a part of which runs while the rest compiles; 0: all run before the next ones are chosen. So
+        they do on a CPU, since compilers would disturb the timing.
         """
         self._encoding, self._space, self._rng = encoding, encoding.space, rng
         self._stream = stream
-        self._parts = PARTS if works_ahead and self._space.device.kind != "cpu" else 1
+        is_ahead = ahead > 0 and self._space.device.kind != "cpu"
+        self._parts, self._most = (PARTS, ahead) if is_ahead else (1, MAX_BATCH)
         self._pending: dict[Config, int] = {}  # rows under way
         self._history = History(has_costs=has_costs)
 
@@ -65,7 +66,7 @@ class Run:
         unlikely = 0  # models in a row
         while len(history) < len(space):
             if (~history.failed).sum() < MIN_TIMED:
-                self._try(self.design(self._room(MAX_BATCH)))
+                self._try(self.design(self._room(least)))
                 continue
             if not stop_when_unlikely and not self._room(least):
                 self._try(())  # a model could propose nothing
@@ -104,10 +105,11 @@ class Run:
     def _room(self, least: int) -> int:
         """The number of further configurations to try at once.
 
-        One device tries half as many as were tried so far, but at least `least`, and else at most MAX_BATCH.
+        One device tries half as many as were tried so far, but at least `least`, and else at most as many as
+        the run has.
         """
         parallel = self._stream.parallel
-        most = parallel if parallel > 1 else max(least, min(MAX_BATCH, len(self._history) // 2))
+        most = parallel if parallel > 1 else max(least, min(self._most, len(self._history) // 2))
         return max(0, most - len(self._pending))
 
     def _try(self, rows: Sequence[int]) -> None:
