@@ -12,7 +12,7 @@ from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.blas_threads import load_scipy, one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.model import Models
-from autotune.searchers.surrogate.run import Run
+from autotune.searchers.surrogate.run import MAX_BATCH, Run
 from autotune.space import Space
 
 DESIGN = 20  # configurations of the initial design, which compile while the default is prepared
@@ -53,8 +53,8 @@ class SurrogateSearch(ProposesAhead):
             rng = np.random.default_rng(seed)
             encoding = Encoding(space)
             models = Models(encoding, self._priors, rng)
-            run = Run(encoding, stream, rng, ahead=0 if self._stop_when_unlikely else AHEAD)
+            run = Run(encoding, stream, rng, most=MAX_BATCH if self._stop_when_unlikely else AHEAD)
             first = list(models.transfer.first)
             if not models.transfer.models:
                 first += [row for row in run.design(DESIGN) if row not in first]
-            run.search(first, models.fit, least=1, stop_when_unlikely=self._stop_when_unlikely)
+            run.search(first, models.fit, stop_when_unlikely=self._stop_when_unlikely)
