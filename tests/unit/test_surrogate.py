@@ -14,7 +14,7 @@ from autotune.core.trials import Status
 from autotune.errors import NoMoreTrials
 from autotune.hardware.names import Traits
 from autotune.searchers.base import PriorResults, StoppingEstimate, evaluate
-from autotune.searchers.surrogate import SurrogateSearch, run, stopping_estimate, transfer
+from autotune.searchers.surrogate import SurrogateSearch, model, run, stopping_estimate, transfer
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidate_set
 from autotune.searchers.surrogate.encoding import Encoding
@@ -371,6 +371,20 @@ def test_a_prior_of_few_or_foreign_results_is_no_obstacle(space):
     with pytest.raises(NoMoreTrials):
         SurrogateSearch(priors).search(space, evaluate, seed=0)
     assert config in evaluate.tried and len(evaluate.tried) == 10
+
+
+@pytest.mark.parametrize("highest", [1, 5])
+def test_scores_that_are_not_worked_out_again_change_no_proposal(space, monkeypatch, highest):
+    def tried():
+        evaluate = InProcessEvaluator(space, valley(128, 4), budget=100)
+        with pytest.raises(NoMoreTrials):
+            SurrogateSearch().search(space, evaluate, seed=1)
+        return evaluate.tried
+
+    monkeypatch.setattr(model, "HIGHEST", len(space))
+    all_again = tried()
+    monkeypatch.setattr(model, "HIGHEST", highest)
+    assert tried() == all_again
 
 
 def test_what_takes_long_to_find_out_must_be_worth_it(space):
