@@ -68,7 +68,7 @@ class Run:
         unlikely = 0  # models in a row
         while len(history) < len(space):
             if (~history.failed).sum() < MIN_TIMED:
-                self._try(self.design(self._room()))
+                self._try(self.design(self._room(MAX_BATCH)))
                 continue
             if not stop_when_unlikely and not self._room():
                 self._try(())  # a model could propose nothing
@@ -104,15 +104,15 @@ class Run:
         order = maximin_order(axes, positions(sample), positions(tried), self._rng)
         return [int(sample[point]) for point in islice(order, count)]
 
-    def _window(self) -> int:
-        """The number of configurations that should be under way."""
+    def _window(self, least: int = 0) -> int:
+        """The number of configurations that should be under way; one device has `least` of them at least."""
         if self._stream.parallel > 1:
             return self._stream.parallel
-        return max(self._least, min(self._most, len(self._history) // 2))
+        return max(least, self._least, min(self._most, len(self._history) // 2))
 
-    def _room(self) -> int:
+    def _room(self, least: int = 0) -> int:
         """The number of further configurations to try at once."""
-        return max(0, self._window() - len(self._pending))
+        return max(0, self._window(least) - len(self._pending))
 
     def _try(self, rows: Sequence[int]) -> None:
         """Begin to try some rows, and wait for trials."""
