@@ -352,11 +352,13 @@ def test_likely_failures_are_left_alone_though_they_promise_the_best_times(space
         used = resources(config)
         return Status.LAUNCH_ERROR if used > limit else 1e3 / used + (config["MEMORY"] != "shared")
 
-    evaluate = InProcessEvaluator(space, time_ms, budget=150)
-    with pytest.raises(NoMoreTrials):
-        SurrogateSearch().search(space, evaluate, seed=0)
-    times = [trial.time_ms for trial in evaluate.trials.values()][DESIGN:]
-    assert times.count(None) <= 0.15 * len(times)
+    times = []
+    for seed in range(4):
+        evaluate = InProcessEvaluator(space, time_ms, budget=150)
+        with pytest.raises(NoMoreTrials):
+            SurrogateSearch().search(space, evaluate, seed=seed)
+        times += [trial.time_ms for trial in evaluate.trials.values()]
+    assert times.count(None) <= 0.2 * len(times)  # of all, a third fail
     assert min(t for t in times if t) == min(t for c in space if not isinstance(t := time_ms(c), Status))
 
 

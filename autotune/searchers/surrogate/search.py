@@ -15,7 +15,7 @@ from autotune.searchers.surrogate.model import Models
 from autotune.searchers.surrogate.run import MAX_BATCH, Run
 from autotune.space import Space
 
-DESIGN = 14  # configurations of the initial design, which compile while the default is prepared
+DESIGN = 8  # configurations of the initial design, which compile while the default is prepared
 AHEAD = 15  # configurations under way: about as many as compilers
 
 
