@@ -156,7 +156,9 @@ def _argument(name: str, guess: TritonGuess) -> str:
     if name in guess.sizes:
         return f"  - {{name: {name}, dtype: int32, value: {name}}}"
     if name in guess.strides:
-        return f"  - {{name: {name}, dtype: int32, value: {quoted(guess.strides[name])}}}"
+        value, array = guess.strides[name]
+        origin = "" if value == "1" else f"  # from the shape of {array}"
+        return f"  - {{name: {name}, dtype: int32, value: {quoted(value)}}}{origin}"
     is_real = name in kernel.reals and name not in kernel.whole_numbers
     value = "dtype: float32, value: 1.0" if is_real else "dtype: int32, value: 1"
     return f"  - {{name: {name}, {value}}}{_CHECK}: its value"
