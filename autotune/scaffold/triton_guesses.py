@@ -323,7 +323,7 @@ class TritonGuess:
 
     @cached_property
     def strides(self) -> dict[str, tuple[str, str]]:
-        """The values of strides, products of the extents behind their own, and the arrays of these extents."""
+        """The values of strides, products of the extents behind their own, and the arrays that have these."""
         found: dict[str, tuple[str, str]] = {}
         for array, shape in self.kernel.shapes.items():
             for place, one in enumerate(shape):

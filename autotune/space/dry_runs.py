@@ -307,9 +307,9 @@ class _Plan:
                 yield self._in_space(
                     "small_grid",
                     f"launch[{number}].grid[{axis}]",
-                    f"{texts[axis]} is {launch.grid[axis]}, and only more {taker}s reach all of {name}, as "
-                    f"element {element}, {self._where()}; correct it, such as to ceil_div(SIZE, TILE) with "
-                    f"the elements that a {taker} takes",
+                    f"{texts[axis]} is {launch.grid[axis]}, too few {taker}s: none reaches element {element} "
+                    f"of {name}, {self._where()}; correct it, such as to ceil_div(SIZE, TILE) with the "
+                    f"elements that a {taker} takes",
                 )
 
     def _left_out(
