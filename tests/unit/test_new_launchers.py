@@ -221,7 +221,7 @@ def test_the_host_of_a_portable_kernel_shows_sizes_and_blocks_too():
         if (x < width && row < height) y[row * width + x] = 1;
     }
     #ifndef __OPENCL_VERSION__
-    int main() { const int width = 1000, height = 700; fill<<<dim3(16, 100), dim3(64, 7)>>>(0, width, height); }
+    int main() { int width = 1000, height = 700; fill<<<dim3(16, 100), dim3(64, 7)>>>(0, width, height); }
     #endif
     """
     made = scaffold("fill.cu", "fill", text, host=text).guess
