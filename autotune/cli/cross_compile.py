@@ -63,8 +63,8 @@ def compile_space(parsed: argparse.Namespace) -> None:
         emit([survey_json(item) for item in surveys])
     else:
         failures = failures_table(surveys)
-        idle = [*_idle_parameters(surveys)]
-        emit(_table(surveys), *(("", failures) if failures else ()), *(("", *idle) if idle else ()))
+        notes = [*_most_spilled(surveys), *_idle_parameters(surveys)]
+        emit(_table(surveys), *(("", failures) if failures else ()), *(("", *notes) if notes else ()))
     for item in surveys:
         if item.failure:
             what = "the default configuration" if chosen is None else chosen
@@ -115,6 +115,15 @@ def failures_table(surveys: Sequence[Survey]) -> Table | None:
         if rows
         else None
     )
+
+
+def _most_spilled(surveys: Sequence[Survey]) -> Iterator[str]:
+    """A line for each architecture with spills: the configuration with the most."""
+    for one in surveys:
+        spills = {item.config: item.spill_bytes or 0 for item in one.checked}
+        config = max(spills, key=spills.__getitem__, default=None)
+        if config is not None and spills[config]:
+            yield f"{one.architecture.name}: {config} spills most, {spills[config]:,} bytes a thread"
 
 
 def _idle_parameters(surveys: Sequence[Survey]) -> Iterator[str]:

@@ -18,6 +18,9 @@ DATA = "data"  # the magnitude that the reference computes on the data
 UNIT_ROUNDOFF = {"float16": 2**-11, "bfloat16": 2**-8, "float32": 2**-24, "float64": 2**-53}
 SMALLEST = {"float16": 2**-24, "bfloat16": 2**-133, "float32": 2**-149, "float64": 2**-1074}
 SMALLEST_NORMAL = {"float16": 2**-14, "bfloat16": 2**-126, "float32": 2**-126, "float64": 2**-1022}
+# The types of 16 bits: their last bit is far above what calculations in float32 lose.
+HALF = ("float16", "bfloat16")
+HALF_RTOL = "1e-2"  # more than two roundings to any of them
 # In standard deviations: a sum of 10,000 terms exceeds them once in 10^17 times.
 _DEVIATIONS = 10.0
 
@@ -52,6 +55,12 @@ def accumulated(operations: int, dtype: str, kind: str) -> float:
         f"error: {operations:,} roundings in {dtype} have no bound below the sum itself: give the longest "
         f"chain of additions instead of all of them{advice}"
     )
+
+
+def rtol_by_type(wider: str) -> str:
+    """The `rtol` of a space file that allows two roundings to a type of 16 bits; else it is `wider`."""
+    names = ", ".join(f'"{one}"' for one in HALF)
+    return f"'{HALF_RTOL} if DTYPE in ({names}) else {wider}'"
 
 
 def neighbours(dtype: str) -> tuple[float, float]:

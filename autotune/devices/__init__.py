@@ -226,6 +226,8 @@ def choose(
         what = f"{text}: this machine has no such device (`autotune doctor` says why)"
     else:
         what = f"{text} is not in this machine" if known_gpu(text) else f"unknown device {text!r}"
-        if is_architecture(text):
-            what += "; `autotune space SPACE --compile` compiles for it"
+        first, _, more = text.partition(",")
+        if is_architecture(first):
+            many = "several at once; without it, name one" if more else "it"
+            what += f"; `autotune space SPACE --compile` compiles for {many}"
     raise InputError(f"{what}{hint(text, {*names, *others})}")

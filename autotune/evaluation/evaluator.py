@@ -245,10 +245,17 @@ class Evaluator:
         """Send compiled configurations to devices with a free slot, and one of the retries."""
         if self._shares_cores and self._is_compiling:
             return
-        while self._compiled and len(self._running) < self._devices.slots and not self._job_can_grow:
+        while self._compiled and len(self._running) < self._devices.slots:
+            if self._job_can_grow or self._is_late:
+                break
             self._send_next_job()
         if self._retries and self._retry not in self._running:
             self._retry = self._send_job([self._retries.popleft()])
+
+    @property
+    def _is_late(self) -> bool:
+        """True if nothing more may begin: there are trials to collect, and the time is over."""
+        return bool(self._ended) and self._ledger.is_time_over
 
     @property
     def _job_can_grow(self) -> bool:
@@ -264,7 +271,7 @@ class Evaluator:
         share = len(self._compiled) // (self._devices.slots - len(self._running))
         count = max(1, min(share, self._devices.job_items))
         job: list[RunningItem] = []
-        while self._compiled and len(job) < count:
+        while self._compiled and len(job) < count and not self._is_late:
             item = self._item_to_run(self._compiled.popleft())
             if item is not None:
                 job.append(item)

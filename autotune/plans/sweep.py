@@ -269,14 +269,8 @@ class _Run:
             from autotune.searchers.surrogate import PooledSearch  # takes long to import
 
             return PooledSearch(self.pool, [task.spec.default, *first], stop_when_unlikely=stops)
-        priors = self._priors(problem)
-        if engine == "surrogate":
-            from autotune.searchers.surrogate import SurrogateSearch  # takes long to import
-
-            # it works ahead and may miss some, which searches of other sizes may find
-            return SurrogateSearch(priors, stop_when_unlikely=stops, works_ahead=True)
         stops = stops and engine != "exhaustive"  # taken for small spaces; to name it is an error
-        return make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
+        return make_searcher(engine, strategy, priors=self._priors(problem), stop_when_unlikely=stops)
 
     def _priors(self, problem: SweepProblem) -> tuple[PriorResults, ...]:
         """The results of the nearest problems of the sweep; for the first one, results of earlier searches.

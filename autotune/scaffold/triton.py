@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from autotune.core.error_bounds import rtol_by_type
 from autotune.core.launch_plan import RESERVED_NAMES
 from autotune.core.records import Value
 from autotune.errors import InputError
@@ -82,6 +83,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     several = verify_sizes(free, tiles, ["1"], values, checked=kernel.found.has_mask) if free else ((),)
     checks = [{**sizes, **dict(zip(free, each, strict=True))} for each in several]
     unread = " ".join(kernel.unread.split())
+    tolerance = "rtol: 1e-2, atol: 1e-2" if half else f"rtol: {rtol_by_type('1e-5')}, atol: 1e-6"
     lines = [
         f"# A first space for {file}, guessed from its text: check what comments ask.",
         "schema: 1",
@@ -116,8 +118,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
         + ("  # programs: is every element covered?" if not guess.launched_grid else ""),
         f"    arguments: [{', '.join(kernel.arguments)}]",
         "",
-        f"verify: {{{'rtol: 1e-2, atol: 1e-2' if half else 'rtol: 1e-5, atol: 1e-6'}}}"
-        "  # how far from the reference a right result may be",
+        f"verify: {{{tolerance}}}  # how far from the reference a right result may be",
         "",
     ]
     return "\n".join(lines)
@@ -155,7 +156,9 @@ def _argument(name: str, guess: TritonGuess) -> str:
     if name in guess.sizes:
         return f"  - {{name: {name}, dtype: int32, value: {name}}}"
     if name in guess.strides:
-        return f"  - {{name: {name}, dtype: int32, value: {quoted(guess.strides[name])}}}"
+        value, array = guess.strides[name]
+        origin = "" if value == "1" else f"  # from the shape of {array}"
+        return f"  - {{name: {name}, dtype: int32, value: {quoted(value)}}}{origin}"
     is_real = name in kernel.reals and name not in kernel.whole_numbers
     value = "dtype: float32, value: 1.0" if is_real else "dtype: int32, value: 1"
     return f"  - {{name: {name}, {value}}}{_CHECK}: its value"

@@ -322,15 +322,15 @@ class TritonGuess:
         return parts[0] if len(parts) == 1 else _product(parts)
 
     @cached_property
-    def strides(self) -> dict[str, str]:
-        """The values of strides: the product of the extents behind their own."""
-        found: dict[str, str] = {}
+    def strides(self) -> dict[str, tuple[str, str]]:
+        """The values of strides, products of the extents behind their own, and the arrays that have these."""
+        found: dict[str, tuple[str, str]] = {}
         for array, shape in self.kernel.shapes.items():
             for place, one in enumerate(shape):
                 behind = [part for part in self.extents[array][place + 1 :] if part != "1"]
                 if len(one.strides) == 1:
-                    found.setdefault(one.strides[0], _product(behind))
-        return {name: text for name, text in found.items() if name in self._strides_alone}
+                    found.setdefault(one.strides[0], (_product(behind), array))
+        return {name: one for name, one in found.items() if name in self._strides_alone}
 
 
 def _largest(shapes: Iterable[Sequence[str]], values: Mapping[str, Value]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from autotune.core.error_bounds import rtol_by_type
 from autotune.core.records import Value
 from autotune.scaffold.guessed_arguments import GuessedArgument
 from autotune.scaffold.guessed_launch import GuessedLaunch
@@ -237,7 +238,9 @@ def _ending(guess: Guess) -> list[str]:
     results = [item.argument.dtype for item in guess.arguments if item.role in (Role.OUT, Role.INOUT)]
     exact = all("int" in dtype for dtype in results)
     tolerance = "rtol: 0, atol: 0" if exact else "rtol: 1e-12, atol: 1e-12"
-    if any(dtype in ("float32", "DTYPE") for dtype in results):
+    if "DTYPE" in results:
+        tolerance = f"rtol: {rtol_by_type('1e-5')}, atol: 1e-6"
+    elif "float32" in results:
         tolerance = "rtol: 1e-5, atol: 1e-6"
     elif "float16" in results or "bfloat16" in results:
         tolerance = "rtol: 1e-2, atol: 1e-3"

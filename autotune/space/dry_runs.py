@@ -53,19 +53,18 @@ def run_mistakes(space: Space, read: KernelSource | Module) -> Iterator[Finding]
         return
     rows = (space.config(0), space.config(len(space) - 1))
     configs = [config for config in dict.fromkeys((spec.default, *rows)) if config in space]
+    sources: dict[Config, _Source] = {}
+    for config in configs:
+        with suppress(AutotuneError):  # other branches of the source, or options, fail when they are tried
+            sources[config] = _InTriton(read) if isinstance(read, Module) else _InC.of(space, config, read)
     steps = Steps(_STEPS)
     seen: set[tuple[str, str, str]] = set()
-    written: dict[int, _Written] = {}
-    for config in configs:
-        if not steps.left:
-            break
-        try:
-            source = _InTriton(read) if isinstance(read, Module) else _InC.of(space, config, read)
-        except AutotuneError:  # other branches of the source, or options, that fail when they are tried
-            continue
-        for number, sizes in enumerate((*spec.verify_sizes, {})):
+    # all configurations at a size, the smallest first: what they write is compared before steps run out
+    for sizes in (*sorted(spec.verify_sizes, key=lambda one: math.prod(one.values())), {}):
+        written: _Written = {}
+        for config, source in sources.items():
             plan = _Plan(space, config, sizes, source)
-            for one in [*plan.mistakes(steps)] or plan.differing(written.setdefault(number, {})):
+            for one in [*plan.mistakes(steps)] or plan.differing(written):
                 if (key := (one.kind, one.subject, one.place)) not in seen:
                     seen.add(key)
                     yield one
@@ -308,9 +307,9 @@ class _Plan:
                 yield self._in_space(
                     "small_grid",
                     f"launch[{number}].grid[{axis}]",
-                    f"{texts[axis]} is {launch.grid[axis]}, and only more {taker}s reach all of {name}, as "
-                    f"element {element}, {self._where()}; correct it, such as to ceil_div(SIZE, TILE) with "
-                    f"the elements that a {taker} takes",
+                    f"{texts[axis]} is {launch.grid[axis]}, too few {taker}s: none reaches element {element} "
+                    f"of {name}, {self._where()}; correct it, such as to ceil_div(SIZE, TILE) with the "
+                    f"elements that a {taker} takes",
                 )
 
     def _left_out(

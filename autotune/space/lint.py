@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from autotune.core.error_bounds import HALF, HALF_RTOL, neighbours, rtol_by_type
 from autotune.core.expressions import integer, names_behind, parse
-from autotune.core.launch_plan import DTYPE_MACROS, TRITON, constant_expressions, macro_name
+from autotune.core.expressions import number as evaluate
+from autotune.core.launch_plan import DTYPE_MACROS, TRITON, constant_expressions, known_values, macro_name
 from autotune.core.records import Config, Parameter
 from autotune.core.syntax import parse_expression
 from autotune.core.text import nearest
@@ -142,6 +144,7 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
         *unknown,
         *(() if read is None else _misspelt(space, source, read, {one.subject for one in unknown})),
         *_untried_edges(space),
+        *_tight_tolerance(space),
         *_large_grids(space, found),
         *_flat_blocks(space, found),
     )
@@ -445,6 +448,28 @@ def _flat_blocks(space: Space, found: Facts) -> Iterator[Finding]:
                 )
                 yield Finding("flat_block", place, detail, located(space.spec.path, place))
                 break
+
+
+def _tight_tolerance(space: Space) -> Iterator[Finding]:
+    """An `rtol` below the last bit of an output of 16 bits, to which results are rounded."""
+    spec = space.spec
+    outputs = (one for one in spec.arguments if one.role in ("out", "inout") and one.name not in spec.errors)
+    types = {one.dtype for one in outputs}
+    for dtype in HALF:
+        if dtype not in types and ("DTYPE" not in types or dtype not in spec.dtypes):
+            continue
+        last_bit, _ = neighbours(dtype)
+        with suppress(ExpressionError):
+            values = known_values(space.device, space.problem.sizes, dtype, spec.default, spec.derived)
+            rtol, atol = (float(evaluate(parse(one), values)) for one in (spec.rtol, spec.atol))
+            if 0 < rtol < last_bit and atol < last_bit:
+                mend = HALF_RTOL if dtype in types else rtol_by_type(spec.rtol)
+                detail = (
+                    f"{rtol:g} is less than the last bit of {dtype}, {last_bit:.2g}, to which results are "
+                    f"rounded before they are compared; write rtol: {mend}"
+                )
+                yield Finding("tight_tolerance", "verify.rtol", detail, located(spec.path, "verify.rtol"))
+                return
 
 
 def _untried_edges(space: Space) -> Iterator[Finding]:

@@ -81,10 +81,13 @@ def search(
         policy = POLICY if journaled.scoring.objective is Objective.TIME else FULL_POLICY
     began = cpu_times()
     times = StageTimes(observer)
+    meanwhile = ThreadPoolExecutor(1, thread_name_prefix="searcher")  # as imports take long
+    making = meanwhile.submit(_make_searcher, engine, strategy, priors, stops=stops)
+    meanwhile.submit(lambda: _get_ready(making.result()))
+    meanwhile.shutdown(wait=False)
     with open_context(journaled, exploration_options(options), times, policy, processes, cluster) as context:
-        context.evaluator.prefetch([task.spec.default])  # while the searcher is imported
-        with timeline.span("import and make the searcher"):
-            searcher = make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
+        context.evaluator.prefetch([task.spec.default])
+        searcher = making.result()
         known = tuple(priors)  # more may come
         note = f"started from {priors_text(known)}" if known else ""
         explore(context, searcher, options, note, began, last_round_follows=True)
@@ -241,10 +244,21 @@ def _prepare(task: TuningTask, searcher: Searcher | None, *, warns: bool) -> tup
     """Let the searcher get ready, and find likely mistakes in the source."""
     with timeline.span("find mistakes in the source"):
         findings = lint_source(task.space, task.source.text) if warns else ()
+    _get_ready(searcher)
+    return findings
+
+
+def _make_searcher(
+    engine: str, strategy: str | None, priors: Iterable[PriorResults], *, stops: bool
+) -> Searcher:
+    with timeline.span("import and make the searcher"):
+        return make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
+
+
+def _get_ready(searcher: Searcher | None) -> None:
     if isinstance(searcher, ProposesAhead):
         with timeline.span("load what the searcher needs"):
             searcher.get_ready()
-    return findings
 
 
 def _setup_error(context: TuningContext, trial: Trial, *, is_dumped: bool) -> SetupError:

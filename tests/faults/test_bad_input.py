@@ -29,7 +29,7 @@ CASES = {
     "an empty space": (_edit("A + B <= 7", "A > 100"), SEARCH, ["double.yaml", "no "]),
     "an invalid default": (_edit("A + B <= 7", "A + B >= 5"), SEARCH, ["default", "A + B >= 5"]),
     "a missing source": (_edit("source: double.py", "source: gone.py"), SEARCH, ["double.yaml:4", "gone.py"]),
-    "unknown device": (None, ("search", "double.yaml", "--device", "warp:9"), ["warp:9", "fake:0"]),
+    "unknown device": (None, ("search", "double.yaml", "--device", "warp:9"), ["warp:9", "opencl:0"]),
     "a device of another dialect": (
         _edit("dialect: python", "dialect: cuda"),
         SEARCH,

@@ -246,7 +246,7 @@ def double(grid, block, x, y, n):
     return (A - 5) ** 2 + B + 1.0
 """)
     result = folder.search("--engine", "exhaustive")
-    assert result["config"] == {"A": 5, "B": 0} and result["counts"] == {"ok": 14, "crashed": 3}
+    assert result["config"] == {"A": 5, "B": 0} and result["counts"] == {"ok": 14, "wrong_result": 3}
     (row,) = [
         trial for trial in read_trials(folder.path / result["journal"]) if trial.config == {"A": 3, "B": 0}
     ]

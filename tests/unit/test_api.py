@@ -286,6 +286,7 @@ def test_a_refused_journal_says_what_to_pass_in_python(here):
         ),
         ({"objective": "speed"}, "objective: unknown name 'speed'"),
         ({"device": "fak"}, "unknown device 'fak'"),
+        ({"device": "sm_90,gfx942"}, "compiles for several at once; without it, name one"),
     ],
 )
 def test_wrong_settings_are_refused(here, settings, message):

@@ -208,3 +208,23 @@ def test_a_parameter_that_changes_nothing_of_what_was_compiled_is_named(folder, 
     assert sum("changes no binary" in line for line in lines) == 2
     few = folder.run(*command, "--config", "SPARE=2")
     assert few.returncode == 0 and "changes no binary" not in few.stdout
+
+
+def test_the_configuration_that_spills_most_is_named(folder, space):
+    values = "float v[64]; for (int k = 0; k < 64; k++) v[k] = x[k * n];\n    __syncthreads();\n"
+    used = "    for (int k = 0; k < 64; k++) x[k * n] = v[63 - k];\n"
+    space.with_name("scale.cu").write_text(KERNEL.replace("int i =", f"{values}{used}    int i ="))
+    text = SPACE.replace("RANK: [1, 2]", "RANK: [1]\n  MOST: [24, 32, 255]").replace(
+        "RANK: 1}", "RANK: 1, MOST: 32}"
+    )
+    space.write_text(
+        text.replace("[false, true]", "[false]").replace("[128, 1024, 2048]", "[128]")
+        + "compiler_options:\n  cuda: {--maxrregcount: MOST}\n"
+    )
+    command = ("space", space, "--compile", "--device", "sm_90", "--workers", "1")
+    done = folder.run(*command, "--budget", "all")
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if "spills most" in line)
+    assert line.startswith("sm_90: ") and "MOST=24 spills most, " in line and line.endswith(" bytes a thread")
+    few = folder.run(*command, "--config", "MOST=255")
+    assert few.returncode == 0 and "spills most" not in few.stdout

@@ -60,7 +60,7 @@ def test_a_line_of_80_columns_holds_what_matters():
     for each in (trial(0.2023), trial(status=Status.WRONG_RESULT), trial(status=Status.COMPILE_ERROR)):
         progress.tried(each)
     line = progress._renderable().plain
-    assert line.startswith(" " * 13 + "3/100, compiling 12 of 14, 0:00, 0:03 left, best 0.2023 ms, 1 wr")
+    assert line.startswith(" " * 13 + "3/100, compiling 12 of 14, 0:00, 0:04 left, best 0.2023 ms, 1 wr")
     assert len(line) == 79 and line.endswith("…")
 
 

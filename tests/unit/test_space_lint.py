@@ -99,6 +99,27 @@ def test_a_constraint_that_removes_something_at_a_size_to_verify_is_not_idle(tmp
     assert findings(space, SOURCE) == EXPECTED
 
 
+@pytest.mark.parametrize(
+    ("dtype", "rtol", "mend"),
+    [
+        ("DTYPE", "1e-5", """'1e-2 if DTYPE in ("float16", "bfloat16") else 1e-05'"""),
+        ("bfloat16", "1e-5", "1e-2"),
+        ("bfloat16", "1e-2", None),
+        ("float32", "1e-5", None),
+        ("DTYPE", "0", None),  # exact on purpose
+        ("DTYPE", """'1e-2 if DTYPE in ("float16", "bfloat16") else 1e-5'""", None),
+    ],
+)
+def test_a_tolerance_below_the_last_bit_of_16_bits_is_found_with_the_one_to_write(
+    tmp_path, dtype, rtol, mend
+):
+    text = YAML.replace("dtypes: [int32, float32]", "dtypes: [float32, bfloat16]")
+    text = text.replace("{name: sum, dtype: DTYPE", f"{{name: sum, dtype: {dtype}")
+    text = text.replace("""'0 if DTYPE == "int32" else 1e-5'""", rtol)
+    found = [one for one in lint(bound(tmp_path, text), SOURCE, ()) if one.kind == "tight_tolerance"]
+    assert [one.detail.partition("; write rtol: ")[2] for one in found] == ([mend] if mend else [])
+
+
 def with_parameters(names, parameters, constraints):
     defaults = ", ".join(f"{name}: 0" for name in names)
     text = YAML.replace("derived:\n", f"{parameters}derived:\n", 1)

@@ -16,7 +16,7 @@ from autotune.core.trials import Status
 from autotune.errors import NoMoreTrials
 from autotune.hardware.names import Traits
 from autotune.searchers.base import PriorResults, StoppingEstimate, evaluate
-from autotune.searchers.surrogate import SurrogateSearch, run, stopping_estimate, transfer
+from autotune.searchers.surrogate import SurrogateSearch, model, run, stopping_estimate, transfer
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import MAX_CANDIDATES, candidate_set
 from autotune.searchers.surrogate.encoding import Encoding
@@ -29,6 +29,7 @@ from autotune.searchers.surrogate.gaussian_process import (
 from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.searchers.surrogate.posterior import Posterior
 from autotune.searchers.surrogate.run import maximin_order
+from autotune.searchers.surrogate.search import AHEAD, DESIGN
 from autotune.searchers.surrogate.stopping import improvement
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.searchers.surrogate.transfer import SourceModel, results_in_space
@@ -240,22 +241,22 @@ class Compilers(InProcessEvaluator):
         super().submit(configs)
 
 
-def test_it_works_ahead_if_it_is_told_to(space):
+def test_a_part_of_what_is_under_way_runs_while_the_rest_compiles(space):
     ratios = []
     for seed in range(3):
         evaluate = Compilers(space, valley(128, 4), 60)
         with pytest.raises(NoMoreTrials):
-            SurrogateSearch(works_ahead=True).search(space, evaluate, seed=seed)
-        assert 0 < evaluate.most < run.MAX_BATCH
+            SurrogateSearch().search(space, evaluate, seed=seed)
+        assert 0 < evaluate.most < AHEAD
         best = min(trial.time_ms for trial in evaluate.trials.values() if trial.time_ms)
         ratios.append(best / min(t for c in space if isinstance(t := valley(128, 4)(c), float)))
     assert np.mean(ratios) < 1.05
 
 
-def test_a_search_that_may_stop_does_not_work_ahead(space):
+def test_a_search_that_may_stop_chooses_nothing_while_others_are_under_way(space):
     evaluate = Compilers(space, valley(128, 4), 30)
     with pytest.raises(NoMoreTrials):
-        SurrogateSearch(works_ahead=True, stop_when_unlikely=True).search(space, evaluate, seed=0)
+        SurrogateSearch(stop_when_unlikely=True).search(space, evaluate, seed=0)
     assert not evaluate.most
 
 
@@ -352,11 +353,13 @@ def test_likely_failures_are_left_alone_though_they_promise_the_best_times(space
         used = resources(config)
         return Status.LAUNCH_ERROR if used > limit else 1e3 / used + (config["MEMORY"] != "shared")
 
-    evaluate = InProcessEvaluator(space, time_ms, budget=150)
-    with pytest.raises(NoMoreTrials):
-        SurrogateSearch().search(space, evaluate, seed=0)
-    times = [trial.time_ms for trial in evaluate.trials.values()]
-    assert times.count(None) <= 0.15 * len(times)
+    times = []
+    for seed in range(4):
+        evaluate = InProcessEvaluator(space, time_ms, budget=150)
+        with pytest.raises(NoMoreTrials):
+            SurrogateSearch().search(space, evaluate, seed=seed)
+        times += [trial.time_ms for trial in evaluate.trials.values()]
+    assert times.count(None) <= 0.2 * len(times)  # of all, a third fail
     assert min(t for t in times if t) == min(t for c in space if not isinstance(t := time_ms(c), Status))
 
 
@@ -373,6 +376,20 @@ def test_a_prior_of_few_or_foreign_results_is_no_obstacle(space):
     assert config in evaluate.tried and len(evaluate.tried) == 10
 
 
+@pytest.mark.parametrize("highest", [1, 5])
+def test_scores_that_are_not_worked_out_again_change_no_proposal(space, monkeypatch, highest):
+    def tried():
+        evaluate = InProcessEvaluator(space, valley(128, 4), budget=100)
+        with pytest.raises(NoMoreTrials):
+            SurrogateSearch().search(space, evaluate, seed=1)
+        return evaluate.tried
+
+    monkeypatch.setattr(model, "HIGHEST", len(space))
+    all_again = tried()
+    monkeypatch.setattr(model, "HIGHEST", highest)
+    assert tried() == all_again
+
+
 def test_what_takes_long_to_find_out_must_be_worth_it(space):
     def mean_block(cost_s):
         class Timed(InProcessEvaluator):
@@ -382,7 +399,7 @@ def test_what_takes_long_to_find_out_must_be_worth_it(space):
         timed = Timed(space, lambda config: 1.0 + config["TILE"] / 100, budget=40)
         with pytest.raises(NoMoreTrials):
             SurrogateSearch().search(space, timed, seed=0)
-        return np.mean([config["BLOCK"] for config in timed.tried])
+        return np.mean([config["BLOCK"] for config in timed.tried[DESIGN:]])
 
     assert mean_block(float) < 0.5 * mean_block(lambda block: 1.0)
 

@@ -129,7 +129,32 @@ launch:
   - {entry: shifted, grid: ["ceil_div(m, BM)", "ceil_div(n, BN)"], arguments: [x, y, m, n]}
 """,
 )
-KERNELS = {"scaled": SCALED, "softmax": SOFTMAX, "product": PRODUCT, "shifted": SHIFTED}
+GATED = (
+    """\
+@triton.jit
+def gated(x, y, m, n, BM: tl.constexpr, BN: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    inside = (rows[:, None] < m) & (columns[None, :] < n)
+    gate = x + rows[:, None] * 2 * n + columns[None, :]
+    value = tl.load(gate, mask=inside) * tl.load(gate + n, mask=inside)
+    tl.store(y + rows[:, None] * n + columns[None, :], value, mask=inside)
+""",
+    """\
+sizes: {default: {m: 4096, n: 11_008}}
+verify_sizes: [{m: 17, n: 4095}, {m: 16, n: 4097}, {m: 15, n: 4096}, {m: 1, n: 1}]
+parameters: {BM: [1, 2, 4, 8], BN: [256, 512, 1024, 2048], num_warps: [2, 4, 8, 16]}
+default: {BM: 1, BN: 1024, num_warps: 4}
+arguments:
+  - {name: x, dtype: DTYPE, shape: [m, 2 * n], role: in, fill: {normal: [0, 1]}}
+  - {name: y, dtype: DTYPE, shape: [m, n], role: out}
+  - {name: m, dtype: int32, value: m}
+  - {name: n, dtype: int32, value: n}
+launch:
+  - {entry: gated, grid: ["ceil_div(m, BM)", "ceil_div(n, BN)"], arguments: [x, y, m, n]}
+""",
+)
+KERNELS = {"scaled": SCALED, "softmax": SOFTMAX, "product": PRODUCT, "shifted": SHIFTED, "gated": GATED}
 
 
 def findings(folder, kernel, *edits):
@@ -186,6 +211,12 @@ def test_a_right_kernel_has_no_finding(tmp_path, kernel):
         ("shifted", "out_of_bounds", ", boundary_check=(0, 1)", ""),
         ("shifted", "out_of_bounds", "x, (m, n)", "x, (m + 1, n)"),
         ("shifted", "out_of_bounds", "y, [m, n], [n, 1]", "y, [m, n], [n + 1, 1]"),
+        (  # many programs of the first configurations leave steps for the last one
+            "gated",
+            "unwritten_output",
+            '["ceil_div(m, BM)", "ceil_div(n, BN)"]',
+            '["ceil_div(n, BN)", "ceil_div(m, BM)"]',
+        ),
     ],
 )
 def test_a_mistake_is_found(tmp_path, kernel, kind, old, new):

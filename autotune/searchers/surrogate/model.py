@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import scipy
@@ -22,6 +22,7 @@ MAX_FAILURE_PROBABILITY = 0.98
 MANY_FAILURES = 0.1  # share of the trials, or of MIN_TRIALS, above which likely failures come last
 MIN_TRIALS = 30
 LIKELY_FAILURE = 0.15  # failure probability of what then comes last
+HIGHEST = 300  # scores that are worked out again after each choice
 MAX_DRAWN = 300  # candidates whose times are drawn jointly
 GROWTH = 1.25  # fit a new model when the history has grown by this factor
 MAX_TRAINING = 500  # trials that a model is fitted to: of more, the fastest half and a sample
@@ -117,15 +118,38 @@ class Model:
         weight = np.log1p(-failure_probability) - log_cost
         many = history.failed.sum() > MANY_FAILURES * max(len(history), MIN_TRIALS)
         acceptable = failure_probability <= (LIKELY_FAILURE if many else 1.0)
+
+        def score(points: Indices) -> Floats:
+            deviation = self._times.deviation[points]
+            return log_expected_improvement(best, mean[points], deviation) + weight[points]
+
         chosen: list[int] = []
-        for _ in range(min(count, int((~self._tried).sum()))):
-            score = log_expected_improvement(best, mean, self._times.deviation) + weight
-            left = acceptable & ~self._tried
-            score[~left if left.any() else self._tried] = -np.inf
-            point = int(np.argmax(score))
-            chosen.append(point)
-            self._begin(point)
+        for are_next in (acceptable, ~acceptable):
+            if len(chosen) < count:
+                points = np.flatnonzero(are_next & ~self._tried)
+                chosen += self._begin_highest(points, count - len(chosen), score)
         return [int(self._rows[point]) for point in chosen]
+
+    def _begin_highest(self, points: Indices, count: int, score: Callable[[Indices], Floats]) -> list[int]:
+        """Begin at most `count` points, each of which has the highest score once those before it have begun.
+
+        What begins makes other times more certain, so no score grows. Only the highest are worked out again,
+        unless they fall below others.
+        """
+        chosen: list[int] = []
+        scores = score(points)
+        for _ in range(min(count, len(points))):
+            first = max(0, len(points) - HIGHEST)
+            high = np.argpartition(scores, first)[first:]
+            limit = scores[high].min()  # of all others
+            scores[high] = score(points[high])
+            if scores[high].max() <= limit:
+                scores = score(points)
+            place = int(np.argmax(scores))
+            chosen.append(int(points[place]))
+            self._begin(chosen[-1])
+            points, scores = np.delete(points, place), np.delete(scores, place)
+        return chosen
 
     def update(self) -> None:
         """Condition on the trials that the history has got since, all of them of rows that were proposed."""

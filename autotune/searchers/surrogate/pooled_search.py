@@ -18,7 +18,7 @@ from autotune.searchers.surrogate.candidate_set import candidate_set
 from autotune.searchers.surrogate.history import History, training_sample
 from autotune.searchers.surrogate.model import FailureModel, Model, points_of
 from autotune.searchers.surrogate.pool import Pool, PooledProblem
-from autotune.searchers.surrogate.run import Run
+from autotune.searchers.surrogate.run import MAX_BATCH, Run
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.space import Space
 
@@ -51,13 +51,14 @@ class PooledSearch:
         with one_blas_thread():
             rng = np.random.default_rng(seed)
             models = _PooledModels(self._pool, space, rng)
-            ahead = not self._stop_when_unlikely  # an estimate of what is left to gain needs all trials
-            # costs do not count: what was compiled for another problem is cheap to try, but not better
-            run = Run(models.encoding, stream, rng, has_costs=False, works_ahead=ahead)
-            first = list(dict.fromkeys([*_rows(space, self._first), *models.first])) or run.design(1)
+            # an estimate of what is left to gain needs all trials
+            most = MAX_BATCH if self._stop_when_unlikely else MAX_PROPOSALS
             proposals = self._pool.count_others(space) // TRIALS_PER_PROPOSAL
-            least = max(1, min(MAX_PROPOSALS, proposals))
-            run.search(first, models.fit, least=least, stop_when_unlikely=self._stop_when_unlikely)
+            least = max(1, min(most, proposals))
+            # costs do not count: what was compiled for another problem is cheap to try, but not better
+            run = Run(models.encoding, stream, rng, has_costs=False, least=least, most=most)
+            first = list(dict.fromkeys([*_rows(space, self._first), *models.first])) or run.design(1)
+            run.search(first, models.fit, stop_when_unlikely=self._stop_when_unlikely)
 
 
 class _PooledModels:

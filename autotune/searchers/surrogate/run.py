@@ -16,8 +16,10 @@ from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import GROWTH, Model
 from autotune.searchers.surrogate.stopping import UNLIKELY, improvement
 
-MAX_BATCH = 8  # once the history is twice as long
-PARTS = 3  # of what is under way: two compile while one runs, because compiling takes longer
+MAX_BATCH = 8  # trials that all end before the next ones are chosen
+# Parts of what is under way, if it is more than a batch: two compile while one runs, because compiling takes
+# longer. With fewer trials, what is under way tells too much to choose without it.
+PARTS = 3
 MIN_TIMED = 2  # timed trials that a model needs
 MODELS_TO_STOP = 2  # in a row that must find an improvement unlikely
 TIE = 1e-9  # of distances
@@ -37,27 +39,28 @@ class Run:
         rng: np.random.Generator,
         *,
         has_costs: bool = True,
-        works_ahead: bool = False,
+        least: int = 1,
+        most: int = MAX_BATCH,
     ) -> None:
         """Begin without trials.
 
-        Without `has_costs`, it does not count how long a trial takes. If it `works_ahead`, a part of what is
-        under way runs while the rest compiles. On a CPU all run before the next ones compile, since compilers
-        would disturb the timing.
+        Without `has_costs`, it does not count how long a trial takes. One device tries half as many as were
+        tried so far at once, but at least `least` and at most `most`. If these are more than MAX_BATCH, a
+        part of them runs while the rest compiles, except on a CPU, where compilers would disturb the timing.
         """
         self._encoding, self._space, self._rng = encoding, encoding.space, rng
         self._stream = stream
-        self._parts = PARTS if works_ahead and self._space.device.kind != "cpu" else 1
+        self._most = min(most, MAX_BATCH) if self._space.device.kind == "cpu" else most
+        self._least = min(least, self._most)
         self._pending: dict[Config, int] = {}  # rows under way
         self._history = History(has_costs=has_costs)
 
-    def search(self, first: Sequence[int], fit: Fit, *, least: int, stop_when_unlikely: bool) -> None:
+    def search(self, first: Sequence[int], fit: Fit, *, stop_when_unlikely: bool) -> None:
         """Search until everything was tried, an improvement is unlikely, or NoMoreTrials is raised.
 
         Args:
             first: Rows to try before there is a model.
             fit: Makes models.
-            least: How many rows to try at once at least, also in the beginning.
             stop_when_unlikely: True to return when two models in a row find an improvement unlikely.
         """
         space, history = self._space, self._history
@@ -67,7 +70,7 @@ class Run:
             if (~history.failed).sum() < MIN_TIMED:
                 self._try(self.design(self._room(MAX_BATCH)))
                 continue
-            if not stop_when_unlikely and not self._room(least):
+            if not stop_when_unlikely and not self._room():
                 self._try(())  # a model could propose nothing
                 continue
             fitted_to = len(history)
@@ -80,7 +83,7 @@ class Run:
                     break
             while len(history) < GROWTH * fitted_to:
                 with timeline.span("choose from the model"):
-                    rows = model.propose(self._room(least))
+                    rows = model.propose(self._room())
                 if not rows and not self._pending:
                     break
                 self._try(rows)
@@ -101,14 +104,15 @@ class Run:
         order = maximin_order(axes, positions(sample), positions(tried), self._rng)
         return [int(sample[point]) for point in islice(order, count)]
 
-    def _room(self, least: int) -> int:
-        """The number of further configurations to try at once.
+    def _window(self, least: int = 0) -> int:
+        """The number of configurations that should be under way; one device has `least` of them at least."""
+        if self._stream.parallel > 1:
+            return self._stream.parallel
+        return max(least, self._least, min(self._most, len(self._history) // 2))
 
-        One device tries half as many as were tried so far, but at least `least`, and else at most MAX_BATCH.
-        """
-        parallel = self._stream.parallel
-        most = parallel if parallel > 1 else max(least, min(MAX_BATCH, len(self._history) // 2))
-        return max(0, most - len(self._pending))
+    def _room(self, least: int = 0) -> int:
+        """The number of further configurations to try at once."""
+        return max(0, self._window(least) - len(self._pending))
 
     def _try(self, rows: Sequence[int]) -> None:
         """Begin to try some rows, and wait for trials."""
@@ -117,7 +121,8 @@ class Run:
         self._stream.submit(configs)
         if not self._pending:
             return
-        trials = collect_next(self._stream, ceil(len(self._pending) / self._parts))
+        parts = PARTS if self._window() > MAX_BATCH else 1
+        trials = collect_next(self._stream, ceil(len(self._pending) / parts))
         self._history.add([self._pending.pop(trial.config) for trial in trials], trials)
 
 

@@ -12,34 +12,24 @@ from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.blas_threads import load_scipy, one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.model import Models
-from autotune.searchers.surrogate.run import Run
+from autotune.searchers.surrogate.run import MAX_BATCH, Run
 from autotune.space import Space
 
-DESIGN = 5  # configurations of the initial design
+DESIGN = 8  # configurations of the initial design, which compile while the default is prepared
+AHEAD = 15  # configurations under way: about as many as compilers
 
 
 class SurrogateSearch(ProposesAhead):
     """Tries the greatest expected improvement per second by a Gaussian process over all configurations."""
 
-    def __init__(
-        self,
-        priors: Iterable[PriorResults] = (),
-        *,
-        stop_when_unlikely: bool = False,
-        works_ahead: bool = False,
-    ) -> None:
-        """Propose at most a batch of configurations at once.
+    def __init__(self, priors: Iterable[PriorResults] = (), *, stop_when_unlikely: bool = False) -> None:
+        """Start from results of other devices and problems, which may grow during the search.
 
-        Args:
-            priors: Results of other devices and problems, which may grow during the search.
-            stop_when_unlikely: True to return when two models in a row find an improvement unlikely.
-            works_ahead: True to run a part of a batch while the rest compiles. That takes less time, unless
-                compiling takes far longer than running, but a proposal knows fewer trials. An estimate of
-                what is left to gain needs them all, so a search that may stop does not.
+        With `stop_when_unlikely`, return when two models in a row find an improvement unlikely. An estimate
+        of what is left to gain needs all trials, so none is chosen then while others are under way.
         """
         self._priors = priors
         self._stop_when_unlikely = stop_when_unlikely
-        self._works_ahead = works_ahead and not stop_when_unlikely
 
     def opening(self, space: Space, *, seed: int) -> list[Config]:
         """As of other searchers; none where priors have to be learnt first, which takes time."""
@@ -63,8 +53,8 @@ class SurrogateSearch(ProposesAhead):
             rng = np.random.default_rng(seed)
             encoding = Encoding(space)
             models = Models(encoding, self._priors, rng)
-            run = Run(encoding, stream, rng, works_ahead=self._works_ahead)
+            run = Run(encoding, stream, rng, most=MAX_BATCH if self._stop_when_unlikely else AHEAD)
             first = list(models.transfer.first)
             if not models.transfer.models:
                 first += [row for row in run.design(DESIGN) if row not in first]
-            run.search(first, models.fit, least=1, stop_when_unlikely=self._stop_when_unlikely)
+            run.search(first, models.fit, stop_when_unlikely=self._stop_when_unlikely)
