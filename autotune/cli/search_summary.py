@@ -11,7 +11,16 @@ from typing import Any
 
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
-from autotune.core.checks import checks_text, combined, is_late, names_text, unchecked_text, unpassed
+from autotune.core.checks import (
+    checks_text,
+    combined,
+    index_limit,
+    is_late,
+    names_text,
+    outcomes_text,
+    unchecked_text,
+    unpassed,
+)
 from autotune.core.records import NOISY, Config, Entry
 from autotune.core.text import count_text, first_error, ratio_text
 from autotune.core.trials import Measurement, Objective, Status
@@ -66,7 +75,8 @@ def result_text(result: SearchResult) -> str:
         *failures(result),
         *_learnt(result),
         result.coverage,
-        *([f"checks  {checks}"] if (checks := checks_text(result.checks)) else []),
+        *([f"checks  {checks}"] if (checks := outcomes_text(result.checks)) else []),
+        *([f"limit   {limit}"] if (limit := index_limit(result.checks)) else []),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
         f"next    {_check_command([result]) or f'autotune report {result.journal}'}",
     ]

@@ -20,7 +20,7 @@ from autotune.cli.tables import cell, table
 from autotune.cli.texts import space_problem
 from autotune.core.records import Config, Parameter
 from autotune.hardware.architectures import NOT_HERE
-from autotune.space import ConstraintReport, Finding, Space, SpaceSpec, constraint_report, lint
+from autotune.space import ConstraintReport, Finding, Space, SpaceSpec, constraint_report, limit_report, lint
 from autotune.tuning.task import count_space
 
 EXAMPLE = "autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"
@@ -99,12 +99,12 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
     emit(table(("parameter", "values", ""), domains))
     effects = [
         (
-            str(item.line),
+            str(item.line or "device"),
             _share(item.removes_alone, space.cartesian),
             cell(item.appear_without, "+{:,}"),
             item.text,
         )
-        for item in constraints
+        for item in (*constraints, *limit_report(space))
     ]
     if effects:
         emit("", table(("line", "removes alone", "valid without it", "constraint"), effects))

@@ -104,7 +104,7 @@ def names_text(names: Iterable[str]) -> str:
 
 def unpassed(outcomes: Checks) -> dict[str, str]:
     """The checks that have not passed, with their reasons; what a kernel's indices hold is a limit."""
-    limit = _index_limit(outcomes)
+    limit = index_limit(outcomes)
     return {
         name: reason
         for name, reason in reasons(outcomes).items()
@@ -112,7 +112,7 @@ def unpassed(outcomes: Checks) -> dict[str, str]:
     }
 
 
-def _index_limit(outcomes: Checks) -> str:
+def index_limit(outcomes: Checks) -> str:
     """The limit of the kernel's indices, at sizes that no space asks for; empty if none was found."""
     found = outcomes.get(LARGER_SIZES)
     return found.reason if isinstance(found, Unchecked) and not found.is_late else ""
@@ -127,7 +127,12 @@ def unchecked_text(outcomes: Checks) -> str:
     return f"without {'; '.join(groups)}" if names else ""
 
 
-def checks_text(outcomes: Checks) -> str:
-    """The names of the checks that have passed, the others with their reasons, and the indices' limit."""
+def outcomes_text(outcomes: Checks) -> str:
+    """The names of the checks that have passed, and the others with their reasons."""
     passed = names_text(name for name, outcome in outcomes.items() if outcome is PASSED)
-    return "; ".join(filter(None, (passed, unchecked_text(outcomes), _index_limit(outcomes))))
+    return "; ".join(filter(None, (passed, unchecked_text(outcomes))))
+
+
+def checks_text(outcomes: Checks) -> str:
+    """The outcomes, and the indices' limit."""
+    return "; ".join(filter(None, (outcomes_text(outcomes), index_limit(outcomes))))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -120,12 +120,14 @@ class LaunchShape:
         return (atom,)
 
 
-def _smaller(one: Bound | None, other: Bound | None) -> Bound | None:
-    """The lower of two bounds where they differ by a number, else the first that is known."""
+def _smaller(one: Bound | None, other: Bound | None, sizes: Set[str]) -> Bound | None:
+    """The lower of two bounds where they differ by a number, else one of sizes alone, or the first known."""
     if one is None or other is None:
         return one or other
     apart = (other + -one).number
-    return other if apart is not None and apart < 0 else one
+    if apart is not None:
+        return other if apart < 0 else one
+    return other if _names_of(other) <= sizes and not _names_of(one) <= sizes else one
 
 
 def _larger(one: Bound | None, other: Bound | None) -> Bound | None:
@@ -220,8 +222,10 @@ class IndexBounds:
                 return _larger(self.of(body), self.of(other))
             case ast.Call(func=ast.Name(id="ceil_div")):  # the value of an argument
                 return Bound.atom(ast.unparse(node))
-            case ast.Call(func=ast.Name(id="min" | "max" as name), args=[left, right]):
-                return (_smaller if name == "min" else _larger)(self.of(left), self.of(right))
+            case ast.Call(func=ast.Name(id="min"), args=[left, right]):
+                return _smaller(self.of(left), self.of(right), self._launch.sizes)
+            case ast.Call(func=ast.Name(id="max"), args=[left, right]):
+                return _larger(self.of(left), self.of(right))
             case ast.Call(func=ast.Name(id="clamp"), args=[_, _, right]):
                 return self.of(right)
         return None

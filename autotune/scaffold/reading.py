@@ -238,7 +238,7 @@ def _kernel(
 ) -> FoundKernel:
     source = function.source
     place = f"{name}: {function.name}"
-    own = [one for one in launches if one.kernel == function.name] if source.dialect == "cuda" else []
+    own = [one for one in launches if one.kernel == function.name] if source.dialect != OPENCL else []
     if not function.parameters:
         raise InputError(
             f"{place} takes no arguments, so no result of it can be checked; pass an array to it"

@@ -6,6 +6,7 @@ from autotune.space.findings import Finding
 from autotune.space.lint import (
     ConstraintReport,
     constraint_report,
+    limit_report,
     lint,
     lint_source,
     require_seen,
@@ -26,6 +27,7 @@ __all__ = [
     "SpaceSpec",
     "bind",
     "constraint_report",
+    "limit_report",
     "lint",
     "lint_source",
     "load_space",

@@ -56,14 +56,14 @@ _BREAKS = (
 
 @dataclass(frozen=True)
 class ConstraintReport:
-    """What one constraint removes; None where counting takes too long.
+    """What one constraint or limit of the device removes; None where counting takes too long.
 
     `removes_alone` counts the combinations of the Cartesian product that violate it; `appear_without` counts
     the configurations that become valid without it.
     """
 
     text: str
-    line: int
+    line: int  # 0 for a limit of the device
     removes_alone: int | None
     appear_without: int | None
 
@@ -82,6 +82,16 @@ def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
         )
         for number, constraint in enumerate(space.spec.constraints)
     )
+
+
+def limit_report(space: Space) -> tuple[ConstraintReport, ...]:
+    """Count what each limit of the device removes that no constraint does; those that remove nothing lack."""
+    rules = Rules(space.spec, space.device, space.problem)
+    found = (
+        ConstraintReport(text, 0, rules.violating(number), rules.violating_only(number))
+        for number, text in enumerate(rules.limits, len(space.spec.constraints))
+    )
+    return tuple(one for one in found if one.appear_without)
 
 
 def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> tuple[Finding, ...]:

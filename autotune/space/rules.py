@@ -63,24 +63,29 @@ class Rules:
             problem = f"more than {LIMITS.rows:,} configurations are left; constrain more or drop values"
             raise SpaceError(f"{self._spec.path}:{self._first_line}: {problem}") from None
 
-    def violating(self, constraint: int) -> int | None:
-        """Number of combinations that violate a constraint; None if that takes too long to count."""
-        return self._count([], constraint)
+    @property
+    def limits(self) -> list[str]:
+        """The conditions of the device; their numbers follow those of the constraints."""
+        return [limit.expression.text for limit in self._limits]
 
-    def violating_only(self, constraint: int) -> int | None:
+    def violating(self, number: int) -> int | None:
+        """Number of combinations that violate a constraint; None if that takes too long to count."""
+        return self._count([], number)
+
+    def violating_only(self, number: int) -> int | None:
         """Number of combinations that only one constraint excludes: valid ones if it is dropped.
 
         The device's limits do not count, because a constraint may repeat them. None where counting takes
         too long.
         """
-        return self._count(self._required(without=constraint), constraint)
+        return self._count(self._required(without=number), number)
 
     def stages(self) -> list[list[Rule]]:
         """The rules of the derived names, then those of each constraint in the order of the file."""
         return [self._derived, *self._parts]
 
     def _count(self, required: list[Rule], violated: int) -> int | None:
-        negation = self._constraints[violated].negation
+        negation = [*self._constraints, *self._limits][violated].negation
         if not negation.is_tabled(LIMITS):
             return None
         return count_rows(self._spec.parameters, [*required, negation])

@@ -212,6 +212,23 @@ def test_sizes_are_those_that_the_host_passes():
     assert {name: size for name, (size, _) in sizes.items()} == {"m": 1024, "n": 2048, "k": 1024}
 
 
+def test_the_host_of_a_portable_kernel_shows_sizes_and_blocks_too():
+    text = """
+    #include "portable.h"
+    KERNEL void fill(GLOBAL float* y, int width, int height)
+    {
+        int x = GLOBAL_INDEX(x), row = GLOBAL_INDEX(y);
+        if (x < width && row < height) y[row * width + x] = 1;
+    }
+    #ifndef __OPENCL_VERSION__
+    int main() { int width = 1000, height = 700; fill<<<dim3(16, 100), dim3(64, 7)>>>(0, width, height); }
+    #endif
+    """
+    made = scaffold("fill.cu", "fill", text, host=text).guess
+    assert made.launch.source.dialect == "portable" and made.launch.block == ("64", "7", "1")
+    assert {name: size for name, (size, _) in made.sizes.items()} == {"width": 1000, "height": 700}
+
+
 def test_sizes_are_no_larger_than_a_launch_of_a_second_and_the_memory_of_a_device():
     many = ", ".join(f"int n{number}" for number in range(6))
     text = f"""

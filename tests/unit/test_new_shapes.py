@@ -36,6 +36,53 @@ def test_an_array_with_a_halo_has_room_for_it():
     assert "shape: [height * width + 6 * height + 3 * width + 18]" in found["in"]
 
 
+CLAMPS = [
+    "min(max({0}, 0), {1} - 1)",
+    "max(0, min({0}, {1} - 1))",
+    "std::min(std::max({0}, 0), {1} - 1)",
+    "(int)fminf(fmaxf({0}, 0.0f), {1} - 1.0f)",
+    "clamp({0}, 0, {1} - 1)",
+    "clamped({0}, {1})",
+    "inside({0}, 0, {1} - 1)",
+    "MIN(MAX({0}, 0), {1} - 1)",
+    "{0} < 0 ? 0 : {0} > {1} - 1 ? {1} - 1 : {0}",
+    "{0} >= {1} ? {1} - 1 : ({0} > 0 ? {0} : 0)",
+    "max(0, {0} < {1} ? {0} : {1} - 1)",
+]
+
+
+@pytest.mark.parametrize("clamp", CLAMPS)
+def test_an_index_that_is_clamped_to_a_size_reaches_no_further_than_it(clamp):
+    x, y = (
+        clamp.format(index, size) for index, size in (("x0 + tx - 1", "width"), ("y0 + ty - 1", "height"))
+    )
+    found = arguments(
+        f"""
+        #define MIN(a, b) ((a) < (b) ? (a) : (b))
+        #define MAX(a, b) ((a) > (b) ? (a) : (b))
+        __device__ int clamped(int i, int n) {{ return i < 0 ? 0 : i >= n ? n - 1 : i; }}
+        __device__ int inside(int i, int low, int high) {{ return min(max(i, low), high); }}
+        __global__ void edges(const unsigned char* in, float* out, int width, int height)
+        {{
+            __shared__ float tile[TILE + 2][TILE + 2];
+            const int x0 = blockIdx.x * TILE, y0 = blockIdx.y * TILE;
+            for (int i = threadIdx.y * TILE + threadIdx.x; i < (TILE + 2) * (TILE + 2); i += TILE * TILE) {{
+                int ty = i / (TILE + 2), tx = i % (TILE + 2);
+                int x = {x};
+                int y = {y};
+                tile[ty][tx] = in[y * width + x];
+            }}
+            __syncthreads();
+            int x = x0 + threadIdx.x, y = y0 + threadIdx.y;
+            if (x >= width || y >= height) return;
+            out[y * width + x] = tile[threadIdx.y][threadIdx.x + 2] - tile[threadIdx.y + 2][threadIdx.x];
+        }}
+        """,
+        "edges.cu",
+    )
+    assert "shape: [height, width]" in found["out"] and "shape: [height, width]" in found["in"]
+
+
 def test_a_number_that_a_threads_index_is_compared_with_is_a_size_beside_those_named_like_one():
     text = """
         __kernel void product(__global const float *a, __global const float *x, __global float *y,

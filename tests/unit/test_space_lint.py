@@ -4,7 +4,15 @@ import pytest
 
 from autotune.cli import main
 from autotune.sources.kernel_source import read_kernel_source
-from autotune.space import ConstraintReport, bind, constraint_report, lint, load_space, problem_of
+from autotune.space import (
+    ConstraintReport,
+    bind,
+    constraint_report,
+    limit_report,
+    lint,
+    load_space,
+    problem_of,
+)
 from autotune.space.misspelt import misspelt_names
 from tests.conftest import KERNEL, SPACE
 from tests.kernel_space import spec_of
@@ -54,6 +62,15 @@ def test_each_constraint_is_reported_with_what_it_removes(tmp_path):
         ConstraintReport("PER_BLOCK <= 64 and (not UNROLL or VECTOR == 1)", 21, 14, 6),
     )
     assert [report.never_removes for report in reports] == [False, True, False]
+
+
+def test_a_limit_of_the_device_is_reported_where_no_constraint_repeats_it(tmp_path):
+    assert limit_report(bound(tmp_path)) == ()
+    without = YAML.replace("  - BLOCK_SIZE <= device.max_threads_per_block\n", "")
+    space = bound(tmp_path, without.replace("PER_BLOCK <= 64 and ", ""))
+    (limit,) = limit_report(space)
+    assert "BLOCK_SIZE" in limit.text and limit.text.endswith("<= device.max_threads_per_block")
+    assert (limit.line, limit.removes_alone, limit.appear_without) == (0, 8, 6)
 
 
 def test_a_parameter_of_other_devices_has_no_unreachable_values(tmp_path):
