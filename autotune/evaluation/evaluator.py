@@ -24,7 +24,7 @@ from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.job_runner import JobDropped, JobKills, JobRunner
 from autotune.evaluation.ledger import Ledger, RunKey
-from autotune.evaluation.work_item import ItemResult, Laps, MeasurementPolicy, WorkItem
+from autotune.evaluation.work_item import ItemResult, MeasurementPolicy, WorkItem
 from autotune.evaluation.worker import DeviceWorker
 from autotune.space.functions import function_name
 
@@ -114,7 +114,6 @@ class Evaluator:
         self._retry: Future[list[ItemResult]] | None = None
         self._under_way: set[Config] = set()  # submitted, and not ended
         self._events: SimpleQueue[Future[Any]] = SimpleQueue()  # compilations and jobs that are done
-        self._laps = Laps()  # of trials
 
     @property
     def parallel(self) -> int:
@@ -297,17 +296,19 @@ class Evaluator:
         instance, compiled = submission.instance, submission.compilation.result()
         assert instance is not None
         if isinstance(compiled, Failure):
-            self._end_trial(self._make_trial(instance, None, compiled, self._laps.next_s()), submission)
+            self._end_trial(
+                self._make_trial(instance, None, compiled, self._devices.laps.next_s()), submission
+            )
             return None
         key = _run_key(compiled, instance)
         if (same := self._ledger.trials_by_run.get(key)) is not None:
-            trial = self._make_trial(instance, compiled, same.measurement, self._laps.next_s())
+            trial = self._make_trial(instance, compiled, same.measurement, self._devices.laps.next_s())
             detail = f"same binary and launches as {same.config}"
             self._end_trial(replace(trial, detail=detail), submission, compiled)
         elif key in self._duplicates:
             self._duplicates[key].append(submission)
         elif (failure := self._call_verify(instance, compiled)) is not None:
-            trial = self._make_trial(instance, compiled, failure, self._laps.next_s())
+            trial = self._make_trial(instance, compiled, failure, self._devices.laps.next_s())
             self._end_trial(trial, submission, compiled)
         else:
             item = instance.work_item(compiled, self._policy, self._ledger.incumbent, self._ledger.batch)
@@ -388,7 +389,7 @@ class Evaluator:
         trial = self._make_trial(running.instance, binary, result.outcome, result.cost_s)
         self._end_trial(replace(trial, device=result.device), running.submission, binary)
         self._compiled.extendleft(self._duplicates.pop(running.key))
-        self._laps.next_s()
+        self._devices.laps.next_s()
 
     def _make_trial(
         self,

@@ -105,6 +105,7 @@ class Fleet(JobRunner):
     def __init__(self, on_lost: Callable[[str, str], None]) -> None:
         """`on_lost` is called with a device that fails later, and the reason."""
         self._on_lost = on_lost
+        self.laps = Laps()
 
     @property
     @abstractmethod

@@ -24,6 +24,7 @@ class JobRunner(Protocol):
     """Runs jobs of work items, as many at the same time as there are slots."""
 
     stage: Stage  # for the progress line
+    laps: Laps  # of trials that end without a run; of one device, of all
 
     @property
     def count(self) -> int:
@@ -71,7 +72,7 @@ class OneDevice(JobRunner):
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._running: tuple[Future[list[ItemResult]], Callable[[], Measurement | Failure]] | None = None
-        self._laps = Laps()
+        self.laps = Laps()
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[ItemResult]]:
         """Begin a work item."""
@@ -86,7 +87,7 @@ class OneDevice(JobRunner):
         if running is not None:
             job, wait_for_outcome = running
             outcome = wait_for_outcome()
-            job.set_result([ItemResult(outcome, "", self._laps.next_s())])
+            job.set_result([ItemResult(outcome, "", self.laps.next_s())])
 
     def result(self, future: Future[list[ItemResult]]) -> list[ItemResult]:
         """The outcomes; the worker has replaced a process that was lost."""

@@ -85,7 +85,7 @@ class WinnerChecks:
     """Checks each configuration once, and keeps the outcomes."""
 
     outcomes: dict[Config, Checks] = field(default_factory=dict)
-    _begun: dict[Config, Future[Checks]] = field(default_factory=dict)  # of the check that begins early
+    _begun: dict[tuple[str, Config], Future[Checks]] = field(default_factory=dict)  # by stage
     _begun_processes: Killable = field(default_factory=Killable)  # of these runs
 
     @contextmanager
@@ -109,7 +109,9 @@ class WinnerChecks:
             for check in CHECKS:
                 if check.early is not None:
                     self._begun |= {
-                        config: threads.submit(check.early, context, context.maker.make(config), deadline)
+                        (check.stage, config): threads.submit(
+                            check.early, context, context.maker.make(config), deadline
+                        )
                         for config in likely
                     }
             for instance in with_schedules(context, map(context.maker.make, likely)):
@@ -184,7 +186,9 @@ class WinnerChecks:
 
     def _run(self, check: Check, context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
         """Make a check, and wait for what has begun of it."""
-        begun = {config: run for config, run in self._begun.items() if check.early and config in builds}
+        begun = {
+            config: self._begun[key] for config in builds if (key := (check.stage, config)) in self._begun
+        }
         others = {config: built for config, built in builds.items() if config not in begun}
         found = check.run(context, others, deadline) if others else {}
         return {**found, **{config: run.result() for config, run in begun.items()}}

@@ -16,7 +16,7 @@ from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.job_runner import JobKills
 from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.scoring import Scoring
-from autotune.evaluation.work_item import ItemResult
+from autotune.evaluation.work_item import ItemResult, Laps
 from autotune.searchers.base import collect_next, evaluate
 from autotune.searchers.random_search import RandomSearch
 from autotune.space import bind
@@ -187,6 +187,16 @@ def test_what_ends_without_a_run_is_told_and_journaled(folder, monkeypatch):
         assert journaled(context) == [first, other]
 
 
+def test_trials_of_one_device_cost_no_time_twice(folder, monkeypatch):
+    monkeypatch.chdir(folder.path)
+    folder.write(KERNEL + "def compiling():\n    import time\n    time.sleep(A == 2)\n    assert A != 2\n")
+    with opened(bind_target(Target(folder.space, "fake")), Options(), SearchProgress()) as context:
+        for a in (1, 2, 3):
+            evaluate(context.evaluator, [Config({"A": a, "B": 0})])
+        costs_s = [trial.cost_s for trial in context.ledger.trials.values()]
+        assert costs_s[1] >= 1 and sum(costs_s) <= context.ledger.spent_s
+
+
 def test_one_trial_and_no_other_runs_when_the_time_is_over(task, configs):
     with opened(task, Options(budget=Budget(seconds=1e-3)), SearchProgress()) as context:
         context.evaluator.submit(configs[:2])
@@ -232,7 +242,7 @@ class LossyDevices:
     count, parallel, slots, job_items = 2, 8, 2, 100
 
     def __init__(self, worker, deadly):
-        self.worker, self.deadly = worker, deadly
+        self.worker, self.deadly, self.laps = worker, deadly, Laps()
         self.jobs = []  # the binaries of each
         self.under_way = {}
         self.lost = set()
