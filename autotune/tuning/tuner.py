@@ -81,10 +81,10 @@ def search(
         policy = POLICY if journaled.scoring.objective is Objective.TIME else FULL_POLICY
     began = cpu_times()
     times = StageTimes(observer)
-    meanwhile = ThreadPoolExecutor(1, thread_name_prefix="searcher")  # as imports take long
-    making = meanwhile.submit(_make_searcher, engine, strategy, priors, stops=stops)
-    meanwhile.submit(lambda: _get_ready(making.result()))
-    meanwhile.shutdown(wait=False)
+    aside = ThreadPoolExecutor(1, thread_name_prefix="searcher")  # its imports take long
+    making = aside.submit(_make_searcher, engine, strategy, priors, stops=stops)
+    aside.submit(lambda: _get_ready(making.result()))
+    aside.shutdown(wait=False)
     with open_context(journaled, exploration_options(options), times, policy, processes, cluster) as context:
         context.evaluator.prefetch([task.spec.default])
         searcher = making.result()
@@ -256,6 +256,7 @@ def _make_searcher(
 
 
 def _get_ready(searcher: Searcher | None) -> None:
+    """Load what the searcher needs; another thread that loads it is waited for."""
     if isinstance(searcher, ProposesAhead):
         with timeline.span("load what the searcher needs"):
             searcher.get_ready()
