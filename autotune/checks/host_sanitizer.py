@@ -26,7 +26,7 @@ import numpy as np
 
 from autotune.checks.deadline import Deadline
 from autotune.compilers.elf import read_sections, read_symbols
-from autotune.compilers.host_code import needed_part
+from autotune.compilers.host_code import without_host_code
 from autotune.compilers.kernel_source import packaged
 from autotune.core import timeline
 from autotune.core.checks import NO_TIME, PASSED, Outcome, Unchecked
@@ -139,13 +139,9 @@ class HostSanitizer:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             try:
-                try:
-                    outcome = self._check(source, folder, chosen, deadline)
-                except CompileError:
-                    if _is_opencl(source):
-                        raise
-                    needed = needed_part(source, (), PORTABLE)  # it may have host code
-                    outcome = self._check(needed, folder, chosen, deadline)
+                outcome = without_host_code(
+                    lambda text: self._check(text, folder, chosen, deadline), source, (), PORTABLE
+                )
             except CompileError as error:
                 outcome = Unchecked(f"g++ refuses the source{error}")
             except subprocess.TimeoutExpired:
@@ -217,10 +213,6 @@ def _entries(workloads: Sequence[Workload]) -> set[str]:
     return {launch.entry for workload in workloads for launch in workload.launches}
 
 
-def _is_opencl(source: str) -> bool:
-    return _PORTABLE not in source and _OPENCL.search(source) is not None
-
-
 def _with_own_words(source: str, dynamic_bytes: int) -> str:
     """The source after the definitions that it needs, some of which replace its own.
 
@@ -233,7 +225,7 @@ def _with_own_words(source: str, dynamic_bytes: int) -> str:
     if _PORTABLE in source:
         for word, replacement in _OWN_WORDS.items():
             source = source.replace(word, replacement)
-    elif _is_opencl(source):
+    elif _OPENCL.search(source):
         headers, words = [], ["threads.h", "opencl_words.h"]  # any header is for CUDA
         for pattern, replacement in _OPENCL_WORDS:
             source = pattern.sub(replacement, source)

@@ -9,15 +9,16 @@ only what kernels name is left.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
+from typing import TypeVar
 
 from tree_sitter import Node
 
 from autotune.compilers.cuda_headers import is_cuda_header
-from autotune.errors import InputError
+from autotune.errors import CompileError, InputError
 from autotune.sources.bare_code import blank, without_comments
-from autotune.sources.dialects import CUDA, OPENCL, with_own_words, words_of
+from autotune.sources.dialects import CUDA, OPENCL, dialect_of, with_own_words, words_of
 from autotune.sources.expansion import TooLong
 from autotune.sources.macros import definition
 from autotune.sources.preprocessed import preprocessed
@@ -25,6 +26,7 @@ from autotune.sources.preprocessor import Condition, compiled_lines
 from autotune.sources.statements import declarator_name
 from autotune.sources.tree import SourceTree, descendants, field
 
+_T = TypeVar("_T")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]|(?<=\\)\n)*)", re.MULTILINE)
@@ -49,6 +51,19 @@ def device_part(source: str) -> str:
     words = _words_for_device(code)
     of_host = (node for node in _outer(tree.root) if _is_of_host(tree, node, words))
     return _without(source, ((node.start_byte, node.end_byte) for node in of_host))
+
+
+def without_host_code(build: Callable[[str], _T], source: str, names: Iterable[str], dialect: str) -> _T:
+    """Build a source, or else what its kernels need of it: one that is not OpenCL alone may have host code.
+
+    `build` raises CompileError.
+    """
+    try:
+        return build(source)
+    except CompileError:
+        if dialect_of(source) == OPENCL:
+            raise
+        return build(needed_part(source, names, dialect))  # a kernel's own error is in both
 
 
 def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:

@@ -6,17 +6,16 @@ import hashlib
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 import pyopencl as cl
 
 from autotune.compilers.elf import read_sections, read_symbols
 from autotune.compilers.hidden_reads import variables_text
-from autotune.compilers.host_code import needed_part
+from autotune.compilers.host_code import without_host_code
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
@@ -36,10 +35,9 @@ from autotune.devices.opencl_platforms import opencl_devices
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 from autotune.hardware.identify import opencl_device
 from autotune.processes.host_limits import cpu_limits
-from autotune.sources.dialects import OPENCL, dialect_of
+from autotune.sources.dialects import OPENCL
 
 POCL = "Portable Computing Language"  # PoCL's platform name
-_T = TypeVar("_T")
 _MACHINE_CODE, _KERNELS = ".ocl.obj", ".ocl.meta"  # sections of Intel's binaries
 _NOISE = re.compile(  # in Intel's logs
     r'(Compilation|Linking|Device build) (started|done)|Options used|Reload Program|remark: |Kernel "|Done\.'
@@ -66,7 +64,7 @@ class OpenCLCompiler:
         build = self._object if self._makes_objects else self._program
         flags = ["-cl-std=CL1.2", *options]
         began = time.perf_counter()
-        data, log = without_host_code(lambda text: build(text, flags), source, names)
+        data, log = without_host_code(lambda text: build(text, flags), source, names, OPENCL)
         elapsed_ms = (time.perf_counter() - began) * 1e3
         return Binary(data, _content_sha256(data), log, elapsed_ms)
 
@@ -266,16 +264,6 @@ def kernels_by_name(program: cl.Program) -> dict[str, cl.Kernel]:
     PoCL puts `_cl_` before a kernel's name if OpenCL has a function of that name, such as `step`.
     """
     return {kernel.function_name.removeprefix("_cl_"): kernel for kernel in program.all_kernels()}
-
-
-def without_host_code(build: Callable[[str], _T], source: str, names: Sequence[str]) -> _T:
-    """Build a source, or else what its kernels need of it: what is for CUDA, too, may have host code."""
-    try:
-        return build(source)
-    except CompileError:
-        if dialect_of(source) == OPENCL:
-            raise
-        return build(needed_part(source, names, OPENCL))  # a kernel's own error is in both
 
 
 def built(

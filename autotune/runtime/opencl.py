@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
 from autotune.compilers.base import driver_compiler
+from autotune.compilers.host_code import without_host_code
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.trials import Binary
 from autotune.devices.element_types import numpy_dtype
-from autotune.devices.opencl import build_log, built, kernels_by_name, without_host_code
+from autotune.devices.opencl import build_log, built, kernels_by_name
 from autotune.devices.opencl_arrays import copy
 from autotune.devices.opencl_platforms import opencl_devices, require_no_fork
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
 from autotune.runtime.packages import Looks, Make, Package, native_name
 from autotune.runtime.prepared import BoundCall, CallPlan, View, Workspace
+from autotune.sources.dialects import OPENCL
 
 _MOST_KEPT_BYTES = 2**30  # of memory for arrays of numpy
 
@@ -199,7 +201,7 @@ class OpenCLLauncher:
                 raise CompileError(build_log(str(error))) from None
 
         try:
-            return without_host_code(build, source, names)
+            return without_host_code(build, source, names, OPENCL)
         except CompileError:
             if kind in ("", "nvrtc"):
                 raise
