@@ -159,12 +159,12 @@ def _changed(
 
 def _by_value(values: NDArray[Any]) -> NDArray[np.bool_]:
     bits = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")
-    return bits * bits.dtype.type(_MIXER) >> bits.dtype.type(8 * values.dtype.itemsize - 1) == 1
+    return np.asarray(bits * bits.dtype.type(_MIXER) >> bits.dtype.type(8 * values.dtype.itemsize - 1) == 1)
 
 
 def _by_place(values: NDArray[Any]) -> NDArray[np.bool_]:
-    places = np.arange(values.size, dtype=np.uint32).reshape(values.shape)
-    return places * np.uint32(_MIXER) >> np.uint32(31) == 1
+    places: NDArray[np.uint32] = np.arange(values.size, dtype=np.uint32).reshape(values.shape)
+    return np.asarray(places * np.uint32(_MIXER) >> np.uint32(31) == 1)
 
 
 def _results(

@@ -63,7 +63,7 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
                     outcome = NO_TIME if deadline.is_over else applies
                     if outcome is PASSED:
                         outcome = _verify(context, builds[config].binary, workload.other, name)
-                    if name not in special and _may_be_rounding(context.worker, workload, outcome):
+                    if name not in special and _may_be_rounding(outcome, context.worker, workload):
                         doubts.setdefault(name, outcome)
                         break
                     _note(by_config[config], name, outcome)
@@ -80,7 +80,7 @@ def _doubts_text(doubts: Mapping[str, Failure]) -> str:
     )
 
 
-def _may_be_rounding(worker: DeviceWorker, workload: OnOtherData, outcome: Outcome) -> TypeGuard[Failure]:
+def _may_be_rounding(outcome: Outcome, worker: DeviceWorker, workload: OnOtherData) -> TypeGuard[Failure]:
     """True if a configuration gave numbers that are wrong where rounding may decide."""
     found = outcome.fault.found if isinstance(outcome, Failure) and outcome.fault is not None else ""
     is_number = bool(found) and not ("nan" in found or "inf" in found)
