@@ -353,7 +353,7 @@ def _check_of(trial: Trial) -> str:
 
 
 def failures(result: SearchResult) -> list[str]:
-    """Trials that failed in the last round, one for each check, and of each status how many, why, and where."""
+    """The first trial that failed each check of the last round; of each status how many, why, and where."""
     firsts = {_check_of(trial): trial for trial in reversed(result.failed_last_round)}
     lines = [
         f"failed  in the last round: {trial.status.value}: {trial.config}: {trial.detail}"
