@@ -46,7 +46,8 @@ def doubled(binary, shared_bytes=0):
     device = OpenCLDevice(0)
     buffer = device.allocate(16)
     device.write(buffer, np.arange(4, dtype=np.int32).view(np.uint8))
-    device.run(device.load(binary), [Launch("twice", (2, 1, 1), (2, 1, 1), shared_bytes, ("x",))], {"x": buffer})
+    launch = Launch("twice", (2, 1, 1), (2, 1, 1), shared_bytes, ("x",))
+    device.run(device.load(binary), [launch], {"x": buffer})
     return device.read(buffer, 16).view(np.int32).tolist()
 
 
