@@ -2,7 +2,7 @@
 
 from autotune.space.arguments import Fill, FilledArgument
 from autotune.space.configurations import Landmark
-from autotune.space.findings import Finding
+from autotune.space.findings import Finding, Findings
 from autotune.space.lint import (
     ConstraintReport,
     constraint_report,
@@ -22,6 +22,7 @@ __all__ = [
     "Fill",
     "FilledArgument",
     "Finding",
+    "Findings",
     "Landmark",
     "Space",
     "SpaceSpec",
