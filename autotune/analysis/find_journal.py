@@ -34,14 +34,9 @@ def find_journal(name: str, runs: Path = RUNS) -> Path:
         )
         return next(filter(_has_trials, own), own[0])
     kernels = {file.name.partition(".")[0] for file in journals}
-    if not kernels:
-        raise InputError(f"{name}: no such file, and no journals in {_place(runs)}; {_ELSEWHERE}")
-    found = f"no such file, and no journal of that kernel in {_place(runs)}{hint(name, kernels)}"
-    raise InputError(f"{name}: {found}; {_ELSEWHERE}")
-
-
-def _place(runs: Path) -> str:
-    return f"{runs}/" if runs.is_absolute() else f"{runs}/ of {Path.cwd()}"
+    what = f"journal of that kernel{hint(name, kernels)}" if kernels else "journal of any kernel"
+    place = f"{runs}/" if runs.is_absolute() else f"{runs}/ of {Path.cwd()}"
+    raise InputError(f"{name}: no such file, and in {place} no {what}; {_ELSEWHERE}")
 
 
 def _has_trials(file: Path) -> bool:

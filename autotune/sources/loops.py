@@ -20,27 +20,28 @@ class FoundLoop(NamedTuple):
 
 
 def loops_of(source: KernelSource | ast.Module) -> Iterator[FoundLoop]:
-    """The loops of a device's functions in C, and those of Python that may not end: `for` loops do."""
+    """The loops of a device's functions in C, or of Python, without those over a range, which end."""
     if isinstance(source, ast.Module):
         for part in ast.walk(source):
             if isinstance(part, ast.While):
                 head = f"while {ast.unparse(part.test)}"
-                yield FoundLoop(part.lineno, head, _looks_endless(part, part.test))
+                yield FoundLoop(part.lineno, head, _looks_endless(part))
         return
     for function in source.device_functions:
         loops = {part.lineno: part for part in function.parts if isinstance(part, Loop)}
         for node in descendants(function.node):
             body, condition = field(node, "body"), field(node, "condition")
-            if body is None or (loop := loops.get(node.start_byte)) is None:
+            loop = loops.get(node.start_byte)
+            if body is None or loop is None or node.type == "for_range_loop":
                 continue
             head = source.written(node.start_byte, body.start_byte)
             if condition and condition.start_byte > body.start_byte:
                 head = f"{head} ... while {source.written(condition.start_byte, condition.end_byte)}"
-            yield FoundLoop(source.code.place(node.start_byte), head, _looks_endless(loop, loop.test))
+            yield FoundLoop(source.code.place(node.start_byte), head, _looks_endless(loop))
 
 
-def _looks_endless(loop: ast.stmt, test: ast.expr) -> bool:
-    tested = {part.id for part in ast.walk(test) if isinstance(part, ast.Name)}
-    may_change = any(isinstance(part, ast.Call | ast.Subscript) for part in ast.walk(test))
+def _looks_endless(loop: Loop | ast.While) -> bool:
+    tested = {part.id for part in ast.walk(loop.test) if isinstance(part, ast.Name)}
+    may_change = any(isinstance(part, ast.Call | ast.Subscript) for part in ast.walk(loop.test))
     leaves = any(isinstance(part, ast.Break | ast.Return) for part in ast.walk(loop))
     return not (may_change or leaves or tested & {name.id for name, _ in changed_by(loop)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -20,7 +20,7 @@ from autotune.sources.branches import read_branches
 from autotune.sources.dialects import portable_macros
 from autotune.sources.facts import BARRIERS
 from autotune.sources.kernel_source import KernelSource
-from autotune.sources.loops import FoundLoop, loops_of
+from autotune.sources.loops import loops_of
 from autotune.space import lint_source, located, place_at, source_place
 from autotune.space.lint import read_default
 from autotune.tuning.task import TuningTask
@@ -93,12 +93,16 @@ def failed_default(
 
 def _endless(task: TuningTask) -> tuple[str, ...]:
     """Possible causes of a hang: loops, the ones that look endless first, and barriers."""
-    read = _read(task)
-    loops = sorted(_own_loops(task, read), key=attrgetter("looks_endless"), reverse=True)[:_MAX_LOOPS]
-    used = _used_names(task, read)
-    barrier = next((word for word in BARRIERS if word in used), "")
+    source, text, read = task.spec.source, task.source.text, _read(task)
+    found = sorted(loops_of(read) if read else (), key=attrgetter("looks_endless"), reverse=True)
+    is_python = isinstance(read, ast.Module)
+    placed = [
+        (f"{source}:{one.place}" if is_python else place_at(source, text, one.place), one) for one in found
+    ]
+    own = [f"{Path(place).name} `{one.head}`" for place, one in placed if place.startswith(f"{source}:")]
+    barrier = next((word for word in BARRIERS if word in _used_names(task, read)), "")
     return (
-        *([f"make sure that each loop ends: {', '.join(one.head for one in loops)}"] if loops else []),
+        *([f"make sure that each loop ends: {', '.join(own[:_MAX_LOOPS])}"] if own else []),
         *([f"make sure that every thread of a block reaches each {barrier}()"] if barrier else []),
         "if the kernel only takes longer, raise the limit: --timeout SECONDS",
     )
@@ -119,16 +123,6 @@ def _used_names(task: TuningTask, read: KernelSource | ast.Module | None) -> Col
         case ast.Module():
             return {part.id for part in ast.walk(read) if isinstance(part, ast.Name)}
     return ()
-
-
-def _own_loops(task: TuningTask, read: KernelSource | ast.Module | None) -> Iterator[FoundLoop]:
-    """The loops of the source itself, and not of what it includes, whose heads say where they are."""
-    source = task.spec.source
-    for loop in loops_of(read) if read else ():
-        is_python = isinstance(read, ast.Module)
-        place = f"{source}:{loop.place}" if is_python else place_at(source, task.source.text, loop.place)
-        if place.startswith(f"{source}:"):
-            yield loop._replace(head=f"{Path(place).name} `{loop.head}`")
 
 
 def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:

@@ -64,6 +64,7 @@ def test_a_kernel_that_does_not_end_is_told_with_three_loops_the_most_suspect_fi
     ],
 )
 def test_a_loop_in_which_nothing_changes_that_it_tests_looks_endless(code, looks_endless):
+    code += " for (int one : {1, 2});"
     body = f"#if 0\nwhile (1);\n#endif\n{code}"
     source = f"__global__ void f(volatile const int *flags, unsigned int n) {{\n{body} // for (;;)\n}}"
     (loop,) = loops_of(read_kernel_source(source))

@@ -54,17 +54,10 @@ class PooledSearch:
             rng = np.random.default_rng(seed)
             fitter = _PooledModelFitter(self._pool, space, rng)
             # an estimate of what is left to gain needs all trials
-            max_pending = MAX_BATCH if self._stop_when_unlikely else MAX_PROPOSALS
-            proposals = self._pool.count_others(space) // TRIALS_PER_PROPOSAL
+            most = MAX_BATCH if self._stop_when_unlikely else MAX_PROPOSALS
+            least = max(1, min(most, self._pool.count_others(space) // TRIALS_PER_PROPOSAL))
             # costs do not count: what was compiled for another problem is cheap to try, but not better
-            run = Run(
-                fitter.encoding,
-                stream,
-                rng,
-                has_costs=False,
-                min_pending=max(1, min(max_pending, proposals)),
-                max_pending=max_pending,
-            )
+            run = Run(fitter.encoding, stream, rng, has_costs=False, min_pending=least, max_pending=most)
             opening = list(dict.fromkeys([*_rows(space, self._opening), *fitter.opening])) or run.design(1)
             run.search(opening, fitter.fit, stop_when_unlikely=self._stop_when_unlikely)
 
