@@ -85,7 +85,7 @@ class WinnerChecks:
     """Checks each configuration once, and keeps the outcomes."""
 
     outcomes: dict[Config, Checks] = field(default_factory=dict)
-    _begun: dict[tuple[str, Config], Future[Checks]] = field(default_factory=dict)  # by stage
+    _begun: dict[tuple[Check, Config], Future[Checks]] = field(default_factory=dict)
     _begun_processes: Killable = field(default_factory=Killable)  # of these runs
 
     @contextmanager
@@ -109,7 +109,7 @@ class WinnerChecks:
             for check in CHECKS:
                 if check.early is not None:
                     self._begun |= {
-                        (check.stage, config): threads.submit(
+                        (check, config): threads.submit(
                             check.early, context, context.maker.make(config), deadline
                         )
                         for config in likely
@@ -186,9 +186,7 @@ class WinnerChecks:
 
     def _run(self, check: Check, context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
         """Make a check, and wait for what has begun of it."""
-        begun = {
-            config: self._begun[key] for config in builds if (key := (check.stage, config)) in self._begun
-        }
+        begun = {config: self._begun[key] for config in builds if (key := (check, config)) in self._begun}
         others = {config: built for config, built in builds.items() if config not in begun}
         found = check.run(context, others, deadline) if others else {}
         return {**found, **{config: run.result() for config, run in begun.items()}}

@@ -436,6 +436,34 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     assert len(sources) == builds and instance.source not in sources and compiled.empty()
 
 
+def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypatch):
+    config, instance = Config({}), SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ())
+    context = perturbed_context(Future(), True)
+    context.task.spec = SimpleNamespace(verify_sizes=({"n": 1},), default=config)
+    context.maker = SimpleNamespace(make=lambda config: instance)
+    context.pool.size = 1
+    context.processes = SimpleNamespace(sanitizer=None)
+    context.worker = SimpleNamespace(compared=frozenset())
+    context.build = lambda configs: ({config: BuiltConfig(instance, None) for config in configs}, {})
+
+    def outcome_of(name):
+        return lambda context, builds, deadline: {config: {name: PASSED} for config in builds}
+
+    def begin(context, instance, deadline):
+        return {"one": PASSED}
+
+    both = (
+        Check("sanitizers", outcome_of("one"), lambda context: {"one": NO_TIME}, is_aside=True, early=begin),
+        Check("sanitizers", outcome_of("two"), lambda context: {"two": NO_TIME}, is_aside=True),
+    )
+    monkeypatch.setattr(winner_checks, "CHECKS", both)
+    monkeypatch.setattr(winner_checks, "with_schedules", lambda context, instances: [])
+    checks = WinnerChecks()
+    with checks.begun_early(context, [config], math.inf):
+        assert checks.check(context, [config]) == {}
+    assert checks.outcomes[config] == {OTHER_SIZES: PASSED, "one": PASSED, "two": PASSED}
+
+
 @pytest.mark.parametrize(
     ("expected_s", "outcome"),
     [
