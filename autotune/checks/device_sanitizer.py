@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -32,8 +33,9 @@ from autotune.evaluation.device_process import (
     run_and_reset_clocks,
     run_bare,
 )
+from autotune.evaluation.spare import Spare
 from autotune.problem.workload import Workload
-from autotune.processes.child import Child, kill_all, was_killed
+from autotune.processes.child import Child, was_killed
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TIMEOUT_S = 60.0  # to open the device, and of one run: under the sanitizer it is up to a hundred times slower
@@ -57,21 +59,36 @@ class Sanitizer:
     address: Address
     reference: Path
     variables: Mapping[str, str]
-    _standing_by: dict[str, Child] = field(default_factory=dict, init=False, compare=False)  # by tool
+    _spares: dict[str, Spare] = field(default_factory=dict, init=False, compare=False)  # by tool
+    _is_closed: threading.Event = field(default_factory=threading.Event, init=False, compare=False)
 
     @property
     def version(self) -> str:
         """The program's name and version."""
         return program_version(self.program, "--version")
 
-    def begin(self) -> None:
-        """Start a process of each tool ahead: Python takes half a second there. None opens the device."""
-        missing = [tool for tool in TOOLS if tool not in self._standing_by]
-        self._standing_by.update((tool, self._start_child(tool)) for tool in missing)
+    def begin(self, *, opens: bool) -> None:
+        """Begin a process of each tool ahead; Python takes half a second there, the device a second."""
+        for tool in TOOLS:
+            self._spare(tool).begin(opens=opens)
+        if self._is_closed.is_set():  # checked last: another thread may have closed it meanwhile
+            self.end()
+
+    def settle(self, timeout_s: float) -> None:
+        """Wait while the processes open the device."""
+        for tool in TOOLS:
+            self._spare(tool).settle(timeout_s)
 
     def end(self) -> None:
-        """End the processes that nothing was run in."""
-        kill_all([self._standing_by.popitem()[1] for _ in range(len(self._standing_by))])
+        """End the processes that nothing was run in, all at the same time."""
+        for waits in (False, True):
+            for spare in list(self._spares.values()):
+                spare.end(waits=waits)
+
+    def close(self) -> None:
+        """End them for good."""
+        self._is_closed.set()
+        self.end()
 
     def check(self, runs: Sequence[Run], deadline: Deadline) -> list[Checks]:
         """Run configurations under each tool, and return the outcomes of each run by tool.
@@ -128,8 +145,9 @@ class Sanitizer:
         No run begins if the tool does not work, or the device cannot be opened under it. An error that it has
         printed counts though it does not end. Raises ChildTimeout.
         """
-        child = self._standing_by.pop(tool, None) or self._start_child(tool)
-        begun = ended = 0
+        begun, ended, spare = 0, 0, self._spare(tool)
+        with deadline.processes.holding(partial(spare.end, waits=False)):
+            child = spare.take(deadline.left_s(TIMEOUT_S))
         try:
             with deadline.processes.holding(partial(child.kill, waits=False)):
                 with suppress(ChildDied, ChildRaised):
@@ -149,7 +167,10 @@ class Sanitizer:
         finally:
             child.kill()
 
-    def _start_child(self, tool: str) -> Child:
+    def _spare(self, tool: str) -> Spare:
+        return self._spares.setdefault(tool, Spare(partial(self._new_child, tool), TIMEOUT_S))
+
+    def _new_child(self, tool: str) -> Child:
         # racecheck's default report, of pairs of source lines, misses races
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)

@@ -88,17 +88,17 @@ class Evaluator:
         policy: MeasurementPolicy,
         timeout_s: float,
         on_stage: OnStage = unobserved,
-        on_spent: Callable[[], None] | None = None,
     ) -> None:
         """Begin nothing yet.
 
         `worker` is one of the devices, for a space whose results a Python function verifies. `timeout_s`
-        limits the time of a configuration; it gets less once one has run. `on_spent` is called when
-        the last configurations that the budget covers begin to compile.
+        limits the time of a configuration; it gets less once one has run.
         """
         self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
         self._ledger, self._policy = ledger, policy
-        self._timeout_s, self._on_stage, self._on_spent = timeout_s, on_stage, on_spent
+        self._timeout_s, self._on_stage = timeout_s, on_stage
+        # called when the last configurations that the budget covers begin to compile, perhaps more than once
+        self.on_spent: Callable[[], object] = lambda: None
         # few under a time limit: many would overrun it
         self._ahead = pool.size * (1 if ledger.budget.seconds is not None else COMPILE_AHEAD)
         # compilers would disturb times on a CPU: a whole window is compiled, then run
@@ -145,8 +145,8 @@ class Evaluator:
             elif self._ledger.try_charge():
                 self._queue(config)
         self._compile_waiting()
-        if self._on_spent is not None and self._ledger.is_spent:
-            self._on_spent()
+        if self._ledger.is_spent:
+            self.on_spent()
 
     def collect(self) -> list[Trial]:
         """Wait for trials; raises NoMoreTrials when no more come."""

@@ -185,7 +185,7 @@ def open_context(
     Without `processes`, which several contexts may share, it has its own; without a cluster, it uses the
     task's devices.
     """
-    task, is_alone = journaled.task, processes is None
+    task = journaled.task
     policy = replace(policy, call_mode=task.spec.measure)
     with ExitStack() as opened:
         processes = processes or opened.enter_context(open_processes(task, options, observer))
@@ -203,7 +203,8 @@ def open_context(
         pool = processes.pool  # compiles while the devices are opened
         on_lost = partial(_lost, observer, journal)
         if cluster is None and not task.others:
-            devices = _one_device(processes, maker, default, begins_spare=is_alone)
+            (worker,) = processes.workers(maker, default).values()
+            devices = _Devices(OneDevice(worker), worker)
         else:
             devices = _several_devices(opened, processes, maker, default, cluster, on_lost)
         references = opened.enter_context(closing(processes.references()))
@@ -217,7 +218,6 @@ def open_context(
             policy=policy,
             timeout_s=options.timeout_s,
             on_stage=observer.stage,
-            on_spent=devices.on_spent,
         )
         yield TuningContext(
             journaled=journaled,
@@ -252,21 +252,6 @@ class _Devices(NamedTuple):
     runner: JobRunner
     worker: DeviceWorker
     fleet: Fleet | None = None  # of several devices
-    on_spent: Callable[[], None] | None = None  # as of `Evaluator`
-
-
-def _one_device(
-    processes: Processes, maker: InstanceMaker, default: KernelInstance, *, begins_spare: bool
-) -> _Devices:
-    """The task's device.
-
-    For the last round, a spare process opens it as well, unless that is on a CPU, where it would disturb
-    times, or settings of the device, such as its clock, are one process's.
-    """
-    (worker,) = processes.workers(maker, default).values()
-    has_room = maker.space.device.kind == "gpu" and not maker.space.spec.device
-    on_spent = worker.begin_spare if begins_spare and has_room else None
-    return _Devices(OneDevice(worker), worker, on_spent=on_spent)
 
 
 def _several_devices(

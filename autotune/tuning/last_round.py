@@ -16,6 +16,7 @@ from autotune.core.stages import Stage
 from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import Journal, LastRound
+from autotune.evaluation.worker import Worker
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
@@ -26,7 +27,7 @@ from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.untried import estimate_untried
-from autotune.tuning.winner_checks import WinnerChecks
+from autotune.tuning.winner_checks import WinnerChecks, open_standbys
 
 MAX_TIES = 5  # that are checked and stored
 
@@ -60,6 +61,17 @@ class Decision:
     ties_left: tuple[Trial, ...] = ()  # further ties, which are neither checked nor stored
     failures: Mapping[Config, Failure] = field(default_factory=dict)
     estimate: StoppingEstimate | None = None  # of what is left to find; None if nobody asks
+
+
+def begin_processes(context: TuningContext) -> None:
+    """Open the process of the last round while the last trials run, and then those of the checks.
+
+    Not on a CPU, where that would disturb times, nor where settings of the device, such as its clock, are one
+    process's.
+    """
+    task, worker = context.task, context.worker
+    if isinstance(worker, Worker) and task.device.kind == "gpu" and not task.spec.device:
+        worker.begin_spare(then=partial(open_standbys, context))
 
 
 def not_estimated(_: Trial) -> None:

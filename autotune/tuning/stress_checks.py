@@ -199,6 +199,13 @@ def has_schedules(context: TuningContext) -> bool:
     return context.task.is_c and bool(context.worker.compared)
 
 
+def compile_schedules(context: TuningContext, instance: KernelInstance, _: Deadline) -> Checks:
+    """Compile a configuration with other schedules, before these are checked; there is no outcome yet."""
+    for scheduled in with_schedules(context, [instance]):
+        context.pool.compile(scheduled).result()
+    return {}
+
+
 def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) -> list[KernelInstance]:
     """All of the configurations with one other schedule after the other; none where no order can show."""
     if not has_schedules(context):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, TuningCo
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
-from autotune.tuning.last_round import Exploration
+from autotune.tuning.last_round import Exploration, begin_processes
 from autotune.tuning.limits import exploration_options, last_round_limits
 from autotune.tuning.observer import Observer, StageTimes
 from autotune.tuning.options import Options
@@ -128,7 +129,8 @@ def explore(
         began: CPU times at the start, to warn of other programs.
         enqueued: Configurations to try before the searcher's proposals.
         warns: False leaves out all warnings, also of mistakes in the source: an earlier search gave them.
-        last_round_follows: True if one follows in this context: its references are computed meanwhile.
+        last_round_follows: True if one follows in this context: its references are computed meanwhile, and
+            its processes begin with the last trials.
 
     Raises:
         SetupError: The default configuration fails.
@@ -142,6 +144,8 @@ def explore(
         proposals = searcher.opening(task.space, seed=options.seed)[: PREFETCHED * context.pool.size]
     prefetched = dict.fromkeys([*needed, *known, *proposals])
     context.evaluator.prefetch(islice(prefetched, total))  # while the default is verified
+    if last_round_follows:
+        context.evaluator.on_spent = partial(begin_processes, context)
     default = try_default(context, options, total, note, searcher, warns=warns)
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)

@@ -421,18 +421,19 @@ def test_a_build_with_another_schedule_that_does_not_run_has_not_passed(compilat
 def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu(kind, builds):
     done, compiled = Future(), Queue()
     done.set_result("binary")
-    instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', ())
+    problem = Workload(Problem({"n": 1}, "int32"), (), (), ())
+    instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', (problem,))
     context = perturbed_context(done, True)
-    context.task.device.kind = kind
+    context.task.device.kind = context.task.dialect = kind
     context.maker = SimpleNamespace(make=lambda config: instance)
     context.pool = SimpleNamespace(size=1, compile=lambda one: compiled.put(one.source) or done)
     calls = []
-    sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
-    context.processes = SimpleNamespace(skips_sanitizers=True, sanitizer=sanitizer)
-    context.task.spec = SimpleNamespace(verify_sizes=({"n": 1},))
+    sanitizer = SimpleNamespace(begin=lambda *, opens: calls.append(opens), end=lambda: calls.append("end"))
+    context.processes = SimpleNamespace(skips_sanitizers=False, sanitizer=sanitizer)
+    context.task.spec = SimpleNamespace(default=Config({}))
     with WinnerChecks().begun_early(context, [Config({})], math.inf):
         sources = {compiled.get() for _ in range(builds)}
-    assert calls == (["begin", "end"] if builds else [])
+    assert calls == ([False, "end"] if builds else [])  # it opens no device, which would disturb times
     assert len(sources) == builds and instance.source not in sources and compiled.empty()
 
 
@@ -479,16 +480,16 @@ def test_checks_in_turns_share_the_time_and_those_aside_have_all_of_it(monkeypat
     calls, stages = {}, []
     good, bad = Config({"A": 1}), Config({"A": 2})
 
-    def check(name, expected, *, is_aside=False):
+    def check(name, obstacle, *, is_aside=False):
         def run(context, builds, deadline):
             calls[name] = [*builds], deadline.at_s - began_s
             outcomes = dict.fromkeys(builds, PASSED) | {bad: Failure(Status.WRONG_RESULT, name)}
             return {config: {name: outcomes[config]} for config in builds}
 
-        return Check(name, run, lambda context: {name: expected}, is_aside=is_aside)
+        return Check(name, run, lambda context: {name: obstacle}, is_aside=is_aside)
 
     unable = Unchecked("it is not installed")
-    rows = [("aside", NO_TIME), ("first", NO_TIME), ("unable", unable), ("second", NO_TIME)]
+    rows = [("aside", None), ("first", None), ("unable", unable), ("second", None)]
     chosen = tuple(check(*row, is_aside=row[0] == "aside") for row in rows)
     monkeypatch.setattr(winner_checks, "CHECKS", chosen[1:] + chosen[:1])
     instance = SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ())
