@@ -8,7 +8,6 @@ the one that is timed and served.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -107,14 +106,14 @@ def _check_one_at_tile_sizes(
 ) -> tuple[Outcome, list[Failure]]:
     """The outcome of one configuration, and what is wrong of the default."""
     doubts: list[Failure] = []
-    sizes_deadline = Deadline(time.perf_counter() + MAX_SIZES_S)
+    sizes_deadline = Deadline.after(MAX_SIZES_S)
     verified, is_slow = 0, False
     for workload in context.further_sizes.of_tiles(built.instance):
         expected_s = _reference_s(context, workload)
-        if sizes_deadline.left_s(math.inf) <= expected_s:
+        if sizes_deadline.left_s() <= expected_s:
             is_slow = True
             continue
-        if deadline.left_s(math.inf) <= expected_s:
+        if deadline.left_s() <= expected_s:
             return NO_TIME, doubts
         if context.worker.load(workload) is not None:
             continue  # the reference does not take these sizes
@@ -231,7 +230,7 @@ def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadlin
     There is none if reading has found an index that overflows.
     """
     config, one = next(iter(builds.items()))
-    if deadline.left_s(math.inf) <= MAX_LARGE_S:
+    if deadline.left_s() <= MAX_LARGE_S:
         return {}
     limit = context.further_sizes.index_limit(one.instance)
     if limit.is_known and limit.reason:

@@ -31,8 +31,8 @@ from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, TuningCo
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
-from autotune.tuning.last_round import Exploration, begin_processes
-from autotune.tuning.limits import exploration_options, last_round_limits
+from autotune.tuning.last_round import LastRoundSetting, begin_processes
+from autotune.tuning.limits import last_round_deadline, options_before_last_round
 from autotune.tuning.observer import Observer, StageTimes
 from autotune.tuning.options import Options
 from autotune.tuning.prior_results import gather_priors, priors_text, recommended_configs
@@ -86,7 +86,8 @@ def search(
     making = aside.submit(_make_searcher, engine, strategy, priors, stops=stops)
     aside.submit(lambda: _get_ready(making.result()))
     aside.shutdown(wait=False)
-    with open_context(journaled, exploration_options(options), times, policy, processes, cluster) as context:
+    explored = options_before_last_round(options)
+    with open_context(journaled, explored, times, policy, processes, cluster) as context:
         context.evaluator.prefetch([task.spec.default])
         searcher = making.result()
         known = tuple(priors)  # more may come
@@ -95,12 +96,12 @@ def search(
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
-        limits = last_round_limits(options, seconds)
-        exploration = Exploration(root, label, options.seed, seconds, began, limits, tuple(priors))
+        deadline = last_round_deadline(options, seconds)
+        setting = LastRoundSetting(root, label, options.seed, seconds, began, deadline, tuple(priors))
         if context.fleet is None:
-            result = finish_search(context, exploration)
+            result = finish_search(context, setting)
         else:
-            result = finish_on_two_devices(context, context.fleet, exploration)
+            result = finish_on_two_devices(context, context.fleet, setting)
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
             context.journal.append_stages(times.seconds, timing_warnings(result), result.coverage)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from autotune.checks.deadline import Deadline, Killable
+from autotune.checks.deadline import NO_DEADLINE, Deadline, Killable
 from autotune.checks.device_sanitizer import TOOLS
 from autotune.checks.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.core.checks import (
@@ -119,17 +117,16 @@ class WinnerChecks:
 
     @contextmanager
     def begun_early(
-        self, context: TuningContext, configs: Iterable[Config], deadline_s: float
+        self, context: TuningContext, configs: Iterable[Config], deadline: Deadline
     ) -> Iterator[None]:
         """Begin what takes long of the checks of configurations during the block, unless the CPU is timed.
 
-        Those checked before are left out. The deadline is on the clock of `time.perf_counter`.
+        Those checked before are left out.
         """
         is_timed = context.task.device.kind == "cpu"
         likely = () if is_timed else [config for config in configs if config not in self.outcomes]
         instances = [context.maker.make(config) for config in likely]
         processes = standbys(context) if likely else []
-        deadline = Deadline(deadline_s)
         self._begun_processes = deadline.processes
         threads = ThreadPoolExecutor(context.pool.size, thread_name_prefix="sanitizer")
         try:
@@ -157,13 +154,12 @@ class WinnerChecks:
                     self.outcomes.setdefault(trial.config, outcomes)
 
     def check(
-        self, context: TuningContext, configs: Sequence[Config], deadline_s: float = math.inf
+        self, context: TuningContext, configs: Sequence[Config], deadline: Deadline = NO_DEADLINE
     ) -> dict[Config, Failure]:
         """Make the CHECKS in turns, and meanwhile those that need no device process.
 
         Returns why some failed; one that was checked before is not run again. The latter may take all the
-        time until the deadline, on the clock of `time.perf_counter`; those in turns divide it equally. One
-        that has begun is finished.
+        time until the deadline; those in turns divide it equally. One that has begun is finished.
         """
         earlier = {config: self.outcomes[config] for config in configs if config in self.outcomes}
         # one that compiled before and cannot any more is not stored unchecked
@@ -173,33 +169,28 @@ class WinnerChecks:
         }
         expected = expected_checks(context)
         by_config = {config: dict(expected) for config in builds}
-        whole = Deadline(deadline_s)
+        whole = replace(deadline, processes=Killable())
         checks = [check for check in CHECKS if builds and check.can_run(context)]
         turns = sum(not check.is_aside for check in checks)
-        with ThreadPoolExecutor(len(CHECKS)) as threads:
+        # after an interrupt, a sanitizer would go on for a minute: what the threads wait for is killed first
+        with ThreadPoolExecutor(len(CHECKS)) as threads, whole.processes, self._begun_processes:
             aside = {
                 check: threads.submit(self._run, check, context, builds, whole)
                 for check in checks
                 if check.is_aside
             }
-            try:
-                for check in checks:
-                    left = {config: built for config, built in builds.items() if config not in failures}
-                    context.observer.stage(Stage(check.stage, configs=len(left)))
-                    if check in aside:
-                        found = aside[check].result()
-                    else:
-                        now_s = time.perf_counter()
-                        deadline = Deadline(now_s + (deadline_s - now_s) / turns)
-                        turns -= 1
-                        found = self._run(check, context, left, deadline)
-                    for config, outcomes in found.items():
-                        by_config[config] |= outcomes
-                        if config not in failures and (failed := first_failure(outcomes)) is not None:
-                            failures[config] = failed
-            finally:  # after an interrupt, a sanitizer would go on for a minute
-                whole.processes.kill()
-                self._begun_processes.kill()
+            for check in checks:
+                left = {config: built for config, built in builds.items() if config not in failures}
+                context.observer.stage(Stage(check.stage, configs=len(left)))
+                if check in aside:
+                    found = aside[check].result()
+                else:
+                    found = self._run(check, context, left, whole.share(turns))
+                    turns -= 1
+                for config, outcomes in found.items():
+                    by_config[config] |= outcomes
+                    if config not in failures and (failed := first_failure(outcomes)) is not None:
+                        failures[config] = failed
         missed = [unchecked_text(by_config[config]) for config in builds if config not in failures]
         for text, count in Counter(filter(None, missed)).items():
             kept = "the best is" if count == 1 else f"the best {count} configurations are"

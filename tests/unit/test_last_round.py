@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from autotune.checks.deadline import Deadline
+from autotune.checks.deadline import NO_DEADLINE, Deadline
 from autotune.checks.device_sanitizer import TOOLS
 from autotune.checks.host_sanitizer import HOST_TOOLS
 from autotune.cli.progress import SearchProgress
@@ -37,7 +37,6 @@ from autotune.tuning.finalists import (
 )
 from autotune.tuning.further_sizes import SmallWorkloads
 from autotune.tuning.last_round import check_winners
-from autotune.tuning.limits import TimeLeft
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.remeasure import ROUNDS, Remeasurement, remeasure
@@ -326,7 +325,7 @@ def test_a_last_round_of_an_older_journal_is_reused_and_its_checks_are_made_agai
 class PassAll(WinnerChecks):
     """Checks that all configurations pass, at once."""
 
-    def check(self, context, configs, until_s=math.inf):
+    def check(self, context, configs, deadline=NO_DEADLINE):
         self.outcomes |= {config: {} for config in configs}
         return {}
 
@@ -336,7 +335,7 @@ def test_the_five_best_ties_are_checked_and_the_others_are_named_and_not_stored(
     times = {trial.key: entry(*[1.0 + 1e-4 * int(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
     checks = PassAll()
-    found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, TimeLeft())
+    found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, NO_DEADLINE)
     assert [trial.key for trial in found.stored] == ["0", "1", "2", "3", "4", "5"]
     assert [trial.key for trial in found.ties_left] == ["6", "7", "8"]
     assert checks.outcomes.keys() == {trial.config for trial in found.stored}
@@ -346,9 +345,9 @@ def test_what_is_left_to_find_is_estimated_for_the_winner_while_it_is_checked():
     both = Barrier(2, timeout=LIMIT_S)
 
     class Meets(PassAll):
-        def check(self, context, configs, until_s=math.inf):
+        def check(self, context, configs, deadline=NO_DEADLINE):
             both.wait()
-            return super().check(context, configs, until_s)
+            return super().check(context, configs, deadline)
 
     def estimate(winner):
         both.wait()
@@ -357,7 +356,7 @@ def test_what_is_left_to_find_is_estimated_for_the_winner_while_it_is_checked():
     chosen = [Trial(Config({"A": number}), str(number), Status.OK) for number in (3, 4)]
     times = {trial.key: entry(*[float(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
-    found = check_winners(context, chosen, Remeasurement(times, {}, {}), Meets(), TimeLeft(), estimate)
+    found = check_winners(context, chosen, Remeasurement(times, {}, {}), Meets(), NO_DEADLINE, estimate)
     assert found.estimate == StoppingEstimate(3, 9, 0.5, 0.1)
 
 
@@ -431,7 +430,7 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     sanitizer = SimpleNamespace(begin=lambda *, opens: calls.append(opens), end=lambda: calls.append("end"))
     context.processes = SimpleNamespace(skips_sanitizers=False, sanitizer=sanitizer)
     context.task.spec = SimpleNamespace(default=Config({}))
-    with WinnerChecks().begun_early(context, [Config({})], math.inf):
+    with WinnerChecks().begun_early(context, [Config({})], Deadline()):
         sources = {compiled.get() for _ in range(builds)}
     assert calls == ([False, "end"] if builds else [])  # it opens no device, which would disturb times
     assert len(sources) == builds and instance.source not in sources and compiled.empty()
@@ -501,7 +500,7 @@ def test_checks_in_turns_share_the_time_and_those_aside_have_all_of_it(monkeypat
         observer=SimpleNamespace(stage=lambda stage: stages.append((stage.name, stage.configs)), warn=print),
     )
     checks, began_s = WinnerChecks(), time.perf_counter()
-    failures = checks.check(context, [good, bad], began_s + 1000.0)
+    failures = checks.check(context, [good, bad], Deadline(began_s + 1000.0))
     assert failures == {bad: Failure(Status.WRONG_RESULT, "first")}
     assert calls["first"] == ([good, bad], pytest.approx(500.0, rel=0.01))
     assert calls["second"] == ([good], pytest.approx(1000.0, rel=0.01))
@@ -563,13 +562,19 @@ def test_only_kernels_on_a_gpu_that_can_be_read_run_beyond_32_bits(kind, is_c, c
 
 
 def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():
-    left = TimeLeft(round_end_s=0.0, checks_s=0.1)
-    with left.checking() as end_s:
-        time.sleep(0.02)
-    assert left.checks_s <= 0.08
-    with left.checking() as later_s:
-        time.sleep(0.2)
-    assert later_s <= end_s + 0.01 and left.checks_end_s <= time.perf_counter()
+    class Takes(WinnerChecks):
+        def check(self, context, configs, deadline=NO_DEADLINE):
+            ends_s.append(deadline.at_s)
+            time.sleep(0.02)
+            return {config: Failure(Status.WRONG_RESULT, "") for config in configs}
+
+    chosen, ends_s = [Trial(Config({}), "0", Status.OK)], []
+    context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
+    again, deadline = Remeasurement({"0": entry(*[1.0] * ROUNDS)}, {}, {}), Deadline(0.0, checks_s=0.03)
+    for left_s in (0.01, 0.0):
+        deadline = check_winners(context, chosen, again, Takes(), deadline).deadline
+        assert deadline.at_s == 0.0 and deadline.checks_s <= left_s
+    assert ends_s[1] <= ends_s[0] + 0.03 and deadline.of_checks().left_s() == 0.0
 
 
 def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
