@@ -80,7 +80,7 @@ class Worker:
         self._child: Child | None = None
         self._spare = Spare(self._new_child, SETUP_TIMEOUT_S)  # for `replace_if_used`
         self._has_ended = False
-        self._is_ready = False
+        self._is_set_up = False
         self._runs_in_child = 0  # of configurations
         self._has_searched = False  # True if this child ran configurations that had not passed before
         self._workloads: tuple[Workload, ...] = ()  # for the next run
@@ -107,14 +107,14 @@ class Worker:
         if self._has_ended:  # checked last: another thread may have ended this worker meanwhile
             self.discard_child()
             raise SetupError(f"{self._setting.address} is no longer used by this search")
-        self._is_ready = self._has_searched = False
+        self._is_set_up = self._has_searched = False
         self._runs_in_child = 0
 
     @property
     def compared(self) -> frozenset[str]:
         """The arrays that the reference returns; raises SetupError or NoMemory when the setup fails."""
         if self._compared is None:
-            self._ready_child()
+            self._set_up_child()
         return self._compared or frozenset()
 
     def load(self, *workloads: Workload) -> Failure | None:
@@ -151,7 +151,7 @@ class Worker:
     def _begin_run(
         self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any
     ) -> None:
-        self._ready_child().ask(run_and_reset_clocks, function, *arguments, timeout_s=timeout_s, **options)
+        self._set_up_child().ask(run_and_reset_clocks, function, *arguments, timeout_s=timeout_s, **options)
         self._runs_in_child += 1
         self._has_searched |= function is verify_and_time
 
@@ -223,20 +223,20 @@ class Worker:
             self._child = None
             restore_abandoned()
 
-    def _ready_child(self) -> Child:
+    def _set_up_child(self) -> Child:
         try:
-            return retry_once(self._child_after_setup)
+            return retry_once(self._await_setup)
         except ChildFailed as error:
             raise self._setup_error(error) from None
 
-    def _child_after_setup(self) -> Child:
+    def _await_setup(self) -> Child:
         """The child, once its device is open and the setting's workloads are prepared."""
         self.start()
         assert self._child is not None
-        if not self._is_ready:
+        if not self._is_set_up:
             with self._setting_up(self._setting.workloads):
                 self._compared = self._child.answer()
-            self._is_ready, self._loaded = True, frozenset()
+            self._is_set_up, self._loaded = True, frozenset()
         return self._child
 
     def _load_workloads(self) -> Failure | None:
@@ -245,7 +245,7 @@ class Worker:
         workloads = self._setting.workloads if are_own else self._workloads
 
         def attempt() -> None:
-            child = self._ready_child()
+            child = self._set_up_child()
             if not keys <= self._loaded:
                 self._loaded = frozenset()
                 with self._setting_up(workloads):

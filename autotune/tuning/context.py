@@ -15,7 +15,7 @@ from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Objective
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.compiler_pool import CompilerPool
-from autotune.evaluation.device_process import verify_once
+from autotune.evaluation.device_process import is_repeatable, verify_once
 from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.fleet import Fleet, LocalFleet
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
@@ -153,10 +153,14 @@ class TuningContext:
             self.worker.discard_child()
         return answer
 
-    def verify(self, binary: Binary, workload: Workload, timeout_s: float | None = None) -> bool | Failure:
-        """Verify a configuration on one workload; True if it can be repeated without restoring its arrays."""
-        repeatable: bool | Failure = self.run_or_discard(verify_once, binary, workload, timeout_s=timeout_s)
-        return repeatable
+    def verify(self, binary: Binary, workload: Workload, timeout_s: float | None = None) -> Failure | None:
+        """Verify a configuration on one workload."""
+        failure: Failure | None = self.run_or_discard(verify_once, binary, workload, timeout_s=timeout_s)
+        return failure
+
+    def is_repeatable(self, workload: Workload) -> bool:
+        """True if what was verified last on a workload can run again without restoring its arrays."""
+        return self.worker.run(is_repeatable, workload, timeout_s=self.timeout_s) is True
 
 
 def open_run(

@@ -103,12 +103,12 @@ class _Finalists:
                 continue
             context.observer.stage(Stage(VERIFYING, done, len(seeds) * count))
             workload = workload_with_seed(context.maker, config, seeds[number])
-            repeatable = context.verify(binary, workload)
-            if isinstance(repeatable, Failure):
-                self.rejected[config] = repeatable
+            failure = context.verify(binary, workload)
+            if failure is not None:
+                self.rejected[config] = failure
             else:
                 self._builds[config] = BuiltConfig(replace(instance, workload=workload), binary)
-                self._repeatable[config] = repeatable
+                self._repeatable[config] = context.is_repeatable(workload)
 
     def time(self, deadline: Deadline) -> dict[Config, Measurement]:
         """Time the remaining finalists in turns; the first one is timed as two, which gives the noise."""

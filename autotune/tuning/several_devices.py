@@ -119,10 +119,11 @@ def _times(context: TuningContext, builds: Sequence[BuiltConfig]) -> _Times:
     failures: dict[Config, Failure] = {}
     series = []
     for built in builds:
-        answer = context.verify(built.binary, built.instance.workload)
-        if isinstance(answer, Failure):
-            failures[built.instance.config] = answer
-        series.append(Series(built, context.journal.batch or 1, repeatable=answer is True))
+        failure = context.verify(built.binary, built.instance.workload)
+        if failure is not None:
+            failures[built.instance.config] = failure
+        repeatable = failure is None and context.is_repeatable(built.instance.workload)
+        series.append(Series(built, context.journal.batch or 1, repeatable))
     Turns(context, series, failures, min).run(ROUNDS)
     return [[] if timed.config in failures else timed.values_ms for timed in series]
 

@@ -64,8 +64,8 @@ def _reset_by_default(context: TuningContext) -> tuple[str, ...]:
         return ()
     kept = tuple(sorted(unknown & context.further_sizes.reached(instance)))
     built = context.build([default])[0].get(default) if kept else None
-    is_ready = built is not None and _often(context, instance, built.binary, 2, math.inf, kept) is None
-    return kept if is_ready else ()
+    is_reset = built is not None and _often(context, instance, built.binary, 2, math.inf, kept) is None
+    return kept if is_reset else ()
 
 
 def _often(
@@ -122,9 +122,8 @@ def _check_one_at_tile_sizes(
         if not is_finding(answer):
             continue
         by_default = _of_default(context, default, workload)
-        advice = (
-            context.further_sizes.advice(built.instance, workload) if isinstance(by_default, Failure) else ""
-        )
+        is_wrong_too = isinstance(by_default, Failure)
+        advice = context.further_sizes.advice(built.instance, workload) if is_wrong_too else ""
         if by_default is PASSED or context.further_sizes.is_declared(built.instance, workload):
             return replace(answer, detail=f"at sizes of its tiles: {answer.detail}{advice}"), doubts
         if isinstance(by_default, Failure):
@@ -144,8 +143,7 @@ def _of_default(context: TuningContext, default: BuiltConfig | None, workload: W
     same = context.further_sizes.workload_of(default.instance.config, workload) if default else None
     if default is None or same is None:
         return Unchecked("the default is not valid at these sizes")
-    answer = context.verify(default.binary, same)
-    return answer if isinstance(answer, Failure) else PASSED
+    return context.verify(default.binary, same) or PASSED
 
 
 def check_other_schedules(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
@@ -188,7 +186,7 @@ def _with_schedule(
         answer = context.verify(binary, workload, min(MAX_S, context.timeout_s))
         if is_finding(answer):
             return replace(answer, detail=f"with schedule {seed}: {answer.detail}")
-        if isinstance(answer, Failure):
+        if answer is not None:
             return Unchecked(f"with another schedule: {answer.detail}")
     return PASSED
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from autotune.core import timeline
 from autotune.core.records import ADOPTION, Config
@@ -50,6 +50,8 @@ if TYPE_CHECKING:  # needs the extra `cluster`
 # proposals per compiler: more would slow the process that draws the inputs
 PREFETCHED = 2
 
+_T = TypeVar("_T")
+
 
 def search(
     task: TuningTask,
@@ -82,10 +84,7 @@ def search(
         policy = POLICY if journaled.scoring.objective is Objective.TIME else FULL_POLICY
     began = cpu_times()
     times = StageTimes(observer)
-    aside = ThreadPoolExecutor(1, thread_name_prefix="searcher")  # its imports take long
-    making = aside.submit(_make_searcher, engine, strategy, priors, stops=stops)
-    aside.submit(lambda: _get_ready(making.result()))
-    aside.shutdown(wait=False)
+    making = _aside(partial(_make_searcher, engine, strategy, priors, stops=stops))  # its imports take long
     explored = options_before_last_round(options)
     with open_context(journaled, explored, times, policy, processes, cluster) as context:
         context.evaluator.prefetch([task.spec.default])
@@ -137,6 +136,7 @@ def explore(
         SetupError: The default configuration fails.
     """
     task, limit = context.task, options.budget.trials
+    loading = _aside(partial(_get_ready, searcher))
     total = None if limit is None else min(limit, len(task.space))
     known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *enqueued]
     needed = [task.spec.default] if context.fleet is None else calibration_configs(task.space)
@@ -147,7 +147,7 @@ def explore(
     context.evaluator.prefetch(islice(prefetched, total))  # while the default is verified
     if last_round_follows:
         context.evaluator.on_spent = partial(begin_processes, context)
-    default = try_default(context, options, total, note, searcher, warns=warns)
+    default = try_default(context, options, total, note, loading, warns=warns)
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
     for warning in cpu_load_warnings(default, task.device.kind, began) if warns else ():
@@ -218,26 +218,29 @@ def try_default(
     options: Options,
     total: int | None,
     note: str = "",
-    searcher: Searcher | None = None,
+    loading: Future[None] | None = None,
     *,
     warns: bool = True,
 ) -> Trial:
     """Announce the run, and try the default; if it fails, the setup is broken.
 
-    Meanwhile the searcher gets ready. With `warns`, report likely mistakes in the source.
+    What is `loading` is waited for where it would disturb times. With `warns`, report likely mistakes in the
+    source.
     """
     task = context.task
     context.observer.started(task, total, context.journal, note)
     with ThreadPoolExecutor(1, thread_name_prefix="meanwhile") as aside:
-        preparing = aside.submit(_prepare, task, searcher, warns=warns)
+        looking = aside.submit(_mistakes, task, warns=warns)
         aside.submit(sanitizers, context)  # for the journal: programs that take long to tell their versions
         functions = task.spec.functions
         if task.device.kind == "cpu" or functions.source or functions.values:
-            preparing.result()  # it would disturb the default's times, or two threads call these functions
+            looking.result()  # it would disturb the default's times, or two threads call these functions
+            if loading is not None:
+                loading.result()
         try:
             (trial,) = evaluate(context.evaluator, [task.spec.default])
         finally:  # a mistake in the source may be the cause of an error
-            findings = preparing.result()
+            findings = looking.result()
             warn_of(context.observer, (finding for finding in findings if not finding.is_about_checks))
     if trial.status is not Status.OK:
         raise _setup_error(context, trial, is_dumped=options.dump_wrong is not None)
@@ -245,12 +248,19 @@ def try_default(
     return trial
 
 
-def _prepare(task: TuningTask, searcher: Searcher | None, *, warns: bool) -> tuple[Finding, ...]:
-    """Let the searcher get ready, and find likely mistakes in the source."""
+def _mistakes(task: TuningTask, *, warns: bool) -> tuple[Finding, ...]:
+    """Find likely mistakes in the source."""
     with timeline.span("find mistakes in the source"):
-        findings = lint_source(task.space, task.source.text) if warns else ()
-    _get_ready(searcher)
-    return findings
+        return lint_source(task.space, task.source.text) if warns else ()
+
+
+def _aside(function: Callable[[], _T]) -> Future[_T]:
+    """Call a function in a thread of its own, for which nobody has to wait."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix="searcher")
+    try:
+        return thread.submit(function)
+    finally:
+        thread.shutdown(wait=False)
 
 
 def _make_searcher(
@@ -260,8 +270,8 @@ def _make_searcher(
         return make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
 
 
-def _get_ready(searcher: Searcher | None) -> None:
-    """Load what the searcher needs; another thread that loads it is waited for."""
+def _get_ready(searcher: Searcher) -> None:
+    """Load what the searcher needs for later proposals."""
     if isinstance(searcher, ProposesAhead):
         with timeline.span("load what the searcher needs"):
             searcher.get_ready()

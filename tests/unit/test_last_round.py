@@ -397,8 +397,8 @@ def perturbed_context(compiled, verdict):
 @pytest.mark.parametrize(
     ("compilation", "verdict", "outcome"),
     [
-        ("binary", True, PASSED),
-        (Failure(Status.COMPILE_ERROR, "no"), True, "could not run"),
+        ("binary", None, PASSED),
+        (Failure(Status.COMPILE_ERROR, "no"), None, "could not run"),
         ("binary", Failure(Status.TIMEOUT, "it hangs"), "could not run"),
         ("binary", Failure(Status.WRONG_RESULT, "x[0] is 1"), "failed"),
     ],
@@ -422,7 +422,7 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     done.set_result("binary")
     problem = Workload(Problem({"n": 1}, "int32"), (), (), ())
     instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', (problem,))
-    context = perturbed_context(done, True)
+    context = perturbed_context(done, None)
     context.task.device.kind = context.task.dialect = kind
     context.maker = SimpleNamespace(make=lambda config: instance)
     context.pool = SimpleNamespace(size=1, compile=lambda one: compiled.put(one.source) or done)
@@ -445,7 +445,7 @@ def test_a_size_whose_reference_would_take_the_time_of_the_check_is_left_out(exp
         build=lambda configs: ({}, {}),
         observer=SimpleNamespace(stage=lambda stage: None),
         worker=SimpleNamespace(load=prepared.append, run=lambda *_, timeout_s: expected_s),
-        verify=lambda *_: True,
+        verify=lambda *_: None,
         further_sizes=SimpleNamespace(of_tiles=lambda instance: [problem]),
     )
     built = {Config({}): BuiltConfig(SimpleInstance("", (problem,)), None)}
