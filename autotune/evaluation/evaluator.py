@@ -174,7 +174,7 @@ class Evaluator:
     def _trial_if_invalid(self, config: Config) -> Trial | None:
         """The trial of an invalid configuration; None for a valid one."""
         reasons = self._maker.space.why_invalid(config)
-        return Trial(config, "", Status.INVALID, "; ".join(reasons)) if reasons else None
+        return Trial(config, "", Failure(Status.INVALID, "; ".join(reasons))) if reasons else None
 
     def _queue(self, config: Config) -> None:
         self._waiting.append(config)
@@ -233,8 +233,8 @@ class Evaluator:
         try:
             instance = self._maker.make(config)
         except ExpressionError as error:
-            trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
-            return Submission(_no_compilation(), None, trial)
+            failure = Failure(Status.LAUNCH_ERROR, str(error))
+            return Submission(_no_compilation(), None, Trial(config, self._maker.key(config), failure))
         earlier = self._ledger.journaled_trial(instance)
         if earlier is not None:
             return Submission(_no_compilation(), instance, earlier)
@@ -303,8 +303,8 @@ class Evaluator:
         key = _run_key(compiled, instance)
         if (same := self._ledger.trials_by_run.get(key)) is not None:
             trial = self._make_trial(instance, compiled, same.measurement, self._devices.laps.next_s())
-            detail = f"same binary and launches as {same.config}"
-            self._end_trial(replace(trial, detail=detail), submission, compiled)
+            note = f"same binary and launches as {same.config}"
+            self._end_trial(replace(trial, note=note), submission, compiled)
         elif key in self._duplicates:
             self._duplicates[key].append(submission)
         elif (failure := self._call_verify(instance, compiled)) is not None:
@@ -398,20 +398,14 @@ class Evaluator:
         outcome: Measurement | Failure | None,
         cost_s: float,
     ) -> Trial:
-        trial = Trial(
-            instance.config, instance.key, Status.OK, cost_s=cost_s, objective=self._ledger.objective
-        )
-        if isinstance(outcome, Failure):
-            detail = f"{outcome.detail}; {BY_MACHINE}" if outcome.by_machine else outcome.detail
-            trial = replace(
-                trial,
-                status=outcome.status,
-                detail=detail,
-                by_machine=outcome.by_machine,
-                fault=outcome.fault,
-            )
-        else:
+        trial = Trial(instance.config, instance.key, cost_s=cost_s, objective=self._ledger.objective)
+        if not isinstance(outcome, Failure):
             trial = replace(trial, measurement=outcome)
+        elif outcome.by_machine:
+            failure = replace(outcome, detail=f"{outcome.detail}; {BY_MACHINE}")
+            trial = replace(trial, failure=failure)
+        else:
+            trial = replace(trial, failure=outcome)
         if binary is None:
             return trial
         return replace(

@@ -252,9 +252,7 @@ def _journal_round(context: TuningContext, decision: Decision) -> None:
 
 def mark_failed(journal: Journal, trial: Trial, failure: Failure) -> Trial:
     """Mark a trial as failed; only wrong results are journaled: the machine may have caused others."""
-    failed = replace(
-        trial, status=failure.status, detail=failure.detail, fault=failure.fault, failed_last_round=True
-    )
+    failed = replace(trial, failure=failure, failed_last_round=True)
     if failure.status in WRONG:
         journal.append(failed)
     return failed

@@ -99,7 +99,7 @@ def test_a_clock_step_that_all_saw_tells_nobody_apart_who_is_not():
 
 def timed(key, time_ms, control=None):
     measured = Measurement((time_ms,), Rule.STEADY, control=control)
-    return Trial(Config({"A": key}), key, Status.OK, measurement=measured, binary_sha256=key)
+    return Trial(Config({"A": key}), key, measurement=measured, binary_sha256=key)
 
 
 def test_one_that_was_timed_while_all_was_slow_takes_part():
@@ -236,7 +236,7 @@ def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
 
         monkeypatch.setattr(context.worker, "run", noted)
         trials = [
-            Trial(config, context.maker.make(config).key, Status.OK, measurement=entry(1.0))
+            Trial(config, context.maker.make(config).key, measurement=entry(1.0))
             for config in (Config({"A": number, "B": 0}) for number in (1, 2, 3))
         ]
         context = replace(context, policy=MeasurementPolicy(energy_s=0.01))
@@ -331,7 +331,7 @@ class PassAll(WinnerChecks):
 
 
 def test_the_five_best_ties_are_checked_and_the_others_are_named_and_not_stored():
-    chosen = [Trial(Config({"A": number}), str(number), Status.OK) for number in range(9)]
+    chosen = [Trial(Config({"A": number}), str(number)) for number in range(9)]
     times = {trial.key: entry(*[1.0 + 1e-4 * int(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
     checks = PassAll()
@@ -353,7 +353,7 @@ def test_what_is_left_to_find_is_estimated_for_the_winner_while_it_is_checked():
         both.wait()
         return StoppingEstimate(int(winner.key), 9, 0.5, 0.1)
 
-    chosen = [Trial(Config({"A": number}), str(number), Status.OK) for number in (3, 4)]
+    chosen = [Trial(Config({"A": number}), str(number)) for number in (3, 4)]
     times = {trial.key: entry(*[float(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
     found = check_winners(context, chosen, Remeasurement(times, {}, {}), Meets(), NO_DEADLINE, estimate)
@@ -568,7 +568,7 @@ def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():
             time.sleep(0.02)
             return {config: Failure(Status.WRONG_RESULT, "") for config in configs}
 
-    chosen, ends_s = [Trial(Config({}), "0", Status.OK)], []
+    chosen, ends_s = [Trial(Config({}), "0")], []
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
     again, deadline = Remeasurement({"0": entry(*[1.0] * ROUNDS)}, {}, {}), Deadline(0.0, checks_s=0.03)
     for left_s in (0.01, 0.0):
@@ -579,7 +579,7 @@ def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():
 
 def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
     trials = [
-        Trial(Config({"A": number}), str(number), Status.OK, measurement=entry(1.0 + number), cost_s=2.0)
+        Trial(Config({"A": number}), str(number), measurement=entry(1.0 + number), cost_s=2.0)
         for number in range(6)
     ]
     needed = [trials[0], trials[5]]
