@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 import os
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 
@@ -59,36 +58,16 @@ class Sanitizer:
     address: Address
     reference: Path
     variables: Mapping[str, str]
-    _spares: dict[str, Spare] = field(default_factory=dict, init=False, compare=False)  # by tool
-    _is_closed: threading.Event = field(default_factory=threading.Event, init=False, compare=False)
 
     @property
     def version(self) -> str:
         """The program's name and version."""
         return program_version(self.program, "--version")
 
-    def begin(self, *, opens: bool) -> None:
-        """Begin a process of each tool ahead; Python takes half a second there, the device a second."""
-        for tool in TOOLS:
-            self._spare(tool).begin(opens=opens)
-        if self._is_closed.is_set():  # checked last: another thread may have closed it meanwhile
-            self.end()
-
-    def settle(self, timeout_s: float) -> None:
-        """Wait while the processes open the device."""
-        for tool in TOOLS:
-            self._spare(tool).settle(timeout_s)
-
-    def end(self) -> None:
-        """End the processes that nothing was run in, all at the same time."""
-        for waits in (False, True):
-            for spare in list(self._spares.values()):
-                spare.end(waits=waits)
-
-    def close(self) -> None:
-        """End them for good."""
-        self._is_closed.set()
-        self.end()
+    @cached_property
+    def spares(self) -> Mapping[str, Spare]:
+        """A process of each tool that may begin ahead: to start Python takes half a second there."""
+        return {tool: Spare(partial(self._new_child, tool), TIMEOUT_S) for tool in TOOLS}
 
     def check(self, runs: Sequence[Run], deadline: Deadline) -> list[Checks]:
         """Run configurations under each tool, and return the outcomes of each run by tool.
@@ -145,7 +124,7 @@ class Sanitizer:
         No run begins if the tool does not work, or the device cannot be opened under it. An error that it has
         printed counts though it does not end. Raises ChildTimeout.
         """
-        begun, ended, spare = 0, 0, self._spare(tool)
+        begun, ended, spare = 0, 0, self.spares[tool]
         with deadline.processes.holding(partial(spare.end, waits=False)):
             child = spare.take(deadline.left_s(TIMEOUT_S))
         try:
@@ -166,9 +145,6 @@ class Sanitizer:
             return _FOUND, printed, begun, ended
         finally:
             child.kill()
-
-    def _spare(self, tool: str) -> Spare:
-        return self._spares.setdefault(tool, Spare(partial(self._new_child, tool), TIMEOUT_S))
 
     def _new_child(self, tool: str) -> Child:
         # racecheck's default report, of pairs of source lines, misses races

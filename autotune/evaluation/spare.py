@@ -14,26 +14,26 @@ from autotune.processes.child import Child
 
 
 class Spare:
-    """One process at a time, begun by one thread and taken by another one."""
+    """One process that stands by; another one may begin once it is taken."""
 
     def __init__(self, new_child: Callable[[], Child], timeout_s: float) -> None:
         """Begin nothing yet; opening the device may take `timeout_s`."""
         self._new_child, self._timeout_s = new_child, timeout_s
-        self._lock = threading.Lock()
-        self._child: Child | None = None
-        self._opened: Future[None] | None = None  # None: the device is left alone
-        self._is_taken = False
+        self._lock = threading.Lock()  # one thread may take what another one begins
+        self._child: Child | None = None  # that began last
+        self._opened: Future[None] | None = None  # None: it leaves the device alone
+        self._stands_by = self._has_ended = False
 
-    def begin(self, *, opens: bool = True, then: Callable[[], object] = lambda: None) -> None:
-        """Begin the process, unless it has begun; `then` is called once its device is open."""
+    def begin(self, *, opens: bool, then: Callable[[], object] = lambda: None) -> None:
+        """Begin the process, unless one stands by; with `opens`, `then` is called once its device is open."""
         with self._lock:
-            if self._child is not None:
+            if self._stands_by or self._has_ended:
                 return
-            self._child = child = self._new_child()
+            self._child, self._opened, self._stands_by = self._new_child(), None, True
             if opens:
-                child.ask(open_device, timeout_s=self._timeout_s)
+                self._child.ask(open_device, timeout_s=self._timeout_s)
                 aside = ThreadPoolExecutor(1, thread_name_prefix="spare")
-                self._opened = aside.submit(child.answer)
+                self._opened = aside.submit(self._child.answer)
                 self._opened.add_done_callback(lambda opened: opened.exception() or then())
                 aside.shutdown(wait=False)
 
@@ -44,27 +44,22 @@ class Spare:
                 opened.result(timeout_s)
 
     def take(self, timeout_s: float | None = None) -> Child:
-        """The process; a new one if none has begun, or if its device could not be opened next to others."""
+        """The process; a new one if none stands by, or if its device could not be opened next to others."""
         with self._lock:
-            if self._child is None or self._is_taken:
-                return self._new_child()
-            child, opened, self._is_taken = self._child, self._opened, True
+            child, opened = (self._child, self._opened) if self._stands_by else (None, None)
+            self._stands_by = False
         try:
             if opened is not None:
                 opened.result(timeout_s)
         except (ChildFailed, Late):
-            child.kill()
-            child = self._new_child()
-        with self._lock:
-            self._child = self._opened = None
-            self._is_taken = False
-        return child
+            if child is not None:
+                child.kill()
+            child = None
+        return child or self._new_child()
 
     def end(self, *, waits: bool = True) -> None:
-        """Kill the process, if it has not been taken; once a call has waited, another one may be begun."""
+        """Kill the process for good: no other one begins."""
         with self._lock:
-            child = self._child
-            if waits and not self._is_taken:
-                self._child = self._opened = None
-        if child is not None:
-            child.kill(waits=waits)
+            self._has_ended = True
+        if self._child is not None:
+            self._child.kill(waits=waits)

@@ -190,7 +190,7 @@ class Worker:
         `then` is called once it is open, which shows that the device has room for more than one process.
         """
         if self._has_searched:
-            self._spare.begin(then=then)
+            self._spare.begin(opens=True, then=then)
 
     def replace_if_used(self) -> None:
         """Replace a child in which a search has run; a child that only ran passed configurations stays."""

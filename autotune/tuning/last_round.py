@@ -26,7 +26,7 @@ from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.untried import estimate_untried
-from autotune.tuning.winner_checks import WinnerChecks, open_standbys
+from autotune.tuning.winner_checks import WinnerChecks, open_spares
 
 MAX_TIES = 5  # that are checked and stored
 
@@ -71,7 +71,7 @@ def begin_processes(context: TuningContext) -> None:
     """
     task, worker = context.task, context.worker
     if isinstance(worker, Worker) and task.device.kind == "gpu" and not task.spec.device:
-        worker.begin_spare(then=partial(open_standbys, context))
+        worker.begin_spare(then=partial(open_spares, context))
 
 
 def not_estimated(_: Trial) -> None:

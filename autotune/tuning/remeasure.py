@@ -27,7 +27,7 @@ from autotune.space.arguments import INPUTS
 from autotune.tuning.context import BuiltConfig, TuningContext
 from autotune.tuning.data_checks import small_data_workloads
 from autotune.tuning.turns import Series, Turns, is_precise, remove_shifts
-from autotune.tuning.winner_checks import standbys
+from autotune.tuning.winner_checks import spares
 
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
@@ -74,8 +74,8 @@ def remeasure(
         else:
             finalists.verify(seeds, number)
     with timeline.span("wait: processes of checks"):
-        for standby in standbys(context):  # a device that is being opened would disturb times
-            standby.settle(MAX_SETTLING_S)
+        for spare in spares(context):  # a device that is being opened would disturb times
+            spare.settle(MAX_SETTLING_S)
     measurements = finalists.time(deadline)
     reads_energy = context.objective is not Objective.TIME or context.scoring.needs_energy
     if context.policy.energy_s > 0 and not finalists.rejected and reads_energy:

@@ -84,7 +84,9 @@ class Processes:
         if program is None:
             return None
         sanitizer = Sanitizer(program, task.address, task.spec.reference, self.variables)
-        self._opened.callback(sanitizer.close)
+        for spare in sanitizer.spares.values():
+            self._ended.callback(spare.end)
+            self._opened.callback(spare.end, waits=False)
         return sanitizer
 
     def maker(self, journaled: JournaledTask) -> InstanceMaker:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from autotune.checks.deadline import NO_DEADLINE, Deadline, Killable
 from autotune.checks.device_sanitizer import TOOLS
@@ -31,6 +30,7 @@ from autotune.core.stages import Stage, of_last_round
 from autotune.core.trials import Failure, Trial
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import KernelInstance
+from autotune.evaluation.spare import Spare
 from autotune.tuning.check_outcomes import ConfigChecks
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.data_checks import OTHER_DATA, VARIANTS, check_other_data, check_variants
@@ -38,6 +38,7 @@ from autotune.tuning.sanitizer_checks import (
     LOOPS,
     SANITIZERS,
     check_on_host,
+    sanitizer_spares,
     sanitizers,
     under_device_sanitizer,
     under_host_sanitizer,
@@ -56,23 +57,10 @@ from autotune.tuning.stress_checks import (
     read_larger_sizes,
 )
 
-STANDBY_SHARE = 0.25  # of the device's memory: with larger arrays, it may have no room for more processes
+SPARES_SHARE = 0.25  # of the device's memory: with larger arrays, it may have no room for more processes
 
 _Obstacles = Mapping[str, Unchecked | None]
 """The checks that make sense here, each with the reason why it cannot be made, or None."""
-
-
-class Standby(Protocol):
-    """Processes of a check that can begin before it does."""
-
-    def begin(self, *, opens: bool) -> None:
-        """Begin those that have not begun; with `opens`, these open the device."""
-
-    def settle(self, timeout_s: float) -> None:
-        """Wait while they open the device."""
-
-    def end(self) -> None:
-        """End those that the check has not used."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +76,7 @@ class Check:
         is_aside: It needs no device process, and runs while others do.
         early: What can begin without a binary, on likely winners while they are timed. Its outcomes count;
             where it has none, `run` follows.
-        standby: The processes that it needs. They open the device while a search ends.
+        spares: Processes that it takes. They begin before it, and open the device while a search ends.
         steps: If `trials` are for each step: their number until progress tells it.
     """
 
@@ -97,7 +85,7 @@ class Check:
     obstacles: Callable[[TuningContext], _Obstacles] | None = None
     is_aside: bool = False
     early: Callable[[TuningContext, KernelInstance, Deadline], Checks] | None = None
-    standby: Callable[[TuningContext], Standby | None] | None = None
+    spares: Callable[[TuningContext], Iterable[Spare]] = lambda _: ()
     base_s: float = 0.0
     trials: float = 0.0
     steps: int | None = None
@@ -126,12 +114,11 @@ class WinnerChecks:
         is_timed = context.task.device.kind == "cpu"
         likely = () if is_timed else [config for config in configs if config not in self.outcomes]
         instances = [context.maker.make(config) for config in likely]
-        processes = standbys(context) if likely else []
         self._begun_processes = deadline.processes
         threads = ThreadPoolExecutor(context.pool.size, thread_name_prefix="sanitizer")
         try:
-            for standby in processes:
-                standby.begin(opens=False)  # that would disturb times
+            for spare in spares(context) if likely else ():
+                spare.begin(opens=False)  # that would disturb times
             for check in CHECKS:
                 if likely and check.early is not None and check.can_run(context):
                     for config, instance in zip(likely, instances, strict=True):
@@ -141,8 +128,6 @@ class WinnerChecks:
             threads.shutdown(wait=False, cancel_futures=True)
             deadline.processes.kill()
             self._begun.clear()
-            for standby in processes:
-                standby.end()
 
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
         """Reuse journaled outcomes in which no expected check is missing, if the sanitizers are the same."""
@@ -229,18 +214,17 @@ def expected_checks(context: TuningContext) -> Checks:
     return expected
 
 
-def standbys(context: TuningContext) -> list[Standby]:
-    """The processes of checks that can begin before these."""
-    checks = (check for check in CHECKS if check.standby is not None and check.can_run(context))
-    return [found for check in checks if check.standby and (found := check.standby(context)) is not None]
+def spares(context: TuningContext) -> list[Spare]:
+    """The processes of the checks that can be made here."""
+    return [spare for check in CHECKS for spare in check.spares(context) if check.can_run(context)]
 
 
-def open_standbys(context: TuningContext) -> None:
+def open_spares(context: TuningContext) -> None:
     """Begin these processes; they open the device if the arrays of the problem leave it room for them."""
     workload = context.maker.make(context.task.spec.default).workload
-    opens = device_bytes(workload) <= STANDBY_SHARE * context.task.device.memory_bytes
-    for standby in standbys(context):
-        standby.begin(opens=opens)
+    opens = device_bytes(workload) <= SPARES_SHARE * context.task.device.memory_bytes
+    for spare in spares(context):
+        spare.begin(opens=opens)
 
 
 def _named(names: Iterable[str], *obstacles: Unchecked | None) -> _Obstacles:
@@ -311,6 +295,6 @@ CHECKS: tuple[Check, ...] = (  # in this order
         under_device_sanitizer,
         _on_device,
         is_aside=True,
-        standby=lambda context: context.processes.sanitizer,
+        spares=sanitizer_spares,
     ),
 )

@@ -1,5 +1,8 @@
 """What the real compute-sanitizer finds in kernels whose results are right."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from autotune.checks.deadline import Deadline
@@ -11,6 +14,7 @@ from autotune.devices import Address, backend
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
 from autotune.problem.workload import Array, Scalar, Workload
 from autotune.processes.child import Child
+from tests.conftest import run_in_process
 from tests.devices_here import devices_here
 
 pytestmark = pytest.mark.gpu
@@ -91,3 +95,12 @@ def test_a_bad_access_is_found(program, reference, body, status, words):
     failed = first_failure(found)
     assert failed.status is status
     assert failed.detail.startswith(f"compute-sanitizer found: {words}")
+
+
+@pytest.mark.parametrize("name", ["leak", "transpose"])
+def test_no_check_of_a_winner_is_left_out(tmp_path, program, name):
+    space = Path(__file__).parents[2] / "spaces" / f"{name}.yaml"
+    done = run_in_process(tmp_path, "search", str(space), "-d", "cuda:0", "--budget", "10", "--json")
+    assert done.returncode == 0, done.stderr
+    checks = json.loads(done.stdout)["checks"]
+    assert all(tool in checks for tool in TOOLS) and "without" not in checks

@@ -87,17 +87,21 @@ def test_what_a_tool_finds_is_a_failure_with_its_first_words(stand_in, binary, t
 
 
 @pytest.mark.parametrize("opens", [False, True])
-def test_processes_that_stand_by_run_the_first_check_and_others_end(tmp_path, stand_in, binary, only, opens):
+def test_a_process_that_stands_by_runs_the_first_check_alone(tmp_path, stand_in, binary, only, opens):
     only("memcheck")
     sanitizer = stand_in("", 0)
     program = tmp_path / "compute-sanitizer"
     program.write_text(program.read_text().replace('"$@"', f'echo $$ >> {tmp_path}/started\n"$@"'))
-    sanitizer.begin(opens=opens)
+    sanitizer.spares["memcheck"].begin(opens=opens)
     for count in (1, 2):  # no process stands by for the second check
         assert sanitizer.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
         assert len((tmp_path / "started").read_text().split()) == count
-    sanitizer.begin(opens=opens)
-    sanitizer.end()
+    spare = sanitizer.spares["memcheck"]
+    spare.begin(opens=opens)
+    begun = spare._child
+    spare.end()
+    spare.begin(opens=opens)
+    assert spare._child is begun and not _alive(begun.pid)
     assert sanitizer.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
 
 
@@ -108,18 +112,10 @@ def test_a_device_that_refuses_to_be_opened_ahead_is_opened_by_the_check(
     monkeypatch.setenv("AUTOTUNE_FAKE_LOST", str(tmp_path))
     (tmp_path / "0").touch()
     sanitizer = stand_in("", 0)
-    sanitizer.begin(opens=True)
-    sanitizer.settle(LIMIT_S)
+    sanitizer.spares["memcheck"].begin(opens=True)
+    sanitizer.spares["memcheck"].settle(LIMIT_S)
     (tmp_path / "0").unlink()
     assert sanitizer.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
-
-
-def test_processes_that_begin_once_it_is_closed_end_at_once(stand_in, only):
-    only("memcheck")
-    sanitizer = stand_in("", 0)
-    sanitizer.close()
-    sanitizer.begin(opens=True)
-    assert sanitizer._spares["memcheck"]._child is None
 
 
 @pytest.fixture

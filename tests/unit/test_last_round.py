@@ -427,13 +427,41 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     context.maker = SimpleNamespace(make=lambda config: instance)
     context.pool = SimpleNamespace(size=1, compile=lambda one: compiled.put(one.source) or done)
     calls = []
-    sanitizer = SimpleNamespace(begin=lambda *, opens: calls.append(opens), end=lambda: calls.append("end"))
+    spare = SimpleNamespace(begin=lambda *, opens: calls.append(opens))
+    sanitizer = SimpleNamespace(spares={"memcheck": spare})
     context.processes = SimpleNamespace(skips_sanitizers=False, sanitizer=sanitizer)
     context.task.spec = SimpleNamespace(default=Config({}))
     with WinnerChecks().begun_early(context, [Config({})], Deadline()):
         sources = {compiled.get() for _ in range(builds)}
-    assert calls == ([False, "end"] if builds else [])  # it opens no device, which would disturb times
+    assert calls == ([False] if builds else [])  # it opens no device, which would disturb times
     assert len(sources) == builds and instance.source not in sources and compiled.empty()
+
+
+def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypatch):
+    config, instance = Config({}), SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ())
+    context = perturbed_context(Future(), None)
+    context.task.spec = SimpleNamespace(verify_sizes=({"n": 1},), default=config)
+    context.maker = SimpleNamespace(make=lambda config: instance)
+    context.pool.size = 1
+    context.processes = SimpleNamespace(sanitizer=None)
+    context.worker = SimpleNamespace(compared=frozenset())
+    context.build = lambda configs: ({config: BuiltConfig(instance, None) for config in configs}, {})
+
+    def outcome_of(name):
+        return lambda context, builds, deadline: {config: {name: PASSED} for config in builds}
+
+    def begin(context, instance, deadline):
+        return {"one": PASSED}
+
+    both = (
+        Check("sanitizers", outcome_of("one"), lambda context: {"one": None}, is_aside=True, early=begin),
+        Check("sanitizers", outcome_of("two"), lambda context: {"two": None}, is_aside=True),
+    )
+    monkeypatch.setattr(winner_checks, "CHECKS", both)
+    checks = WinnerChecks()
+    with checks.begun_early(context, [config], Deadline()):
+        assert checks.check(context, [config]) == {}
+    assert checks.outcomes[config] == {OTHER_SIZES: PASSED, "one": PASSED, "two": PASSED}
 
 
 @pytest.mark.parametrize(("expected_s", "outcome"), [(0.1, PASSED), (99.0, "3 s")])
