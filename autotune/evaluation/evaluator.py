@@ -398,14 +398,17 @@ class Evaluator:
         outcome: Measurement | Failure | None,
         cost_s: float,
     ) -> Trial:
-        trial = Trial(instance.config, instance.key, cost_s=cost_s, objective=self._ledger.objective)
-        if not isinstance(outcome, Failure):
-            trial = replace(trial, measurement=outcome)
-        elif outcome.by_machine:
-            failure = replace(outcome, detail=f"{outcome.detail}; {BY_MACHINE}")
-            trial = replace(trial, failure=failure)
-        else:
-            trial = replace(trial, failure=outcome)
+        failure, measurement = (outcome, None) if isinstance(outcome, Failure) else (None, outcome)
+        if failure is not None and failure.by_machine:
+            failure = replace(failure, detail=f"{failure.detail}; {BY_MACHINE}")
+        trial = Trial(
+            instance.config,
+            instance.key,
+            failure,
+            measurement=measurement,
+            cost_s=cost_s,
+            objective=self._ledger.objective,
+        )
         if binary is None:
             return trial
         return replace(

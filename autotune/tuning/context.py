@@ -206,18 +206,26 @@ def open_context(
             )
         pool = processes.pool  # compiles while the devices are opened
         on_lost = partial(_lost, observer, journal)
-        if cluster is None and not task.others:
-            (worker,) = processes.workers(maker, default).values()
-            devices = _Devices(OneDevice(worker), worker)
+        fleet: Fleet | None = None
+        if cluster is not None or task.others:
+            _require_parallel(task.spec)
+        if cluster is not None:
+            fleet = opened.enter_context(processes.cluster_fleet(default, cluster, on_lost))
+        elif task.others:
+            fleet = opened.enter_context(closing(LocalFleet(processes.workers(maker, default), on_lost)))
+        if fleet is None:
+            (own,) = processes.workers(maker, default).values()
+            runner: JobRunner = OneDevice(own)
+            worker: DeviceWorker = own
         else:
-            devices = _several_devices(opened, processes, maker, default, cluster, on_lost)
+            runner, worker = fleet, fleet.worker(next(iter(fleet.names)))
         references = opened.enter_context(closing(processes.references()))
         ledger = Ledger(journal, options.budget, journaled.scoring, observer.tried)
         evaluator = Evaluator(
             maker,
             pool,
-            devices.runner,
-            devices.worker,
+            runner,
+            worker,
             ledger,
             policy=policy,
             timeout_s=options.timeout_s,
@@ -227,7 +235,7 @@ def open_context(
             journaled=journaled,
             processes=processes,
             maker=maker,
-            worker=devices.worker,
+            worker=worker,
             ledger=ledger,
             evaluator=evaluator,
             timeout_s=options.timeout_s,
@@ -235,7 +243,7 @@ def open_context(
             observer=observer,
             references=references,
             further_sizes=FurtherSizes(maker),
-            fleet=devices.fleet,
+            fleet=fleet,
         )
 
 
@@ -248,31 +256,6 @@ def _open_journal(journaled: JournaledTask, options: Options, maker: InstanceMak
         keep=options.keep,
         key_of=maker.key_now,
     )
-
-
-class _Devices(NamedTuple):
-    """The devices of a run, and the worker of one of them."""
-
-    runner: JobRunner
-    worker: DeviceWorker
-    fleet: Fleet | None = None  # of several devices
-
-
-def _several_devices(
-    opened: ExitStack,
-    processes: Processes,
-    maker: InstanceMaker,
-    default: KernelInstance,
-    cluster: Cluster | None,
-    on_lost: Callable[[str, str], None],
-) -> _Devices:
-    """The devices of the cluster, or else those of this machine."""
-    _require_parallel(maker.space.spec)
-    if cluster is None:
-        fleet: Fleet = opened.enter_context(closing(LocalFleet(processes.workers(maker, default), on_lost)))
-    else:
-        fleet = opened.enter_context(processes.cluster_fleet(default, cluster, on_lost))
-    return _Devices(fleet, fleet.worker(next(iter(fleet.names))), fleet)
 
 
 def _require_parallel(spec: SpaceSpec) -> None:

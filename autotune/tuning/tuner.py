@@ -84,7 +84,8 @@ def search(
         policy = POLICY if journaled.scoring.objective is Objective.TIME else FULL_POLICY
     began = cpu_times()
     times = StageTimes(observer)
-    making = _aside(partial(_make_searcher, engine, strategy, priors, stops=stops))  # its imports take long
+    make = partial(make_searcher, engine, strategy, priors=priors, stop_when_unlikely=stops)
+    making = _aside("import and make the searcher", make)
     explored = options_before_last_round(options)
     with open_context(journaled, explored, times, policy, processes, cluster) as context:
         context.evaluator.prefetch([task.spec.default])
@@ -136,7 +137,8 @@ def explore(
         SetupError: The default configuration fails.
     """
     task, limit = context.task, options.budget.trials
-    loading = _aside(partial(_get_ready, searcher))
+    load = searcher.get_ready if isinstance(searcher, ProposesAhead) else lambda: None
+    loading = _aside("load what the searcher needs", load)
     total = None if limit is None else min(limit, len(task.space))
     known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *enqueued]
     needed = [task.spec.default] if context.fleet is None else calibration_configs(task.space)
@@ -254,27 +256,17 @@ def _mistakes(task: TuningTask, *, warns: bool) -> tuple[Finding, ...]:
         return lint_source(task.space, task.source.text) if warns else ()
 
 
-def _aside(function: Callable[[], _T]) -> Future[_T]:
-    """Call a function in a thread of its own, for which nobody has to wait."""
+def _aside(what: str, function: Callable[[], _T]) -> Future[_T]:
+    """Call a function that takes long in a thread of its own, for which nobody has to wait."""
+
+    def call() -> _T:
+        with timeline.span(what):
+            return function()
+
     thread = ThreadPoolExecutor(1, thread_name_prefix="searcher")
-    try:
-        return thread.submit(function)
-    finally:
-        thread.shutdown(wait=False)
-
-
-def _make_searcher(
-    engine: str, strategy: str | None, priors: Iterable[PriorResults], *, stops: bool
-) -> Searcher:
-    with timeline.span("import and make the searcher"):
-        return make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
-
-
-def _get_ready(searcher: Searcher) -> None:
-    """Load what the searcher needs for later proposals."""
-    if isinstance(searcher, ProposesAhead):
-        with timeline.span("load what the searcher needs"):
-            searcher.get_ready()
+    called = thread.submit(call)
+    thread.shutdown(wait=False)
+    return called
 
 
 def _setup_error(context: TuningContext, trial: Trial, *, is_dumped: bool) -> SetupError:
