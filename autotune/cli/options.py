@@ -45,10 +45,10 @@ def target(parsed: argparse.Namespace) -> Target:
 def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, SearchProgress]]:
     """The task that the options name; progress shows from before the task is read until this is closed."""
     from autotune.devices.listing import listing_for
-    from autotune.evaluation.get_ready import get_ready
+    from autotune.evaluation.imports_ahead import import_ahead
 
     listing = listing_for(getattr(parsed, "devices", None) or parsed.device)
-    get_ready(listing, triton=_is_triton(parsed.space))
+    import_ahead(listing, triton=_is_triton(parsed.space))
     try:
         with progress(parsed) as shown:
             import autotune.tuning.tuner  # all commands need it later  # noqa: F401

@@ -236,14 +236,16 @@ def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None
     return stopwatch
 
 
-def verify_once(state: DeviceState, binary: Binary, workload: Workload) -> bool | Failure:
-    """Verify a configuration on one workload without timing it; its program stays loaded.
-
-    Returns True if it can be repeated without restoring its arrays, or its failure.
-    """
+def verify_once(state: DeviceState, binary: Binary, workload: Workload) -> Failure | None:
+    """Verify a configuration on one workload without timing it; its program stays loaded."""
     buffers = state.buffers(workload)
     failure = verify(state.program(binary, keep=True), buffers)
-    return state.save_arrays(failure, buffers) if failure else not changed_inouts(buffers)
+    return failure and state.save_arrays(failure, buffers)
+
+
+def is_repeatable(state: DeviceState, workload: Workload) -> bool:
+    """True if what ran last on a workload can run again without restoring its arrays."""
+    return not changed_inouts(state.buffers(workload))
 
 
 def verify_often(

@@ -66,7 +66,8 @@ def failed_default(
     `is_dumped`, the wrong arrays are written to a folder.
     """
     source, text = task.spec.source, task.source.text
-    fault = trial.fault or ArrayFault("", task.space.problem.sizes)  # none is known of older journals
+    found = trial.failure.fault if trial.failure else None
+    fault = found or ArrayFault("", task.space.problem.sizes)  # none is known of older journals
     if foreign := _foreign_words(task, trial):
         return foreign
     own = task.space.macros(task.spec.default)  # undefined unless a source defines them

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from autotune.cli.show import TrialRow, trials_table
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 
-TIMED = Trial(Config({"A": 1}), "a", Status.OK, measurement=Measurement((0.5,), Rule.STEADY))
-FAILED = Trial(Config({"A": 2}), "b", Status.COMPILE_ERROR, "line 1\nline 2")
+TIMED = Trial(Config({"A": 1}), "a", measurement=Measurement((0.5,), Rule.STEADY))
+FAILED = Trial(Config({"A": 2}), "b", Failure(Status.COMPILE_ERROR, "line 1\nline 2"))
 
 
 def rows(text):
