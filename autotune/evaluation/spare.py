@@ -25,12 +25,16 @@ class Spare:
         self._stands_by = self._has_ended = False
 
     def begin(self, *, opens: bool, then: Callable[[], object] = lambda: None) -> None:
-        """Begin the process, unless one stands by; with `opens`, `then` is called once its device is open."""
+        """Begin the process, unless one stands by; with `opens`, let the one that stands by open its device.
+
+        `then` is called once that is open.
+        """
         with self._lock:
-            if self._stands_by or self._has_ended:
+            if self._has_ended:
                 return
-            self._child, self._opened, self._stands_by = self._new_child(), None, True
-            if opens:
+            if self._child is None or not self._stands_by:
+                self._child, self._opened, self._stands_by = self._new_child(), None, True
+            if opens and self._opened is None:
                 self._child.ask(open_device, timeout_s=self._timeout_s)
                 aside = ThreadPoolExecutor(1, thread_name_prefix="spare")
                 self._opened = aside.submit(self._child.answer)

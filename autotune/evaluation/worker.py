@@ -184,13 +184,15 @@ class Worker:
         self.discard_child()
         return failure
 
-    def begin_spare(self, then: Callable[[], object] = lambda: None) -> None:
+    def begin_spare(self, then: Callable[[], object] = lambda: None) -> bool:
         """Begin the child that `replace_if_used` takes, and open its device there while a search runs.
 
         `then` is called once it is open, which shows that the device has room for more than one process.
+        Returns False if no search has run.
         """
         if self._has_searched:
             self._spare.begin(opens=True, then=then)
+        return self._has_searched
 
     def replace_if_used(self) -> None:
         """Replace a child in which a search has run; a child that only ran passed configurations stays."""

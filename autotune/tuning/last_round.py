@@ -26,7 +26,7 @@ from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.untried import estimate_untried
-from autotune.tuning.winner_checks import WinnerChecks, open_spares
+from autotune.tuning.winner_checks import WinnerChecks, begin_spares, open_spares
 
 MAX_TIES = 5  # that are checked and stored
 
@@ -64,14 +64,15 @@ class Decision:
 
 
 def begin_processes(context: TuningContext) -> None:
-    """Open the process of the last round while the last trials run, and then those of the checks.
+    """Begin the processes of the last round and of the checks while the last trials run.
 
-    Not on a CPU, where that would disturb times, nor where settings of the device, such as its clock, are one
-    process's.
+    The first opens the device before the others do: some devices take one process at a time. None begins on a
+    CPU, where that would disturb times, nor where settings of the device, such as its clock, are a process's.
     """
     task, worker = context.task, context.worker
-    if isinstance(worker, Worker) and task.device.kind == "gpu" and not task.spec.device:
-        worker.begin_spare(then=partial(open_spares, context))
+    has_room = task.device.kind == "gpu" and not task.spec.device
+    if has_room and isinstance(worker, Worker) and worker.begin_spare(then=partial(open_spares, context)):
+        begin_spares(context)
 
 
 def not_estimated(_: Trial) -> None:

@@ -117,8 +117,8 @@ class WinnerChecks:
         self._begun_processes = deadline.processes
         threads = ThreadPoolExecutor(context.pool.size, thread_name_prefix="sanitizer")
         try:
-            for spare in spares(context) if likely else ():
-                spare.begin(opens=False)  # that would disturb times
+            if likely:
+                begin_spares(context)  # none opens the device, which would disturb times
             for check in CHECKS:
                 if likely and check.early is not None and check.can_run(context):
                     for config, instance in zip(likely, instances, strict=True):
@@ -219,12 +219,17 @@ def spares(context: TuningContext) -> list[Spare]:
     return [spare for check in CHECKS for spare in check.spares(context) if check.can_run(context)]
 
 
-def open_spares(context: TuningContext) -> None:
-    """Begin these processes; they open the device if the arrays of the problem leave it room for them."""
-    workload = context.maker.make(context.task.spec.default).workload
-    opens = device_bytes(workload) <= SPARES_SHARE * context.task.device.memory_bytes
+def begin_spares(context: TuningContext, *, opens: bool = False) -> None:
+    """Begin these processes, with or without opening the device."""
     for spare in spares(context):
         spare.begin(opens=opens)
+
+
+def open_spares(context: TuningContext) -> None:
+    """Let these processes open the device, if the arrays of the problem leave it room for them."""
+    workload = context.maker.make(context.task.spec.default).workload
+    if device_bytes(workload) <= SPARES_SHARE * context.task.device.memory_bytes:
+        begin_spares(context, opens=True)
 
 
 def _named(names: Iterable[str], *obstacles: Unchecked | None) -> _Obstacles:

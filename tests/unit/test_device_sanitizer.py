@@ -92,6 +92,7 @@ def test_a_process_that_stands_by_runs_the_first_check_alone(tmp_path, stand_in,
     sanitizer = stand_in("", 0)
     program = tmp_path / "compute-sanitizer"
     program.write_text(program.read_text().replace('"$@"', f'echo $$ >> {tmp_path}/started\n"$@"'))
+    sanitizer.spares["memcheck"].begin(opens=False)
     sanitizer.spares["memcheck"].begin(opens=opens)
     for count in (1, 2):  # no process stands by for the second check
         assert sanitizer.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
