@@ -137,6 +137,7 @@ def explore(
         SetupError: The default configuration fails.
     """
     task, limit = context.task, options.budget.trials
+    looking = look_for_mistakes(task, warns=warns)
     load = searcher.get_ready if isinstance(searcher, ProposesAhead) else lambda: None
     loading = _aside("load what the searcher needs", load)
     total = None if limit is None else min(limit, len(task.space))
@@ -149,7 +150,7 @@ def explore(
     context.evaluator.prefetch(islice(prefetched, total))  # while the default is verified
     if last_round_follows:
         context.evaluator.on_spent = partial(begin_processes, context)
-    default = try_default(context, options, total, note, loading, warns=warns)
+    default = try_default(context, options, total, note, looking, loading)
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
     for warning in cpu_load_warnings(default, task.device.kind, began) if warns else ():
@@ -161,6 +162,7 @@ def explore(
         searcher.search(task.space, context.evaluator, seed=options.seed)
         while True:  # what it left under way
             context.evaluator.collect()
+    looking.result()  # what it has found is told before the last round
 
 
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
@@ -219,41 +221,39 @@ def try_default(
     context: TuningContext,
     options: Options,
     total: int | None,
-    note: str = "",
+    note: str,
+    looking: Future[tuple[Finding, ...]],
     loading: Future[None] | None = None,
-    *,
-    warns: bool = True,
 ) -> Trial:
     """Announce the run, and try the default; if it fails, the setup is broken.
 
-    What is `loading` is waited for where it would disturb times. With `warns`, report likely mistakes in the
-    source.
+    Mistakes that the run is `looking` for are told as soon as they are found. They, and what it is `loading`,
+    are waited for where they would disturb times.
     """
-    task = context.task
-    context.observer.started(task, total, context.journal, note)
-    with ThreadPoolExecutor(1, thread_name_prefix="meanwhile") as aside:
-        looking = aside.submit(_mistakes, task, warns=warns)
-        aside.submit(sanitizers, context)  # for the journal: programs that take long to tell their versions
-        functions = task.spec.functions
-        if task.device.kind == "cpu" or functions.source or functions.values:
-            looking.result()  # it would disturb the default's times, or two threads call these functions
-            if loading is not None:
-                loading.result()
-        try:
-            (trial,) = evaluate(context.evaluator, [task.spec.default])
-        finally:  # a mistake in the source may be the cause of an error
-            findings = looking.result()
-            warn_of(context.observer, (finding for finding in findings if not finding.is_about_checks))
-    if trial.status is not Status.OK:
-        raise _setup_error(context, trial, is_dumped=options.dump_wrong is not None)
-    warn_of(context.observer, (finding for finding in findings if finding.is_about_checks))
-    return trial
+    task, observer = context.task, context.observer
+    observer.started(task, total, context.journal, note)
+    _aside("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
+    functions = task.spec.functions
+    if task.device.kind == "cpu" or functions.source or functions.values:
+        looking.result()
+        if loading is not None:
+            loading.result()
+    default: Trial | None = None
+    try:
+        (default,) = evaluate(context.evaluator, [task.spec.default])
+    finally:
+        if default is None or default.status is not Status.OK:  # a mistake in the source may be the cause
+            warn_of(observer, (finding for finding in looking.result() if not finding.is_about_checks))
+    if default.status is not Status.OK:
+        raise _setup_error(context, default, is_dumped=options.dump_wrong is not None)
+    looking.add_done_callback(lambda found: warn_of(observer, found.result()))
+    return default
 
 
-def _mistakes(task: TuningTask, *, warns: bool) -> tuple[Finding, ...]:
-    """Find likely mistakes in the source."""
-    with timeline.span("find mistakes in the source"):
-        return lint_source(task.space, task.source.text) if warns else ()
+def look_for_mistakes(task: TuningTask, *, warns: bool = True) -> Future[tuple[Finding, ...]]:
+    """Begin to look for likely mistakes in the source; without `warns`, none are found."""
+    look: Callable[[], tuple[Finding, ...]] = partial(lint_source, task.space, task.source.text)
+    return _aside("find mistakes in the source", look if warns else tuple)
 
 
 def _aside(what: str, function: Callable[[], _T]) -> Future[_T]:
