@@ -199,6 +199,13 @@ def test_the_distance_between_a_thread_s_elements_is_the_block_s_extent(body, bl
     assert f"    block: {block}\n" in made(kernel(body, "float *p, int w, int h")).space
 
 
+def test_a_guard_on_a_sum_bounds_it_in_an_index():
+    """Of `y * w + x + t * BLOCK_X`, which a condition keeps below `w` but for the row."""
+    body = STRIDED.replace("+ t * BLOCK_X", "").replace("(x <", "(x + t * BLOCK_X <")
+    found = made(kernel(body.replace("+ x]", "+ x + t * BLOCK_X]"), "float *p, int w, int h"))
+    assert [one.shape for one in found.guess.arguments if one.role is not None] == [("h", "w")]
+
+
 def test_defaults_under_the_ifndef_of_one_of_them_are_parameters():
     together = "#ifndef BLOCK_X\n#define BLOCK_X 16\n#define BLOCK_Y 8\n#define PER 2\n#endif\n"
     text = kernel(STRIDED, "float *p, int w, int h")
