@@ -164,6 +164,19 @@ def test_a_kernel_that_is_always_wrong_is_told_apart_from_the_answer_of_the_scri
     assert "`reference`" not in str(caught.value) and "--dump-wrong" not in str(caught.value)
 
 
+def test_a_wrong_kernel_is_named_by_its_file(tmp_path):
+    (tmp_path / "sums.cl").write_text(ADD.replace("a[i] +", "a[i] -"))
+    given = arguments()
+    with pytest.raises(SetupError, match=r"^sums.cl:2: .*\n.* the kernel at sums.cl:2 gave"):
+        tuned("sums.cl", params={"block_size_x": [32]}, answer=[given[1] + given[2], None, None, None])
+
+
+def test_verbose_tells_of_each_configuration(capsys):
+    tune_kernel("vector_add", ADD, SIZE, arguments(), {"block_size_x": [32, 64]}, verbose=True)
+    said = capsys.readouterr().err
+    assert re.search(r"(?m)^\d \S+ ms: block_size_x=64$", said), said
+
+
 def test_the_script_s_own_verify_decides():
     seen = []
 
