@@ -107,9 +107,9 @@ class GuessedLaunch:
 
     @property
     def unshown(self) -> list[str]:
-        """The axes along which the kernel reads its thread's index, and nothing shows more than one thread."""
-        extents = zip(self.axes, self.block, strict=False)
-        return [axis for axis, extent in extents if extent == "1" and reads_index(self.facts, axis, "threadIdx")]
+        """The axes along which a thread reads its index, although nothing shows more than one thread."""
+        alone = [axis for axis, extent in zip(self.axes, self.block, strict=False) if extent == "1"]
+        return [axis for axis in alone if reads_index(self.facts, axis, "threadIdx")]
 
     @property
     def shared_bytes(self) -> str:
@@ -260,7 +260,7 @@ def _block(
     if shown:
         named = {axis: name for axis, name in zip(axes, found, strict=False) if axis_of(name) == axis}
         return tuple(
-            name if name in shown else named.get(axis, "1") if not name else "1"
+            name if name in shown else "1" if name else named.get(axis, "1")
             for axis, name in zip(axes, reckoned, strict=True)
         )
     return declared if not found and readable and len(axes) == 1 else found

@@ -42,7 +42,8 @@ def threads_along(axis: str, facts: Facts) -> str:
 def _multiplied(axis: str, facts: Facts) -> Iterator[str]:
     """What a block's index is multiplied by in a sum in which the thread's is not.
 
-    Of several factors it is the one that a loop adds to the sum: `block * THREADS * EACH + thread + i * THREADS`.
+    Of several factors it is the one that a loop adds to the sum: `block * THREADS * EACH + thread + i *
+    THREADS`.
     """
     thread = f"threadIdx.{axis}"
     for node in facts.expressions:
@@ -207,7 +208,7 @@ def _floored(node: ast.expr) -> ast.expr:
 
 
 def _factors(node: ast.expr, index: str) -> list[list[str]]:
-    """For each place of an index or a variable in a sum of products, the texts of the factors of its product."""
+    """For each place of an index or a variable in a sum of products, the texts of its factors."""
     return [[text for one in factors for text in _parts(one)] for factors in factors_around(node, index)]
 
 

@@ -191,7 +191,7 @@ class Best(Mapping[str, Value]):
         Raises InputError as `launch` does, and for sizes whose arguments no script has listed.
         """
         return self._evaluate(
-            sizes, lambda values: arguments(self._argument_specs(values), values, self.dtype)
+            sizes, lambda values: arguments(self._argument_specs(sizes), values, self.dtype)
         )
 
     def launch(self, **sizes: int) -> tuple[Launch, ...]:
@@ -204,20 +204,19 @@ class Best(Mapping[str, Value]):
             sizes, lambda values: launches(self.record.launch, values, self.record.arguments)
         )
 
-    def _argument_specs(self, values: Mapping[str, Any]) -> tuple[ArgumentSpec, ...]:
+    def _argument_specs(self, sizes: Sizes) -> tuple[ArgumentSpec, ...]:
         """The arguments of a problem: those of the kernel, or those that a script listed for its sizes."""
         if not self.record.is_of_script:
             return self.record.arguments
         own = (self.entry,) if self.entry else ()
-        entries = [entry for entry in (*own, *self.record.entries) if entry.arguments]
-        for entry in entries:
-            if entry.sizes.items() <= values.items():
+        listed: list[Entry] = [entry for entry in (*own, *self.record.entries) if entry.arguments]
+        for entry in listed:
+            if entry.sizes == sizes:
                 return entry.arguments
-        known = " and ".join(dict.fromkeys(size_text(entry.sizes) for entry in entries))
-        asked = size_text({name: values[name] for name in entries[0].sizes})
+        known = " and ".join(dict.fromkeys(size_text(entry.sizes) for entry in listed))
         raise InputError(
-            f"{self.record.kernel}: a script listed its arrays and scalars for {known} alone: for {asked}, "
-            "run the script with them, or write a space: autotune new"
+            f"{self.record.kernel}: a script listed its arrays and scalars for {known} alone: for "
+            f"{size_text(sizes)}, run the script with them, or write a space: autotune new"
         )
 
     def _evaluate(self, sizes: Sizes, evaluate: Callable[[dict[str, Any]], T]) -> T:

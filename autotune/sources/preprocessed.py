@@ -133,7 +133,7 @@ class _Reading:
                 self._beside.setdefault(line.guard, []).append(name)
 
     def _forget_beside(self, line: SourceLine) -> None:
-        """Code under an #ifndef, as in a header's guard: what is defined there beside its name is no default."""
+        """Take back defaults beside the name of an #ifndef that has code in it, as a header's guard has."""
         around = line.condition
         while around is not None:
             for name in self._beside.pop(condition_guard(around.directive, around.rest), ()):

@@ -105,9 +105,9 @@ def _require_same_arguments(path: str, record: KernelRecord, task: TuningTask) -
             was, new = (_listed_text(one) for one in (stored, own))
             if was != new:
                 raise InputError(
-                    f"{path} has a result of {record.kernel} for {size_text(entry.sizes)} whose {stored.name} "
-                    f"is {was}; here it is {new}, and programs would get that one: choose another folder with "
-                    f"{VARIABLE}, or rename the kernel; or delete the file if the result is not needed"
+                    f"{path} has a result of {record.kernel} for {size_text(entry.sizes)} whose "
+                    f"{stored.name} is {was}; here it is {new}: choose another folder with {VARIABLE}, or "
+                    "rename the kernel; or delete that file if the result is no longer needed"
                 )
 
 
