@@ -42,7 +42,7 @@ class How(TypedDict, total=False):
     binary_cache: bool  # False is `--no-binary-cache`
     timeout_s: float
     compile_timeout_s: float
-    workers: int
+    compilers: int
     dump_wrong: str | Path
 
 
@@ -253,7 +253,7 @@ class _Given:
             if name.endswith("_s"):
                 is_positive = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
                 self.require(name, value, is_positive, "a positive number of seconds")
-            elif name == "workers":
+            elif name == "compilers":
                 self.require(name, value, _is_whole(value, 1), "a whole number of at least 1")
             elif name == "dump_wrong":
                 self.require(name, value, isinstance(value, str | Path), "the path of a folder")
@@ -261,7 +261,7 @@ class _Given:
             elif name != "measure":
                 self.require(name, value, isinstance(value, bool), "True or False")
             if name != "measure":
-                self._how["compilers" if name == "workers" else name] = value
+                self._how[name] = value
         self.measure = self._call_mode(how.get("measure"))
 
     def _call_mode(self, text: str | None) -> CallMode:

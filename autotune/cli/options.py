@@ -307,7 +307,7 @@ def run_options(parsed: argparse.Namespace, **others: Any) -> Options:
     return Options(
         timeout_s=parsed.timeout,
         compile_timeout_s=parsed.compile_timeout,
-        compilers=parsed.workers,
+        compilers=parsed.compilers,
         journal=parsed.journal,
         fresh=getattr(parsed, "fresh", False),  # not every command resumes
         keep=getattr(parsed, "keep", False),
@@ -329,7 +329,7 @@ def add_cache(parser: argparse.ArgumentParser, what: str, *, reads: bool = True)
 def add_compiling(parser: argparse.ArgumentParser) -> None:
     compiling = parser.add_argument_group("how to compile")
     compiling.add_argument(
-        "--workers",
+        "--compilers",
         metavar="N",
         type=at_least(1),
         help="number of compiler processes (default: one per core; with a GPU, two fewer)",

@@ -334,7 +334,7 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     with opt.progress(parsed) as progress:
         tasks = bind_sweep(opt.target(parsed), points, dtypes, progress)
         if form is not None:
-            tasks = _with_incumbents(tasks, form, progress)
+            tasks = _with_installed(tasks, form, progress)
         keyed = KeyedTable(KEY, nearest) if form else None
         result = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS, keyed)
     if parsed.json:
@@ -343,11 +343,11 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
         emit(*sweep_text(result))
 
 
-def _with_incumbents(tasks: Sequence[TuningTask], form: Format, progress: Observer) -> list[TuningTask]:
+def _with_installed(tasks: Sequence[TuningTask], form: Format, progress: Observer) -> list[TuningTask]:
     """Tasks that know what a framework serves now; warns of what their space does not have."""
-    from autotune.frameworks.incumbents import Incumbents
+    from autotune.frameworks.installed import InstalledConfigs
 
-    installed, left_out, done = Incumbents(form, tasks[0].device.name), [], []
+    installed, left_out, done = InstalledConfigs(form, tasks[0].device.name), [], []
     for task in tasks:
         sizes = task.space.problem.sizes
         config, where = installed.config(sizes, task.spec.default)

@@ -27,7 +27,7 @@ _HIDDEN = ("scratch", "local", "scalar", "view")  # roles of what is not passed 
 class Call:
     """Launches that are ready for all calls that look alike."""
 
-    run: Callable[[Sequence[Any]], Any]  # queues the launches, as `Prepared` has it
+    run: Callable[[Sequence[Any]], Any]  # enqueues the launches, as `Prepared` has it
     bind: Callable[[Sequence[Any]], BoundCall]  # likewise
     best: Best
     ask: Callable[[], Best]  # asks the cache for the configuration again

@@ -108,11 +108,11 @@ def _check_one_at_tile_sizes(
     """The outcome of one configuration, and what is wrong of the default."""
     doubts: list[Failure] = []
     sizes_deadline = Deadline(time.perf_counter() + MAX_SIZES_S)
-    verified, is_slow = 0, False
+    verified = left_out = 0
     for workload in context.further_sizes.of_tiles(built.instance):
         expected_s = _reference_s(context, workload)
         if sizes_deadline.left_s(math.inf) <= expected_s:
-            is_slow = True
+            left_out += 1
             continue
         if deadline.left_s(math.inf) <= expected_s:
             return NO_TIME, doubts
@@ -130,8 +130,8 @@ def _check_one_at_tile_sizes(
             return replace(answer, detail=f"at sizes of its tiles: {answer.detail}{advice}"), doubts
         if isinstance(by_default, Failure):
             doubts.append(replace(by_default, detail=f"{by_default.detail}{advice}"))
-    if is_slow and not verified:
-        return Unchecked(f"each of these takes more than {MAX_SIZES_S:g} s with its reference"), doubts
+    if left_out:
+        return Unchecked(f"{verified} of {verified + left_out} were verified in {MAX_SIZES_S:g} s"), doubts
     return PASSED, doubts
 
 

@@ -8,6 +8,8 @@ import pytest
 from autotune.compilers.kernel_source import read_source
 from autotune.core.trials import ArrayFault, Status, Trial
 from autotune.devices import Address
+from autotune.sources.kernel_source import read_kernel_source
+from autotune.sources.loops import loops_of
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.task import TuningTask
@@ -43,10 +45,30 @@ def test_a_kernel_that_does_not_end_is_told_with_three_loops_the_most_suspect_fi
     found = failed_default(task, Trial(task.spec.default, "", Status.TIMEOUT, "did not end"))
     loops, barrier, limit = found.helps
     assert loops == (
-        "make sure that each loop ends: axpy.cu:18 `for (unsigned int j = 0; j < n; j + 1) {}`, "
-        "axpy.cu:20 `while (true) {}`, axpy.cu:15 `for (unsigned int k = 0; k < WORK_PER_THREAD; k++) {`"
+        "make sure that each loop ends: axpy.cu:17 `while (i < BLOCK_INDEX(x))`, "
+        "axpy.cu:18 `for (unsigned int j = 0; j < n; j + 1)`, axpy.cu:20 `while (true)`"
     )
     assert barrier.endswith("reaches each BARRIER()") and "--timeout" in limit
+
+
+@pytest.mark.parametrize(
+    ("code", "looks_endless"),
+    [
+        ("for (;;)\n;", True),
+        ("for (;;) if (n) break;", False),
+        ("for (unsigned int k = n;\n k; k >>= 1);", False),
+        ("do {} while (n);", True),
+        ("unsigned int k = n; do { k--; } while (k);", False),
+        ("unsigned int k = n; while (k--);", False),
+        ("while (flags[n]);", False),  # another thread may change it
+    ],
+)
+def test_a_loop_in_which_nothing_changes_that_it_tests_looks_endless(code, looks_endless):
+    code += " for (int one : {1, 2});"
+    body = f"#if 0\nwhile (1);\n#endif\n{code}"
+    source = f"__global__ void f(volatile const int *flags, unsigned int n) {{\n{body} // for (;;)\n}}"
+    (loop,) = loops_of(read_kernel_source(source))
+    assert loop.looks_endless == looks_endless and source[loop.place :].startswith(loop.head.split()[0])
 
 
 @pytest.mark.parametrize(

@@ -464,22 +464,32 @@ def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypat
     assert checks.outcomes[config] == {OTHER_SIZES: PASSED, "one": PASSED, "two": PASSED}
 
 
-@pytest.mark.parametrize(("expected_s", "outcome"), [(0.1, PASSED), (99.0, "3 s")])
-def test_a_size_whose_reference_would_take_the_time_of_the_check_is_left_out(expected_s, outcome):
+@pytest.mark.parametrize(
+    ("expected_s", "outcome"),
+    [
+        ((0.1, 0.1), PASSED),
+        ((0.1, 99.0), Unchecked("1 of 2 were verified in 3 s")),
+        ((99.0, 99.0), Unchecked("0 of 2 were verified in 3 s")),
+    ],
+)
+def test_sizes_whose_references_would_take_the_time_of_the_check_are_left_out_and_counted(
+    expected_s, outcome
+):
     prepared = []
-    problem = Workload(Problem({"n": 1}, "int32"), (), (), ())
+    problems = [Workload(Problem({"n": n}, "int32"), (), (), ()) for n in range(len(expected_s))]
     context = SimpleNamespace(
         task=SimpleNamespace(spec=SimpleNamespace(default=Config({}))),
         build=lambda configs: ({}, {}),
         observer=SimpleNamespace(stage=lambda stage: None),
-        worker=SimpleNamespace(load=prepared.append, run=lambda *_, timeout_s: expected_s),
+        worker=SimpleNamespace(
+            load=prepared.append, run=lambda _, one, timeout_s: expected_s[one.problem.sizes["n"]]
+        ),
         verify=lambda *_: True,
-        further_sizes=SimpleNamespace(of_tiles=lambda instance: [problem]),
+        further_sizes=SimpleNamespace(of_tiles=lambda instance: problems),
     )
-    built = {Config({}): BuiltConfig(SimpleInstance("", (problem,)), None)}
-    found = check_tile_sizes(context, built, Deadline())[Config({})][TILE_SIZES]
-    assert found is PASSED if outcome is PASSED else outcome in found.reason
-    assert len(prepared) == (outcome is PASSED)
+    built = {Config({}): BuiltConfig(SimpleInstance("", tuple(problems)), None)}
+    assert check_tile_sizes(context, built, Deadline()) == {Config({}): {TILE_SIZES: outcome}}
+    assert prepared == [one for one, its_s in zip(problems, expected_s, strict=True) if its_s < 3]
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_sizes_to_verify_differ_and_lie_around_the_tiles(tmp_path, indices, argu
     result = made(text)
     space = load_space(write(tmp_path, result, text))
     bound = bind(space, GPU, problem_of(space, GPU))
-    assert [one for one in lint(bound, text, ()) if one.kind == "untried_edge"] == []
+    assert [one for one in lint(bound, text, ()).mistakes if one.kind == "untried_edge"] == []
     assert all(len(set(sizes.values())) == len(sizes) for sizes in space.verify_sizes[1:])
 
 
