@@ -25,7 +25,7 @@ from autotune.errors import InputError
 from autotune.frameworks import FORMATS, Format
 from autotune.frameworks.config_file import KEY, TOKENS, nearest
 from autotune.processes.files import write_output
-from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
+from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective, usual_budget
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cli.progress import SearchProgress
@@ -131,7 +131,7 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         type=opt.at_least(1),
         help=f"number of configurations to try (default {DEFAULT_BUDGET.trials}; "
-        f"{ADOPTION_BUDGET.trials} for the engine {ADOPTION})",
+        f"{usual_budget(ADOPTION).trials} for the engine {ADOPTION})",
     )
     group.add_argument(
         "--time",
@@ -400,13 +400,12 @@ def _results_json(plan_result: PlanResult) -> list[dict[str, Any]]:
 
 def _options(parsed: argparse.Namespace) -> Options:
     has_limit = parsed.budget is not None or parsed.time is not None
-    usual = ADOPTION_BUDGET if parsed.engine == ADOPTION else DEFAULT_BUDGET
     objective, own = read_objective(parsed.objective)
     return opt.run_options(
         parsed,
         engine=parsed.engine,
         strategy=parsed.strategy,
-        budget=Budget(parsed.budget, parsed.time) if has_limit else usual,
+        budget=Budget(parsed.budget, parsed.time) if has_limit else usual_budget(parsed.engine),
         seed=parsed.seed,
         objective=objective,
         own_objective=own,

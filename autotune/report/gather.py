@@ -332,7 +332,7 @@ def _comparison(
         external = read_external(kernel, files)
         cached = results_of(one for one in known if one.device.name in shown)
         found, _ = of_same_kernel(cached, external)
-        found += as_results(external, {}, None)
+        found += as_results(external, found, {}, None)
         require_one_kernel(found)
         selected = select(found, {}, None)
         missing = ", ".join(left_out(found, selected))

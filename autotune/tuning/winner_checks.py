@@ -178,7 +178,7 @@ class WinnerChecks:
                         failures[config] = failed
         missed = [unchecked_text(by_config[config]) for config in builds if config not in failures]
         for text, count in Counter(filter(None, missed)).items():
-            kept = "the best is" if count == 1 else f"the best {count} configurations are"
+            kept = "the best is" if count == 1 else f"the best and {count - 1} as fast are"
             context.observer.warn(f"{kept} checked {text}")
         self.outcomes |= by_config
         return failures

@@ -74,7 +74,7 @@ def test_both_formats_of_the_same_search_agree():
     assert {r.status for r in one.trials} == {Status.OK, Status.LAUNCH_ERROR, Status.COMPILE_ERROR}
     assert (one.kernel, one.device, one.sizes) == ("convolution", "A100", None)
     assert (other.kernel, other.device) == ("convolution_kernel", "NVIDIA A100-PCIE-40GB")
-    assert other.sizes == {"problem_size_x": 4096, "problem_size_y": 4096}
+    assert other.sizes == {"x": 4096, "y": 4096}
     assert other.best.time_ms == min(r.time_ms for r in one.trials if r.time_ms is not None)
 
 
