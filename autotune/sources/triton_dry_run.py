@@ -109,7 +109,8 @@ class TritonDryRun:
         self._module = self._file = module
         self._steps, self._most_turns = steps, most_turns
         self._whole: type[np.int32 | np.int64] = np.int64 if is_wide else np.int32
-        self._line = self._depth = 0
+        self._line = self._depth = self._number = 0
+        self._writers: dict[str, Ints] = {}  # the number of the last program that wrote each element, from 1
         self._is_sure = True  # False where statements only may run
 
     def run(self, launch: Launch, passed: Mapping[str, Memory | int | None], programs: Ints) -> None:
@@ -127,7 +128,7 @@ class TritonDryRun:
         values = iter(launch.arguments)
         for name, kind in zip(taken, kinds, strict=True):
             named[name] = None if kind == NO_ARRAY else self._passed(passed[next(values)], kind)
-        for program in programs.T.tolist():
+        for self._number, program in enumerate(programs.T.tolist(), 1):
             self._grid, self._program = launch.grid, tuple(program)
             try:
                 with np.errstate(over="ignore"):
@@ -560,6 +561,10 @@ class TritonDryRun:
         for reached, asked in ((memory.read, is_read), (memory.written, is_written)):
             if reached is not None and asked:
                 reached[inside] = True
+        if is_written and not is_read and is_sure and memory.written is not None:
+            writers = self._writers.setdefault(memory.name, np.zeros(held, np.int64))
+            memory.is_overwritten |= bool(((writers[inside] != self._number) & (writers[inside] > 0)).any())
+            writers[inside] = self._number
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:

@@ -361,13 +361,19 @@ class _Plan:
         for name, memory in self._memories.items():
             if self._arguments[name].role == "out" and not memory.is_lost and memory.written is not None:
                 missing = np.flatnonzero(~memory.written)
-                if len(missing) and memory.written[missing[0] :].any():  # at its end may be room
+                # at its end may be room, but not where programs write over each other's elements
+                if len(missing) and (memory.is_overwritten or memory.written[missing[0] :].any()):
+                    mend = (
+                        "programs write over each other's elements: correct a stride, the grid or the source"
+                        if memory.is_overwritten
+                        else "correct the grid, the source or the shape, or write role: inout if they keep "
+                        "their values"
+                    )
                     yield self._in_space(
                         "unwritten_output",
                         self._place(name),
                         f"no {self._source.who} writes {len(missing)} of the {len(memory.written)} elements "
-                        f"of {name}, such as element {missing[0]}, {self._where()}; correct the grid, the "
-                        "source or the shape, or write role: inout if they keep their values",
+                        f"of {name}, such as element {missing[0]}, {self._where()}; {mend}",
                     )
 
     def differing(self, others: _Written) -> Iterator[Finding]:
