@@ -61,6 +61,13 @@ class Places:
 
 
 @dataclass(frozen=True)
+class OddTile:
+    """A tile whose length is no power of two: Triton does not compile it."""
+
+    length: int
+
+
+@dataclass(frozen=True)
 class Perhaps:
     """A mask that holds at most where another one does."""
 
@@ -102,7 +109,9 @@ class TritonDryRun:
         Of a loop with more turns than `most_turns`, so many and the last one run: before it, values change
         as they did last. A run that is wide counts with 64 bits where Triton counts with 32.
         """
-        self.found: dict[tuple[int, str], Beyond | Divergent] = {}  # the first at each line of the file
+        self.found: dict[
+            tuple[int, str], Beyond | Divergent | OddTile
+        ] = {}  # the first at each line of the file
         # the array of each access, where in it a program surely is, and False where that is unknown
         self.reached: list[tuple[str, bytes, bool]] = []
         self.is_whole = True  # False once something may have reached arrays that could not be followed
@@ -456,6 +465,8 @@ class TritonDryRun:
                 numbers = self._program if called == "program_id" else self._grid
                 return self._whole(numbers[axis]) if type(axis) is int and 0 <= axis < 3 else UNKNOWN
             case "arange", [int(first), int(end)] if end - first <= _LARGEST_TILE:
+                if self._is_sure and (end - first) & (end - first - 1):
+                    self.found.setdefault((self._line, ""), OddTile(end - first))
                 return np.arange(first, end, dtype=self._whole)
             case "cdiv", [one, other]:
                 more = self._arithmetic(self._arithmetic(one, ast.Add(), other), ast.Sub(), 1)

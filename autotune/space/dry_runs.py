@@ -28,7 +28,7 @@ from autotune.sources.dry_run import Beyond, Divergent, DryRun, Memory, OutOfSte
 from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.thread_values import Bools, Ints
-from autotune.sources.triton_dry_run import TritonDryRun
+from autotune.sources.triton_dry_run import OddTile, TritonDryRun
 from autotune.sources.triton_module import Module
 from autotune.space.findings import Finding
 from autotune.space.signatures import arguments_of_template, own_name, space_macros
@@ -91,8 +91,11 @@ def leaves_arrays(space: Space, config: Config, before: KernelSource, after: Ker
 class _Run(Protocol):
     """What blocks of a launch do."""
 
-    found: dict[tuple[int, str], Beyond | Divergent]
     is_whole: bool
+
+    @property
+    def found(self) -> Mapping[tuple[int, str], Beyond | Divergent | OddTile]:
+        """What goes wrong, the first at each place."""
 
 
 class _Source(ABC):
@@ -269,7 +272,15 @@ class _Plan:
                     "depends on the thread",
                     place,
                 )
-            elif isinstance(one, Beyond):
+            elif isinstance(one, OddTile):
+                yield Finding(
+                    "odd_tile",
+                    "tile",
+                    f"this tile has {one.length} elements, {where}; Triton takes powers of two: "
+                    "take the next one, and mask the rest",
+                    place,
+                )
+            else:
                 verb = "writes" if one.is_written else "reads"
                 mend = (
                     f"{self._source.mend}, or correct the shape of {one.memory.name}"

@@ -196,6 +196,7 @@ def test_a_right_kernel_has_no_finding(tmp_path, kernel):
         ("softmax", "unwritten_output", "at < columns", "at < rows"),
         ("softmax", "unwritten_output", "2 ** ceil(log2(n))", "min(512, 2 ** ceil(log2(n)))"),
         ("softmax", "unwritten_output", "y + row * stride", "y + 0 * row"),  # programs overwrite each other
+        ("softmax", "odd_tile", "tl.arange(0, BLOCK)", "tl.arange(0, 3 * BLOCK // 2)"),
         ("softmax", "small_grid", "tl.num_programs(0))", "4096)"),
         ("softmax", "out_of_bounds", "value: n}\n  - {name: m,", "value: m}\n  - {name: m,"),
         ("softmax", "out_of_bounds", "shape: [m, n], role: out", "shape: [m, n // 2 + 1], role: out"),
