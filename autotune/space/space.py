@@ -36,8 +36,8 @@ def problem_of(
 
     Args:
         spec: The space file.
-        device: Its kind, cpu or gpu, selects the default sizes; Triton's interpreter takes the last ones to
-            verify.
+        device: Its kind, cpu or gpu, selects the default sizes; Triton's interpreter takes the
+            smallest of those to verify.
         sizes: Sizes that replace the defaults.
         dtype: Element type; by default the first one of the space.
         data: Name of the inputs' content; by default the first one of the space.
@@ -47,7 +47,7 @@ def problem_of(
     """
     chosen = dict(spec.sizes.get(device.kind, spec.sizes["default"]))
     if device.backend == "interpreter":  # sizes for a GPU would take it hours
-        chosen |= spec.verify_sizes[-1] if spec.verify_sizes else {}
+        chosen |= min(spec.verify_sizes, key=lambda one: math.prod(one.values()), default={})
     for name, size in (sizes or {}).items():
         if name not in chosen:
             raise InputError(f"{spec.path}: unknown size {name!r}{hint(name, chosen)}")
