@@ -46,8 +46,9 @@ def problem_of(
         InputError: A size, the element type or the content is unknown, or a size is below 1.
     """
     chosen = dict(spec.sizes.get(device.kind, spec.sizes["default"]))
-    if device.backend == "interpreter":  # sizes for a GPU would take it hours
-        chosen |= min(spec.verify_sizes, key=lambda one: math.prod(one.values()), default={})
+    if device.backend == "interpreter" and spec.verify_sizes:  # sizes for a GPU would take it hours
+        smallest = min(spec.verify_sizes, key=lambda one: math.prod(one.values()))
+        chosen |= smallest
     for name, size in (sizes or {}).items():
         if name not in chosen:
             raise InputError(f"{spec.path}: unknown size {name!r}{hint(name, chosen)}")
