@@ -65,6 +65,7 @@ class Memory:
     read: Bools | None = None  # the elements that threads may have read; None where nobody asks
     written: Bools | None = None  # those that they may have written
     is_lost: bool = False  # any of them may have been, too
+    is_overwritten: bool = False  # programs of one launch in Triton surely write the same element
 
     def reached(self) -> Bools:
         """The elements that threads may have read or written, as far as they are followed."""
