@@ -318,7 +318,7 @@ def test_landmarks_that_repeat_others_are_named_once(tmp_path):
     repeated = YAML.replace(
         "landmarks:\n", "landmarks:\n  two: {BLOCK_SIZE: 32}\n  three: {BLOCK_SIZE: 32}\n"
     )
-    found = {one.subject: one.detail for one in lint(bound(tmp_path, repeated), SOURCE, ())}
+    found = {one.subject: one.detail for one in lint(bound(tmp_path, repeated), SOURCE, ()).mistakes}
     assert found["three"] == (
         "the same configuration as two, and 1 more repeat others; remove what repeats another"
     )

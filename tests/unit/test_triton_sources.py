@@ -143,7 +143,12 @@ def test_one_tile_that_covers_a_row_follows_from_its_length(made):
 
 GATHER = """
 @triton.autotune(
-    configs=[triton.Config({"B": b, "C": 64}, num_warps=w, num_stages=s) for b in (32, 64) for w in (2, 4, 8) for s in (1, 2)],
+    configs=[
+        triton.Config({"B": b, "C": 64}, num_warps=w, num_stages=s)
+        for b in (32, 64)
+        for w in (2, 4, 8)
+        for s in (1, 2)
+    ],
     key=["n"],
 )
 @triton.jit
