@@ -287,7 +287,7 @@ class _Plan:
             else:
                 verb = "writes" if one.is_written else "reads"
                 mend = (
-                    f"{self._source.mend}, or correct the shape of {one.memory.name}"
+                    self._mend(one)
                     if one.memory.kind == "argument"
                     else f"make {one.memory.name} larger, or keep the index within it"
                 )
@@ -298,6 +298,16 @@ class _Plan:
                     f"{one.memory.name}, which has {one.elements}, {where}; {mend}",
                     place,
                 )
+
+    def _mend(self, found: Beyond) -> str:
+        """The ways to keep an access within an argument; a vector at its end needs whole ones only."""
+        name, width = found.memory.name, found.together
+        ways = self._source.mend, f"correct the shape of {name}"
+        size = next(one.shape for one in self._space.spec.arguments if one.name == name)[-1]
+        if width == 1 or size not in self.sizes or self.sizes[size] % width == 0:
+            return ", or ".join(ways)
+        named = next((key for key, value in self._config.items() if value == width), str(width))
+        return f"{', '.join(ways)}, or write {size} % {named} == 0 in `constraints`"
 
     def _small_grids(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Finding]:
         """Grids of which more blocks would reach elements of arrays that no block reaches.
