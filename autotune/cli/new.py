@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.cli.output import emit
+from autotune.core.launch_plan import TRITON
 from autotune.core.stages import Stage
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def findings(found: FirstSpace) -> str:
 
 def next_steps(found: FirstSpace) -> str:
     """The next steps; a kernel that cannot run here can be compiled first, unless it is for OpenCL alone."""
+    from autotune.devices import INTERPRETER
     from autotune.new.space_draft import ARCHITECTURE
 
     draft, space = found.draft, found.space
@@ -98,6 +100,8 @@ def next_steps(found: FirstSpace) -> str:
         if draft.dialect != "opencl":
             compiled = f"autotune space {space} --compile --device {ARCHITECTURE}"
             steps = [f"autotune space {space} --device {ARCHITECTURE}", compiled, *steps]
+        if draft.dialect == TRITON:
+            steps.insert(1, f"autotune run {space} --device {INTERPRETER}")
     if not draft.has_reference:
         steps.insert(0, f"write {found.reference}: it says what is expected")
     if draft.arrays:

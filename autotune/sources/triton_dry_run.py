@@ -25,7 +25,6 @@ from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.thread_values import Bools, Ints
 from autotune.sources.triton import entry_signature, parameters
 from autotune.sources.triton_module import LOOP_RANGES, Module, decorator_name
-from autotune.sources.triton_values import NotRead
 
 UNKNOWN = object()
 _Names = dict[str, Any]
@@ -58,6 +57,13 @@ class Places:
 
     memory: Memory
     elements: Any
+
+
+@dataclass(frozen=True)
+class OddTile:
+    """A tile whose length is no power of two: Triton does not compile it."""
+
+    length: int
 
 
 @dataclass(frozen=True)
@@ -102,14 +108,17 @@ class TritonDryRun:
         Of a loop with more turns than `most_turns`, so many and the last one run: before it, values change
         as they did last. A run that is wide counts with 64 bits where Triton counts with 32.
         """
-        self.found: dict[tuple[int, str], Beyond | Divergent] = {}  # the first at each line of the file
+        self.found: dict[
+            tuple[int, str], Beyond | Divergent | OddTile
+        ] = {}  # the first at each line of the file
         # the array of each access, where in it a program surely is, and False where that is unknown
         self.reached: list[tuple[str, bytes, bool]] = []
         self.is_whole = True  # False once something may have reached arrays that could not be followed
         self._module = self._file = module
         self._steps, self._most_turns = steps, most_turns
         self._whole: type[np.int32 | np.int64] = np.int64 if is_wide else np.int32
-        self._line = self._depth = 0
+        self._line = self._depth = self._number = 0
+        self._writers: dict[str, Ints] = {}  # the number of the last program that wrote each element, from 1
         self._is_sure = True  # False where statements only may run
 
     def run(self, launch: Launch, passed: Mapping[str, Memory | int | None], programs: Ints) -> None:
@@ -127,7 +136,7 @@ class TritonDryRun:
         values = iter(launch.arguments)
         for name, kind in zip(taken, kinds, strict=True):
             named[name] = None if kind == NO_ARRAY else self._passed(passed[next(values)], kind)
-        for program in programs.T.tolist():
+        for self._number, program in enumerate(programs.T.tolist(), 1):
             self._grid, self._program = launch.grid, tuple(program)
             try:
                 with np.errstate(over="ignore"):
@@ -278,7 +287,7 @@ class TritonDryRun:
             case ast.Constant(bool() | int() | float() | str() | None as value):
                 return value
             case ast.Name(name):
-                return names[name] if name in names else self._global(name)
+                return names[name] if name in names else self._module.constant(name, UNKNOWN)
             case ast.BinOp(left, operator, right):
                 return self._binary(self._value(left, names), operator, self._value(right, names))
             case ast.UnaryOp(ast.Not(), operand):
@@ -309,13 +318,6 @@ class TritonDryRun:
             if isinstance(part, ast.expr) and not isinstance(node, ast.Attribute):
                 self._value(part, names)
         return UNKNOWN
-
-    def _global(self, name: str) -> Any:
-        try:
-            found = self._module.value(name)
-        except NotRead:
-            return UNKNOWN
-        return found if isinstance(found, bool | int | float | str | None) else UNKNOWN
 
     def _call(self, node: ast.Call, names: _Names) -> Any:
         given = [self._value(one, names) for one in node.args if not isinstance(one, ast.Starred)]
@@ -455,6 +457,8 @@ class TritonDryRun:
                 numbers = self._program if called == "program_id" else self._grid
                 return self._whole(numbers[axis]) if type(axis) is int and 0 <= axis < 3 else UNKNOWN
             case "arange", [int(first), int(end)] if end - first <= _LARGEST_TILE:
+                if self._is_sure and (end - first) & (end - first - 1):
+                    self.found.setdefault((self._line, ""), OddTile(end - first))
                 return np.arange(first, end, dtype=self._whole)
             case "cdiv", [one, other]:
                 more = self._arithmetic(self._arithmetic(one, ast.Add(), other), ast.Sub(), 1)
@@ -560,6 +564,10 @@ class TritonDryRun:
         for reached, asked in ((memory.read, is_read), (memory.written, is_written)):
             if reached is not None and asked:
                 reached[inside] = True
+        if is_written and not is_read and is_sure and memory.written is not None:
+            writers = self._writers.setdefault(memory.name, np.zeros(held, np.int64))
+            memory.is_overwritten |= bool(((writers[inside] != self._number) & (writers[inside] > 0)).any())
+            writers[inside] = self._number
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:

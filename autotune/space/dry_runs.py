@@ -28,9 +28,9 @@ from autotune.sources.dry_run import Beyond, Divergent, DryRun, Memory, OutOfSte
 from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.thread_values import Bools, Ints
-from autotune.sources.triton_dry_run import TritonDryRun
+from autotune.sources.triton_dry_run import OddTile, TritonDryRun
 from autotune.sources.triton_module import Module
-from autotune.space.findings import Finding
+from autotune.space.findings import Finding, Findings
 from autotune.space.signatures import arguments_of_template, own_name, space_macros
 from autotune.space.source_places import place_at
 from autotune.space.space import Space
@@ -45,12 +45,12 @@ _MOST_LETTERS = 200_000  # of a source, which is read for each configuration
 _Written = dict[str, tuple[str, Bools]]  # outputs: a configuration, and the elements that it writes
 
 
-def run_mistakes(space: Space, read: KernelSource | Module) -> Iterator[Finding]:
-    """What goes wrong in a few configurations, each thing once."""
+def run_mistakes(space: Space, read: KernelSource | Module) -> Findings:
+    """What goes wrong in a few configurations at the sizes to verify and to time, each thing once."""
     spec = space.spec
     is_long = isinstance(read, KernelSource) and len(read.original) > _MOST_LETTERS
     if spec.functions.source is not None or is_long:
-        return
+        return Findings()
     rows = (space.config(0), space.config(len(space) - 1))
     configs = [config for config in dict.fromkeys((spec.default, *rows)) if config in space]
     sources: dict[Config, _Source] = {}
@@ -58,16 +58,18 @@ def run_mistakes(space: Space, read: KernelSource | Module) -> Iterator[Finding]
         with suppress(AutotuneError):  # other branches of the source, or options, fail when they are tried
             sources[config] = _InTriton(read) if isinstance(read, Module) else _InC.of(space, config, read)
     steps = Steps(_STEPS)
-    seen: set[tuple[str, str, str]] = set()
+    found: dict[tuple[str, str, str], Finding] = {}
+    left_out: list[Sizes] = []
     # all configurations at a size, the smallest first: what they write is compared before steps run out
     for sizes in (*sorted(spec.verify_sizes, key=lambda one: math.prod(one.values())), {}):
         written: _Written = {}
         for config, source in sources.items():
             plan = _Plan(space, config, sizes, source)
             for one in [*plan.mistakes(steps)] or plan.differing(written):
-                if (key := (one.kind, one.subject, one.place)) not in seen:
-                    seen.add(key)
-                    yield one
+                found.setdefault((one.kind, one.subject, one.place), one)
+            if plan.takes_too_long and plan.sizes not in left_out:
+                left_out.append(plan.sizes)
+    return Findings((*found.values(),), (*left_out,))
 
 
 def leaves_arrays(space: Space, config: Config, before: KernelSource, after: KernelSource) -> str:
@@ -91,8 +93,11 @@ def leaves_arrays(space: Space, config: Config, before: KernelSource, after: Ker
 class _Run(Protocol):
     """What blocks of a launch do."""
 
-    found: dict[tuple[int, str], Beyond | Divergent]
     is_whole: bool
+
+    @property
+    def found(self) -> Mapping[tuple[int, str], Beyond | Divergent | OddTile]:
+        """What goes wrong, the first at each place."""
 
 
 class _Source(ABC):
@@ -176,7 +181,8 @@ class _Plan:
 
     def __init__(self, space: Space, config: Config, sizes: Sizes, source: _Source) -> None:
         self._space, self._config, self._source = space, config, source
-        self._sizes = {**space.problem.sizes, **sizes}
+        self.sizes = {**space.problem.sizes, **sizes}
+        self.takes_too_long = False
         self._memories: dict[str, Memory] = {}
         self._arguments: dict[str, Argument] = {}
         self._is_whole = False  # True once all that its launches reach is followed
@@ -188,6 +194,7 @@ class _Plan:
         begun = own.left
         with suppress(NotUnderstood, RecursionError):
             yield from self._run(launches, own)
+        self.takes_too_long = own.left < 0
         steps.left = max(0, steps.left - begun + own.left)
 
     def reach(self, steps: Steps) -> tuple[list[Finding], set[str]]:
@@ -211,11 +218,11 @@ class _Plan:
     def _launches(self) -> list[Launch]:
         """The launches, each once, with memories for their arguments; none where they cannot be known."""
         space = self._space
-        values = space.valid_values(self._config, self._sizes)
+        values = space.valid_values(self._config, self.sizes)
         if values is None:
             return []
         try:
-            launches = [*dict.fromkeys(space.launches(self._config, self._sizes))]
+            launches = [*dict.fromkeys(space.launches(self._config, self.sizes))]
             found = arguments(space.spec.arguments, values, space.problem.dtype)
         except AutotuneError:
             return []
@@ -269,7 +276,15 @@ class _Plan:
                     "depends on the thread",
                     place,
                 )
-            elif isinstance(one, Beyond):
+            elif isinstance(one, OddTile):
+                yield Finding(
+                    "odd_tile",
+                    "tile",
+                    f"this tile has {one.length} elements, {where}; Triton takes powers of two: "
+                    "take the next one, and mask the rest",
+                    place,
+                )
+            else:
                 verb = "writes" if one.is_written else "reads"
                 mend = (
                     self._mend(one)
@@ -289,7 +304,7 @@ class _Plan:
         name, width = found.memory.name, found.together
         ways = self._source.mend, f"correct the shape of {name}"
         size = next(one.shape for one in self._space.spec.arguments if one.name == name)[-1]
-        if width == 1 or size not in self._sizes or self._sizes[size] % width == 0:
+        if width == 1 or size not in self.sizes or self.sizes[size] % width == 0:
             return ", or ".join(ways)
         named = next((key for key, value in self._config.items() if value == width), str(width))
         return f"{', '.join(ways)}, or write {size} % {named} == 0 in `constraints`"
@@ -371,13 +386,19 @@ class _Plan:
         for name, memory in self._memories.items():
             if self._arguments[name].role == "out" and not memory.is_lost and memory.written is not None:
                 missing = np.flatnonzero(~memory.written)
-                if len(missing) and memory.written[missing[0] :].any():  # at its end may be room
+                # at its end may be room, but not where programs write over each other's elements
+                if len(missing) and (memory.is_overwritten or memory.written[missing[0] :].any()):
+                    mend = (
+                        "programs write over each other's elements: correct a stride, the grid or the source"
+                        if memory.is_overwritten
+                        else "correct the grid, the source or the shape, or write role: inout if they keep "
+                        "their values"
+                    )
                     yield self._in_space(
                         "unwritten_output",
                         self._place(name),
                         f"no {self._source.who} writes {len(missing)} of the {len(memory.written)} elements "
-                        f"of {name}, such as element {missing[0]}, {self._where()}; correct the grid, the "
-                        "source or the shape, or write role: inout if they keep their values",
+                        f"of {name}, such as element {missing[0]}, {self._where()}; {mend}",
                     )
 
     def differing(self, others: _Written) -> Iterator[Finding]:
@@ -420,7 +441,7 @@ class _Plan:
         return f"with {self._config} at {self._at()}" if self._config else f"at {self._at()}"
 
     def _at(self) -> str:
-        return ", ".join(f"{name}={size}" for name, size in self._sizes.items())
+        return ", ".join(f"{name}={size}" for name, size in self.sizes.items())
 
 
 def _memory(argument: Argument) -> Memory:

@@ -29,7 +29,7 @@ from autotune.sources.triton_module import Module
 from autotune.sources.triton_walk import walk
 from autotune.space.configurations import PARTS, TROUBLES
 from autotune.space.dry_runs import run_mistakes
-from autotune.space.findings import Finding
+from autotune.space.findings import Finding, Findings
 from autotune.space.misspelt import is_slip, misspelt_names
 from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
@@ -94,15 +94,16 @@ def limit_report(space: Space) -> tuple[ConstraintReport, ...]:
     return tuple(one for one in found if one.appear_without)
 
 
-def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> tuple[Finding, ...]:
+def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> Findings:
     """Find likely mistakes in a bound space and its source, given the `constraint_report` of the space."""
-    return (
-        *lint_source(space, source),
+    found = _of_source(space, source)
+    of_space = (
         *_idle_constraints(space, constraints),
         *_unreachable_values(space),
         *_invalid_default(space),
         *_partial_warps(space),
     )
+    return found._replace(mistakes=(*found.mistakes, *of_space))
 
 
 def _partial_warps(space: Space) -> Iterator[Finding]:
@@ -131,6 +132,10 @@ def _partial_warps(space: Space) -> Iterator[Finding]:
 
 def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     """Find the likely mistakes that do not depend on the device; a search shows them first."""
+    return _of_source(space, source).mistakes
+
+
+def _of_source(space: Space, source: str) -> Findings:
     is_python = space.spec.source.suffix == ".py"
     read = None if is_python else read_default(space, source)
     code = bare_code(source, is_python=is_python)
@@ -140,6 +145,7 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
         *(mismatches(space, source, read) if is_python or read is not None else ()),
         *_unused_parameters(space, code),
         *_unlisted_values(space),
+        *_repeated_landmarks(space.spec),
         *unseen_parameters(space, source),
         *unknown,
         *(() if read is None else _misspelt(space, source, read, {one.subject for one in unknown})),
@@ -153,8 +159,20 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
         findings += (*_odd_tiles(space, module),)
     runs = module or read
     if runs is None or any(one.kind in _BREAKS for one in findings):
-        return findings
-    return (*findings, *run_mistakes(space, runs))
+        return Findings(findings)
+    of_runs = run_mistakes(space, runs)
+    return of_runs._replace(mistakes=(*findings, *of_runs.mistakes))
+
+
+def _repeated_landmarks(spec: SpaceSpec) -> Iterator[Finding]:
+    """Landmarks that are the same configuration as one before them, such as after a parameter has gone."""
+    first: dict[Config, str] = {}
+    repeated = [one for one in spec.landmarks if first.setdefault(one.config, one.name) != one.name]
+    if repeated:
+        name, other = repeated[0].name, first[repeated[0].config]
+        more = f", and {len(repeated) - 1} more repeat others" if repeated[1:] else ""
+        detail = f"the same configuration as {other}{more}; remove what repeats another"
+        yield Finding("repeated_landmark", name, detail, located(spec.path, f"landmarks.{name}"))
 
 
 def _triton_module(space: Space) -> Module | None:
