@@ -266,7 +266,7 @@ class Worker:
     def _setting_up(self, workloads: tuple[Workload, ...]) -> Iterator[None]:
         """Report that workloads are being prepared, and the end of it; close the child if that fails.
 
-        A child that was ready goes on after a reference has raised, for the device is as it was.
+        A child that was set up goes on after a reference has raised, for the device is as it was.
         """
         sizes = [size_text(workload.problem.sizes) for workload in workloads]
         where = "".join(sizes) if len(sizes) < 2 else f"{len(sizes)} sizes"
@@ -274,7 +274,7 @@ class Worker:
         try:
             yield
         except ChildFailed as error:
-            if not (self._is_ready and _is_of_reference(error)):
+            if not (self._is_set_up and _is_of_reference(error)):
                 self.discard_child()
             raise
         self._on_stage(_PREPARED)
