@@ -137,13 +137,15 @@ class Verifier:
             variables=variables,
         )
         self._opened.callback(self._pool.close)
-        self._worker = Worker(DeviceSetting(address, self._spec.reference), variables)
+        self._originals = [instance.source for instance, _ in self._instances(None)]
+        self._defaults = list(self._of_default())  # of each element type
+        smallest = self._defaults[0][1][:1]  # it tells which outputs are compared
+        self._worker = Worker(DeviceSetting(address, self._spec.reference, smallest), variables)
         self._opened.callback(self._worker.end)
         self._host = host
         self._ways = ways
+        self._is_sound = False
         self._compilations: dict[tuple[str, tuple[str, ...]], Compilation] = {}
-        self._originals: list[str] = []
-        self._defaults: list[Tried] = []
         self._unfit: dict[str, set[tuple[str, str]]] = {}  # sizes and element types, by data set
         self._sanitizer = (
             Sanitizer(sanitizer, address, self._spec.reference, variables) if sanitizer else None
@@ -156,12 +158,10 @@ class Verifier:
     def caught(self, mutant: Mutant) -> tuple[str, str]:
         """The first of WAYS that catches a mutant and what it says; empty if none does."""
         self._compilations.clear()
-        if not self._originals:
-            originals = list(self._instances(None))
-            self._originals = [instance.source for instance, _ in originals]
-            self._defaults = [one for one in originals if one[0].config == self._spec.default]
+        if not self._is_sound:
             if words := self._verified([(one, workloads, 0) for one, workloads in self._defaults]):
                 raise SystemExit(f"{self._spec.kernel}: its default fails without a mistake: {words}")
+            self._is_sound = True
         tried = [
             changed
             for changed, before in zip(self._instances(mutant), self._originals, strict=True)
@@ -248,6 +248,14 @@ class Verifier:
                 )
             }
         return what_of(workload) not in self._unfit[name]
+
+    def _of_default(self) -> Iterator[Tried]:
+        source = read_source(self._folder / self._spec.source.name)
+        for space, _, _ in self._samples:
+            if self._spec.default in space:
+                maker = InstanceMaker(space, source, self._dialect, {}, self._stored)
+                instance = maker.make(self._spec.default)
+                yield instance, instance.verify_workloads or (instance.workload,)
 
     def _instances(self, mutant: Mutant | None) -> Iterator[Tried]:
         """What to compile, each with the problems to run it on."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.text import size_text
@@ -264,14 +264,18 @@ class Worker:
 
     @contextmanager
     def _setting_up(self, workloads: tuple[Workload, ...]) -> Iterator[None]:
-        """Report that workloads are being prepared, and the end of it; close the child if that fails."""
+        """Report that workloads are being prepared, and the end of it; close the child if that fails.
+
+        A child that was set up goes on after a reference has raised, for the device is as it was.
+        """
         sizes = [size_text(workload.problem.sizes) for workload in workloads]
         where = "".join(sizes) if len(sizes) < 2 else f"{len(sizes)} sizes"
         self._on_stage(Stage(f"computing the reference ({self._setting.reference.name})", sizes=where))
         try:
             yield
-        except ChildFailed:
-            self.discard_child()
+        except ChildFailed as error:
+            if not (self._is_set_up and _is_of_reference(error)):
+                self.discard_child()
             raise
         self._on_stage(_PREPARED)
 
@@ -279,7 +283,7 @@ class Worker:
         """The error for a setup that fails for every configuration."""
         if _is_full(error):
             return NoMemory(str(error))
-        if isinstance(error, ChildRaised) and error.kind == BrokenReference.__name__:
+        if _is_of_reference(error):
             return BrokenReference(error.message)
         if isinstance(error, ChildRaised) and error.kind == CannotSet.__name__:
             return CannotSet(f"{self._setting.address}: {error.message}")
@@ -300,11 +304,15 @@ def _is_full(error: ChildFailed) -> bool:
     return isinstance(error, ChildRaised) and error.kind == OutOfMemory.__name__
 
 
+def _is_of_reference(error: ChildFailed) -> TypeGuard[ChildRaised]:
+    return isinstance(error, ChildRaised) and error.kind == BrokenReference.__name__
+
+
 def _unprepared(error: ChildFailed) -> Failure:
     """The failure of a configuration whose own arrays cannot be prepared."""
     if isinstance(error, ChildTimeout):
         return Failure(Status.TIMEOUT, f"preparing its problem: {error}", error.blame)
-    if isinstance(error, ChildRaised) and error.kind == BrokenReference.__name__:
+    if _is_of_reference(error):
         return Failure(Status.WRONG_RESULT, f"the reference does not fit its arrays: {error.message}")
     status = Status.LAUNCH_ERROR if _is_full(error) else Status.CRASHED
     return Failure(status, str(error), error.blame)
