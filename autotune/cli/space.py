@@ -15,6 +15,7 @@ from typing import Any
 
 from autotune.cli import options as opt
 from autotune.cli.cross_compile import add_compile, compile_space
+from autotune.cli.host_run import add_host_run, run_space
 from autotune.cli.output import emit
 from autotune.cli.tables import cell, table
 from autotune.cli.texts import space_problem
@@ -36,8 +37,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     opt.add_problem(parser)
     opt.add_data(parser)
-    opt.add_config(parser, "say whether a configuration is valid; with --compile, compile only this one")
+    opt.add_config(
+        parser, "say whether a configuration is valid; with --compile or --run, take only this one"
+    )
     add_compile(parser)
+    add_host_run(parser)
     parser.add_argument("--report", action="store_true", help="write a page with charts of the space")
     opt.add_output(parser, "where --report writes the page (default: space.html)")
     opt.add_json(parser)
@@ -46,9 +50,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     if parsed.compile:
         opt.require_unset(parsed, "--compile prints a table", "report", "output", "data")
+        opt.require_unset(parsed, "--compile runs nothing", "run_here", "timeout")
         compile_space(parsed)
+        return
+    opt.require_unset(parsed, "without --compile nothing is sampled", "budget", "seed")
+    if parsed.run_here:
+        opt.require_unset(parsed, "--run prints a line for each configuration", "report", "output")
+        run_space(parsed)
     else:
-        opt.require_unset(parsed, "without --compile nothing is sampled", "budget", "seed")
+        opt.require_unset(parsed, "only --run has a time limit", "timeout")
         _describe(parsed)
 
 

@@ -1,0 +1,190 @@
+"""Runs configurations of a space as threads on the CPU, without a GPU: what they compute is compared, not timed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+
+from autotune.checks.deadline import Deadline
+from autotune.checks.host_sanitizer import HostSanitizer, find_host_sanitizer, workloads_for_cpu
+from autotune.core.checks import NO_TIME, PASSED, Outcome
+from autotune.core.records import Config
+from autotune.core.stages import OnStage, Stage, unobserved
+from autotune.core.trials import Failure, Status
+from autotune.devices.fake import FakeDevice
+from autotune.errors import ChildFailed, ChildTimeout, ExpressionError, InputError, SetupError
+from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
+from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.verify import compare_memory
+from autotune.problem.inputs import WorkloadData, prepare
+from autotune.problem.stored_inputs import StoredInputs
+from autotune.problem.workload import Workload
+from autotune.processes.child import Child
+from autotune.processes.scratch_folder import scratch_folder
+from autotune.space import Space, require_seen
+from autotune.tuning.task import Target, count_space
+
+_C_DIALECTS = ("cuda", "opencl", "portable")
+
+
+@dataclass(frozen=True)
+class HostRun:
+    """One configuration: what was found, and at how many sizes it ran to its end with the right results."""
+
+    name: str  # "default", a landmark's name, or "as given"
+    config: Config
+    outcome: Outcome
+    sizes: int = 0  # at which it is right
+    larger: int = 0  # at which it would take a CPU too long
+    invalid: int = 0  # at which it is not valid
+
+
+@dataclass(frozen=True)
+class HostRuns:
+    """What configurations of a space do on the CPU; `uncompared` outputs have no expected result."""
+
+    kernel: str
+    tool: str
+    runs: tuple[HostRun, ...]
+    uncompared: tuple[str, ...]
+
+
+def run_on_host(
+    target: Target, timeout_s: float, config: Config | None = None, on_stage: OnStage = unobserved
+) -> HostRuns:
+    """Run the default and the landmarks, or one configuration, at the sizes to verify.
+
+    Each output is compared as a search compares it; races and accesses outside of arrays are findings.
+    Nothing is timed or kept.
+
+    Raises:
+        InputError: The space is wrong, or not in C.
+        SetupError: There is no g++, or the reference is broken.
+    """
+    space, source = count_space(target)
+    spec = space.spec
+    if spec.dialect not in _C_DIALECTS:
+        raise InputError(f"{spec.path}: g++ runs kernels in C; this one is written in dialect {spec.dialect!r}")
+    require_seen(space, source.text)
+    tool = find_host_sanitizer()
+    if tool is None:
+        raise SetupError("g++ is not installed, which runs kernels on the CPU; in Debian the package g++")
+    deadline = Deadline(time.perf_counter() + timeout_s)
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(scratch_folder()))
+        stored = opened.enter_context(closing(StoredInputs(spec, folder)))
+        maker = InstanceMaker(space, source, spec.dialect, {}, stored)
+        expected = opened.enter_context(closing(_Expected(spec.reference, deadline)))
+        threads = opened.enter_context(ThreadPoolExecutor(len(os.sched_getaffinity(0))))
+        opened.callback(deadline.processes.kill)
+        chosen = {"as given": config} if config is not None else dict(_named(space))
+        begun = [
+            threads.submit(_run, name, one, maker, tool, expected, deadline) for name, one in chosen.items()
+        ]
+        stage = Stage("running on the CPU", total=len(begun))
+        on_stage(stage)
+        for done, future in enumerate(as_completed(begun), 1):
+            future.result()  # a broken reference ends all
+            on_stage(replace(stage, done=done))
+        runs = tuple(future.result() for future in begun)
+    outputs = [item.name for item in spec.arguments if item.role in ("out", "inout")]
+    compared = outputs if expected.compared is None else expected.compared
+    return HostRuns(
+        spec.kernel, tool.version, runs, tuple(name for name in outputs if name not in compared)
+    )
+
+
+def _named(space: Space) -> Iterator[tuple[str, Config]]:
+    """The default, and the landmarks that differ from it."""
+    default = space.spec.default
+    yield "default", default
+    for landmark in space.spec.landmarks:
+        if landmark.config != default:
+            yield landmark.name, landmark.config
+
+
+def _run(
+    name: str, config: Config, maker: InstanceMaker, tool: HostSanitizer, expected: _Expected, deadline: Deadline
+) -> HostRun:
+    if reasons := maker.space.why_invalid(config):
+        failure = Failure(Status.INVALID, "; ".join(reasons))
+        return HostRun(name, config, failure)
+    try:
+        instance = maker.make(config)
+    except ExpressionError as error:
+        return HostRun(name, config, Failure(Status.LAUNCH_ERROR, f"no launch: {error}"))
+    right: list[Workload] = []
+
+    def compare(workload: Workload, files: Mapping[str, Path]) -> Outcome:
+        outcome = expected.compare(workload, files)
+        if outcome is PASSED:
+            right.append(workload)
+        return outcome
+
+    workloads = instance.verify_workloads or (instance.workload,)
+    outcome = tool.check(instance.source, workloads, deadline, compare=compare)
+    return HostRun(
+        name,
+        config,
+        outcome,
+        sizes=len(right),
+        larger=len(workloads) - len(workloads_for_cpu(workloads)),
+        invalid=max(0, len(maker.space.spec.verify_sizes) - len(workloads)),
+    )
+
+
+class _Expected:
+    """The expected results of workloads, in a process of its own: references are the user's code."""
+
+    def __init__(self, reference: Path, deadline: Deadline) -> None:
+        self._reference, self._deadline = reference, deadline
+        self._child = Child(_Reference, reference)
+        self._asked = Lock()  # a child answers one call at a time
+        self.compared: set[str] | None = None  # outputs that the reference returns; None before it has run
+
+    def compare(self, workload: Workload, files: Mapping[str, Path]) -> Outcome:
+        """Compare the arrays in files with what is expected; raises SetupError for a broken reference."""
+        with self._asked:
+            if self._deadline.is_over:
+                return NO_TIME
+            try:
+                failure, self.compared = self._child.call(
+                    _Reference.compare, workload, files, timeout_s=self._deadline.left_s(np.inf)
+                )
+            except ChildTimeout:
+                return NO_TIME
+            except ChildFailed as error:
+                raise SetupError(getattr(error, "message", str(error))) from None
+        return failure or PASSED
+
+    def close(self) -> None:
+        """End the process."""
+        self._child.kill()
+
+
+class _Reference:
+    """The state of that process: data that configurations share."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._data: dict[str, WorkloadData] = {}
+
+    def compare(self, workload: Workload, files: Mapping[str, Path]) -> tuple[Failure | None, set[str]]:
+        """What differs after a run, and the names of the outputs that have an expected result."""
+        data = self._data.get(workload.data_key)
+        if data is None:
+            data = self._data[workload.data_key] = prepare(workload, self._path)
+        device = FakeDevice()
+        buffers = WorkloadBuffers(workload, SharedBuffers(device, data))
+        for guarded in buffers.arrays():
+            if guarded.array.name in files:
+                device.write(guarded.region, np.fromfile(files[guarded.array.name], np.uint8))
+        return compare_memory(buffers), {*data.expected}
