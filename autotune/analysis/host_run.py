@@ -1,4 +1,4 @@
-"""Runs configurations of a space as threads on the CPU, without a GPU: what they compute is compared, not timed."""
+"""Runs configurations of a space as threads on the CPU, without a GPU: results are compared, not timed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from threading import Lock
 import numpy as np
 
 from autotune.checks.deadline import Deadline
-from autotune.checks.host_sanitizer import HostSanitizer, find_host_sanitizer, workloads_for_cpu
+from autotune.checks.host_sanitizer import (
+    HostSanitizer,
+    can_run_on_cpu,
+    find_host_sanitizer,
+    workloads_for_cpu,
+)
 from autotune.core.checks import NO_TIME, PASSED, Outcome
 from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
@@ -33,6 +38,7 @@ from autotune.space import Space, require_seen
 from autotune.tuning.task import Target, count_space
 
 _C_DIALECTS = ("cuda", "opencl", "portable")
+_RIGHT = frozenset((Status.OK,))
 
 
 @dataclass(frozen=True)
@@ -41,10 +47,23 @@ class HostRun:
 
     name: str  # "default", a landmark's name, or "as given"
     config: Config
+    expected: frozenset[Status]
     outcome: Outcome
     sizes: int = 0  # at which it is right
     larger: int = 0  # at which it would take a CPU too long
     invalid: int = 0  # at which it is not valid
+
+    @property
+    def status(self) -> Status | None:
+        """How it ended; None if it was not run."""
+        if self.outcome is PASSED:
+            return Status.OK
+        return self.outcome.status if isinstance(self.outcome, Failure) else None
+
+    @property
+    def is_as_expected(self) -> bool:
+        """True if it ended as the space says."""
+        return self.status in self.expected
 
 
 @dataclass(frozen=True)
@@ -72,7 +91,9 @@ def run_on_host(
     space, source = count_space(target)
     spec = space.spec
     if spec.dialect not in _C_DIALECTS:
-        raise InputError(f"{spec.path}: g++ runs kernels in C; this one is written in dialect {spec.dialect!r}")
+        raise InputError(
+            f"{spec.path}: g++ runs kernels in C; this one is written in dialect {spec.dialect!r}"
+        )
     require_seen(space, source.text)
     tool = find_host_sanitizer()
     if tool is None:
@@ -85,10 +106,8 @@ def run_on_host(
         expected = opened.enter_context(closing(_Expected(spec.reference, deadline)))
         threads = opened.enter_context(ThreadPoolExecutor(len(os.sched_getaffinity(0))))
         opened.callback(deadline.processes.kill)
-        chosen = {"as given": config} if config is not None else dict(_named(space))
-        begun = [
-            threads.submit(_run, name, one, maker, tool, expected, deadline) for name, one in chosen.items()
-        ]
+        chosen = list(_named(space)) if config is None else [HostRun("as given", config, _RIGHT, NO_TIME)]
+        begun = [threads.submit(_run, one, maker, tool, expected, deadline) for one in chosen]
         stage = Stage("running on the CPU", total=len(begun))
         on_stage(stage)
         for done, future in enumerate(as_completed(begun), 1):
@@ -97,30 +116,31 @@ def run_on_host(
         runs = tuple(future.result() for future in begun)
     outputs = [item.name for item in spec.arguments if item.role in ("out", "inout")]
     compared = outputs if expected.compared is None else expected.compared
-    return HostRuns(
-        spec.kernel, tool.version, runs, tuple(name for name in outputs if name not in compared)
-    )
+    return HostRuns(spec.kernel, tool.version, runs, tuple(name for name in outputs if name not in compared))
 
 
-def _named(space: Space) -> Iterator[tuple[str, Config]]:
-    """The default, and the landmarks that differ from it."""
+def _named(space: Space) -> Iterator[HostRun]:
+    """The default, and the landmarks that differ from it, which need not be valid on every device."""
     default = space.spec.default
-    yield "default", default
+    yield HostRun("default", default, _RIGHT, NO_TIME)
     for landmark in space.spec.landmarks:
         if landmark.config != default:
-            yield landmark.name, landmark.config
+            expected = frozenset((landmark.expect, Status.INVALID))
+            yield HostRun(landmark.name, landmark.config, expected, NO_TIME)
 
 
 def _run(
-    name: str, config: Config, maker: InstanceMaker, tool: HostSanitizer, expected: _Expected, deadline: Deadline
+    planned: HostRun, maker: InstanceMaker, tool: HostSanitizer, expected: _Expected, deadline: Deadline
 ) -> HostRun:
-    if reasons := maker.space.why_invalid(config):
-        failure = Failure(Status.INVALID, "; ".join(reasons))
-        return HostRun(name, config, failure)
+    """A run that was planned, with its outcome."""
+    space, config = maker.space, planned.config
+    if reasons := space.why_invalid(config):
+        why = f"not valid on {space.device.name}: {'; '.join(reasons)}"
+        return replace(planned, outcome=Failure(Status.INVALID, why))
     try:
         instance = maker.make(config)
     except ExpressionError as error:
-        return HostRun(name, config, Failure(Status.LAUNCH_ERROR, f"no launch: {error}"))
+        return replace(planned, outcome=Failure(Status.LAUNCH_ERROR, f"no launch: {error}"))
     right: list[Workload] = []
 
     def compare(workload: Workload, files: Mapping[str, Path]) -> Outcome:
@@ -130,14 +150,14 @@ def _run(
         return outcome
 
     workloads = instance.verify_workloads or (instance.workload,)
-    outcome = tool.check(instance.source, workloads, deadline, compare=compare)
-    return HostRun(
-        name,
-        config,
-        outcome,
+    small = workloads_for_cpu(workloads)
+    larger = [one for one in workloads if one not in small]
+    return replace(
+        planned,
+        outcome=tool.check(instance.source, workloads, deadline, larger, compare),
         sizes=len(right),
-        larger=len(workloads) - len(workloads_for_cpu(workloads)),
-        invalid=max(0, len(maker.space.spec.verify_sizes) - len(workloads)),
+        larger=sum(not can_run_on_cpu(one) for one in larger),
+        invalid=max(0, len(space.spec.verify_sizes) - len(workloads)),
     )
 
 

@@ -347,9 +347,7 @@ def _unwritten(folder: Path, number: int, workload: Workload) -> Outcome:
 
 def _files(folder: Path, number: int, workload: Workload) -> dict[str, Path]:
     """The files with the arrays of a workload, as the first build left them."""
-    return {
-        array.name: folder / next(iter(_BUILDS)) / f"{number}.{array.name}" for array in _saved(workload)
-    }
+    return {array.name: folder / next(iter(_BUILDS)) / f"{number}.{array.name}" for array in _saved(workload)}
 
 
 def _finding(status: Status, what: str) -> Failure:

@@ -1,4 +1,4 @@
-"""Runs a space's configurations on the CPU, as threads under g++: a line for each says whether it is right."""
+"""Runs a space's configurations on the CPU, as threads under g++: a line for each."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import argparse
 from typing import Any
 
 from autotune.analysis.host_run import HostRun, HostRuns, run_on_host
-from autotune.checks.host_sanitizer import MAX_BYTES, MAX_THREADS
+from autotune.checks.host_sanitizer import MAX_BYTES, MAX_FURTHER_THREADS
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.core.checks import PASSED, Outcome, Unchecked
+from autotune.core.checks import Unchecked
 from autotune.core.text import count_text
+from autotune.core.trials import Failure, Status
 from autotune.space import load_space
 from autotune.tuning.task import resolve
 
@@ -24,8 +25,8 @@ def add_host_run(parser: argparse.ArgumentParser) -> None:
         "--run",
         dest="run_here",
         action="store_true",
-        help="run the default and the landmarks as threads of this machine's CPU, at the sizes to verify, and "
-        "compare them with the reference; nothing is timed or kept",
+        help="run the default and the landmarks as threads of this machine's CPU, at the sizes to verify, "
+        "and compare them with the reference; nothing is timed or kept",
     )
     group.add_argument(
         "--timeout",
@@ -37,7 +38,7 @@ def add_host_run(parser: argparse.ArgumentParser) -> None:
 
 
 def run_space(parsed: argparse.Namespace) -> None:
-    """Run and print a line for each configuration; exits with 1 unless all are right."""
+    """Run and print a line for each configuration; exits with 1 unless all end as expected."""
     from autotune.cli.progress import SearchProgress
 
     target = resolve(opt.target(parsed))
@@ -45,7 +46,7 @@ def run_space(parsed: argparse.Namespace) -> None:
     with SearchProgress(first_line_s=0.3) as progress:
         found = run_on_host(target, parsed.timeout, chosen, progress.stage)
     emit(runs_json(found) if parsed.json else runs_text(found))
-    if any(run.outcome is not PASSED for run in found.runs):
+    if not all(run.is_as_expected for run in found.runs):
         raise SystemExit(1)
 
 
@@ -60,26 +61,19 @@ def runs_text(found: HostRuns) -> str:
 
 
 def _line(run: HostRun) -> str:
-    if run.outcome is not PASSED:
-        return f"not run: {_reason(run.outcome)}" if _status(run.outcome) == "unchecked" else str(run.outcome)
+    if isinstance(run.outcome, Unchecked):
+        return f"not run: {run.outcome.reason}"
+    if isinstance(run.outcome, Failure):
+        if run.status is Status.INVALID:
+            return run.outcome.detail
+        return f"{'as expected, ' if run.is_as_expected else ''}{run.outcome}"
     parts = [f"ok at {count_text(run.sizes, 'size')}"]
     if run.larger:
-        parts.append(f"{run.larger} not run: more than {MAX_THREADS:,} threads or {MAX_BYTES >> 20} MiB in all")
+        most = f"{MAX_FURTHER_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
+        parts.append(f"{run.larger} not run: more than {most}")
     if run.invalid:
         parts.append(f"not valid at {run.invalid}")
     return "; ".join(parts)
-
-
-def _status(outcome: Outcome) -> str:
-    if outcome is PASSED:
-        return "ok"
-    return "unchecked" if isinstance(outcome, Unchecked) else outcome.status.value
-
-
-def _reason(outcome: Outcome) -> str:
-    if outcome is PASSED:
-        return ""
-    return outcome.reason if isinstance(outcome, Unchecked) else outcome.detail
 
 
 def runs_json(found: HostRuns) -> dict[str, Any]:
@@ -92,8 +86,9 @@ def runs_json(found: HostRuns) -> dict[str, Any]:
             {
                 "name": run.name,
                 "config": dict(run.config),
-                "status": _status(run.outcome),
-                "detail": _reason(run.outcome),
+                "status": run.status.value if run.status else "not_run",
+                "detail": _detail(run),
+                "as_expected": run.is_as_expected,
                 "right_sizes": run.sizes,
                 "larger_sizes": run.larger,
                 "invalid_sizes": run.invalid,
@@ -101,3 +96,9 @@ def runs_json(found: HostRuns) -> dict[str, Any]:
             for run in found.runs
         ],
     }
+
+
+def _detail(run: HostRun) -> str:
+    if isinstance(run.outcome, Unchecked):
+        return run.outcome.reason
+    return run.outcome.detail if isinstance(run.outcome, Failure) else ""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.cli.output import emit
+from autotune.core.launch_plan import TRITON
 from autotune.core.stages import Stage
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def findings(found: FirstSpace) -> str:
 
 
 def next_steps(found: FirstSpace) -> str:
-    """The next steps; a kernel that cannot run here can be compiled first, unless it is for OpenCL alone."""
+    """The next steps; a kernel that no device here takes is run on the CPU and compiled first."""
     from autotune.new.space_draft import ARCHITECTURE
 
     draft, space = found.draft, found.space
@@ -96,8 +97,9 @@ def next_steps(found: FirstSpace) -> str:
     if not found.can_run:
         steps = [f"on a machine with such a device: {steps[0]}"]
         if draft.dialect != "opencl":
-            compiled = f"autotune space {space} --compile --device {ARCHITECTURE}"
-            steps = [f"autotune space {space} --device {ARCHITECTURE}", compiled, *steps]
+            run = "" if draft.dialect == TRITON else " --run"
+            looks = [f"autotune space {space}{how} --device {ARCHITECTURE}" for how in (run, " --compile")]
+            steps = [*looks, *steps]
     if not draft.has_reference:
         steps.insert(0, f"write {found.reference}: it says what is expected")
     if draft.arrays:

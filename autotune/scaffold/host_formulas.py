@@ -103,7 +103,7 @@ def real_number_of(node: ast.expr, formulas: Mapping[str, ast.expr], depth: int 
 def declared_extents(
     parts: Sequence[str], known: Collection[str], constants: Mapping[str, ast.expr]
 ) -> tuple[str, ...]:
-    """The extents of a block that a source declares, as a launch plan has them; empty as for a host's grid."""
+    """The extents of a block that a source declares, as a launch plan has them; empty as for a grid."""
     reader = _Reader({name: name for name in known}, (), constants, lambda _: None)
     try:
         nodes = [_tree(part, parsed_expression) for part in parts]
