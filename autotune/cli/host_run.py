@@ -54,10 +54,10 @@ def runs_text(found: HostRuns) -> str:
     """A line for each configuration, and what was and was not done."""
     longest = max(len(run.name) for run in found.runs)
     lines = [f"{run.name:{longest}}  {_line(run)}" for run in found.runs]
-    uncompared = f"; not compared: {', '.join(found.uncompared)}, which the reference does not return"
-    did = f"run as threads on the CPU ({found.tool}): results, races and accesses outside of arrays"
-    nothing = "nothing was timed, and nothing is kept"
-    return "\n".join([*lines, "", f"{did}{uncompared if found.uncompared else ''}", nothing])
+    lines += ["", f"checked results, races and accesses outside of arrays on the CPU ({found.tool})"]
+    if found.uncompared:
+        lines.append(f"not compared: {', '.join(found.uncompared)}, which the reference does not return")
+    return "\n".join([*lines, "nothing was timed, and nothing is kept"])
 
 
 def _line(run: HostRun) -> str:

@@ -156,7 +156,9 @@ def test_each_configuration_has_a_line_and_nothing_is_kept(folder, space):
     assert default == "default  ok at 2 sizes; 1 not run: more than 524,288 threads or 64 MiB; not valid at 1"
     assert wrong.startswith("wrong    as expected, wrong_result: y[0, 0] is ")
     assert wide.startswith("wide     not valid on NVIDIA H100: BLOCK <= device.max_threads_per_block")
-    assert did.startswith("run as threads on the CPU (g++ ") and nothing.startswith("nothing was timed")
+    assert did.startswith(
+        "checked results, races and accesses outside of arrays on the CPU (g++ "
+    ) and nothing.startswith("nothing was timed")
     assert {*folder.path.iterdir()} == before
     done = folder.run("space", "scale.yaml", "--run", "--json", "--config", "STEP=1")
     (found,) = json.loads(done.stdout)["configurations"]
