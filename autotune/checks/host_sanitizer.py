@@ -16,7 +16,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, takewhile
 from pathlib import Path
@@ -185,14 +185,14 @@ class HostSanitizer:
                 with timeline.span(f"{build} at {size_text(workload.problem.sizes)}"):
                     outcome = _run(program, number, deadline, variables)
                 if isinstance(outcome, Failure):
-                    return outcome
+                    return _at(outcome, workload)
                 if outcome is not PASSED:
                     late = outcome if late is PASSED else late
                     del ended[number]
         for number, workload in ended.items():
-            outcome = _unwritten(folder, number, workload)
-            if outcome is PASSED and compare is not None:
-                outcome = compare(workload, _files(folder, number, workload))
+            if unwritten := _unwritten(folder, number, workload):
+                return _at(unwritten, workload)
+            outcome = compare(workload, _files(folder, number, workload)) if compare else PASSED
             if isinstance(outcome, Failure):
                 return outcome
             late = outcome if late is PASSED else late
@@ -332,7 +332,7 @@ def _place(program: Path, code: str) -> str:
     return f"the kernel at {code}"
 
 
-def _unwritten(folder: Path, number: int, workload: Workload) -> Outcome:
+def _unwritten(folder: Path, number: int, workload: Workload) -> Failure | None:
     """The difference between the outputs of both builds, as a finding; without the padding of structures."""
     for array in _saved(workload):
         if array.role != "out" or numpy_dtype(array.dtype).names:
@@ -342,7 +342,7 @@ def _unwritten(folder: Path, number: int, workload: Workload) -> Outcome:
         if differs.size:
             where = element_text(array, int(differs[0]) // numpy_dtype(array.dtype).itemsize)
             return _finding(Status.WRONG_RESULT, f"{where} depends on memory that nobody wrote")
-    return PASSED
+    return None
 
 
 def _files(folder: Path, number: int, workload: Workload) -> dict[str, Path]:
@@ -352,6 +352,10 @@ def _files(folder: Path, number: int, workload: Workload) -> dict[str, Path]:
 
 def _finding(status: Status, what: str) -> Failure:
     return Failure(status, f"run on the CPU: {what}")
+
+
+def _at(finding: Failure, workload: Workload) -> Failure:
+    return replace(finding, detail=f"{finding.detail} (at {size_text(workload.problem.sizes)})")
 
 
 def _saved(workload: Workload) -> list[Array]:
