@@ -233,9 +233,9 @@ def searched_in(
     (folder / "chaos.py").write_text(f"{RULES}\nSEED, RATE = {seed}, {rate}\n{KERNEL}")
     limit = str(asked.limit_s)
     limits = ["--timeout", limit, "--compile-timeout", limit, "--budget", str(asked.budget)]
-    workers = max(2, len(os.sched_getaffinity(0)) // asked.at_once)
+    compilers = max(2, len(os.sched_getaffinity(0)) // asked.at_once)
     command = ["search", "chaos.yaml", "--device", "fake", "--json", "--journal", "j.jsonl"]
-    command += ["--workers", str(workers)]
+    command += ["--compilers", str(compilers)]
     whole = [*command, *limits, "--seed", str(seed), "--cache", "cache"]
     (folder / "cache").mkdir()
     ended: list[tuple[str, str]] = []

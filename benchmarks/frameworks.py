@@ -425,7 +425,7 @@ def ratio(times: Mapping[int, Mapping[str, Any]], where: Iterable[int], who: str
 
 
 def worst(times: Mapping[int, Mapping[str, Any]]) -> str:
-    """The largest ratio of our time to the incumbent's, and where."""
+    """The largest ratio of our time to that of the installed entry, and where."""
     found = [
         (row[OURS] / min(row[who] for who in (STOCK, DEFAULT) if is_time(row, who)), m)
         for m, row in times.items()

@@ -73,7 +73,7 @@ def findings(space: Path) -> dict[tuple[str, str], str]:
         bound, source = count_space(Target(space, device))
     except AutotuneError as error:
         return {("refused", ""): " ".join(str(error).split())}
-    found = lint(bound, source.text, constraint_report(bound))
+    found = lint(bound, source.text, constraint_report(bound)).mistakes
     return {(one.kind, one.subject): one.placed for one in found if not one.is_about_checks}
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from autotune.analysis.external_results import unknown_device
 from autotune.core.records import Config, DeviceInfo, LaunchSpec, Parameter, Sizes, Value
-from autotune.core.trials import Problem, Status, Trial
+from autotune.core.trials import Failure, Problem, Status, Trial
 from autotune.errors import InputError, NoMoreTrials
 from autotune.hardware.names import slug, traits_of_name
 from autotune.interop import Recording, read_recording
@@ -185,7 +185,7 @@ class ReplayTrials:
         for config in configs:
             row = self._recorded.space.index(config)
             if row is None:
-                self._ended.append(Trial(config, "", Status.INVALID, "not recorded"))
+                self._ended.append(Trial(config, "", Failure(Status.INVALID, "not recorded")))
             elif row in self.rows:
                 self._ended.append(self._recorded.trials[row])
             elif row not in self._begun and len(self._begun) < self._budget:

@@ -73,12 +73,11 @@ def _trial(number: int, config: Config, random_numbers: random.Random) -> Trial:
     base_ms = 0.12 * (1 + abs(int(config["BLOCK_SIZE"]) - 256) / 512) * (1 + 2 / int(config["VECTOR_WIDTH"]))
     if random_numbers.random() < 0.1:
         failure = Failure(random_numbers.choice([Status.COMPILE_ERROR, Status.TIMEOUT]), "made up")
-        return Trial(config, f"{number:032x}", failure.status, failure.detail, compile_ms=300.0, cost_s=0.5)
+        return Trial(config, f"{number:032x}", failure, compile_ms=300.0, cost_s=0.5)
     samples = tuple(base_ms * random_numbers.uniform(1.0, 1.2) for _ in range(10))
     return Trial(
         config,
         f"{number:032x}",
-        Status.OK,
         measurement=Measurement(samples, Rule.STEADY),
         compile_ms=random_numbers.uniform(200, 600),
         cost_s=random_numbers.uniform(0.3, 1.0),

@@ -31,7 +31,7 @@ def search(parsed: argparse.Namespace, home: Path, seed: int) -> tuple[Counter[s
     folder.mkdir()
     size = [word for size in parsed.size for word in ("--size", size)]
     what = [parsed.space, "--device", parsed.device]
-    limits = ["--engine", "random", "--budget", str(parsed.budget), "--seed", str(seed), "--workers", "1"]
+    limits = ["--engine", "random", "--budget", str(parsed.budget), "--seed", str(seed), "--compilers", "1"]
     kept = ["--journal", "j.jsonl", "--cache", "cache", "--no-transfer", "--no-sanitizer", "--json"]
     done = subprocess.run(
         [sys.executable, "-m", "autotune", "search", *what, *size, *limits, *kept],

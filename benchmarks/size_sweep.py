@@ -48,7 +48,7 @@ from autotune.tuning.context import POLICY, open_context
 from autotune.tuning.finalists import FinalistChoice, fastest_trials
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
-from autotune.tuning.last_round import Exploration
+from autotune.tuning.last_round import LastRoundSetting
 from autotune.tuning.limits import unlimited_last_round
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import Processes, open_processes
@@ -179,9 +179,9 @@ def search_own(
         root = folder / "own"
         choice = FinalistChoice(tuple(dict.fromkeys([*best_few, best.config])))
         seconds = context.ledger.spent_s
-        limits = unlimited_last_round(seconds)
-        exploration = Exploration(root, "own", options.seed, seconds, cpu_times(), limits, choice=choice)
-        finish_search(context, exploration, checks)
+        deadline = unlimited_last_round(seconds)
+        setting = LastRoundSetting(root, "own", options.seed, seconds, cpu_times(), deadline, choice=choice)
+        finish_search(context, setting, checks)
     entry = task.cached_entry(root)
     if entry is None:
         raise SystemExit(f"no result for {dict(problem.sizes)}")

@@ -58,7 +58,7 @@ def time_search(space: str, device: str | None, budget: int) -> None:
             finally:
                 seconds[check.run.__name__] += time.perf_counter() - began_s
 
-        return replace(check, run=run, early=None)  # all of it is timed
+        return replace(check, run=run, early=None, spares=lambda _: ())  # all of it is timed
 
     winner_checks.CHECKS = tuple(map(timed, winner_checks.CHECKS))
     with tempfile.TemporaryDirectory() as folder:

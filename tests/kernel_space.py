@@ -37,7 +37,7 @@ def reference_module(spec):
 def findings(spec, device=GPU):
     """What lint says of the space and its source."""
     space = bound(spec, device)
-    return lint(space, read_source(spec.source).text, constraint_report(space))
+    return lint(space, read_source(spec.source).text, constraint_report(space)).mistakes
 
 
 def invalid_landmarks(spec):

@@ -187,7 +187,8 @@ def compare(kernel: str, results: Sequence[DeviceResult]) -> KernelComparison:
 
     Where there is a GPU, CPUs are not among the devices: `against_cpus` compares them.
     """
-    tuned = [result for result in results if result.device.kind != "cpu"] or results
+    has_gpu = any(result.device.kind == "gpu" for result in results)
+    tuned = [result for result in results if not has_gpu or result.device.kind != "cpu"]
     known = {result.folder: result.entry.relative_times for result in tuned}
     best = {result.folder: result.entry.config for result in tuned}
     names = dict.fromkeys(name for config in best.values() for name in config)
@@ -221,7 +222,7 @@ def against_cpus(results: Sequence[DeviceResult]) -> Iterator[AgainstCpu]:
     """
     timed = [result for result in results if result.entry.time_ms > 0]
     cpus = [result for result in timed if result.device.kind == "cpu"]
-    gpus = [result for result in timed if result.device.kind != "cpu"]
+    gpus = [result for result in timed if result.device.kind == "gpu"]
     for folder in dict.fromkeys(result.folder for result in gpus):
         pairs = [
             AgainstCpu(gpu, cpu)

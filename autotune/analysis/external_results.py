@@ -13,12 +13,13 @@ from autotune.analysis.compare import DeviceResult
 from autotune.core.records import DeviceInfo, Entry, ProblemKey, Provenance, Sizes
 from autotune.core.text import problem_text
 from autotune.errors import InputError
-from autotune.hardware.names import slug, traits_of_name
+from autotune.hardware.names import is_same, slug, traits_of_name
 from autotune.interop import Recording, read_recording
 
 _UNKNOWN_TIME = "1970-01-01T00:00:00+00:00"  # older than any: the files state none
 _ORIGIN = "imported, not verified"
 UNKNOWN_DTYPE = "unknown element type"
+UNKNOWN_KIND = "unknown"
 
 
 class External(NamedTuple):
@@ -63,33 +64,53 @@ def of_same_kernel(
     return same, list(others)
 
 
-def as_results(external: Iterable[External], sizes: Sizes, dtype: str | None) -> list[DeviceResult]:
+def as_results(
+    external: Iterable[External], own: Sequence[DeviceResult], sizes: Sizes, dtype: str | None
+) -> list[DeviceResult]:
     """The best of recorded results; sizes and element type are the given ones where a file says none.
 
-    Raises InputError if two have the same device and problem.
+    A device is that of an `own` result of the same name. Sizes with other names than all own ones get the
+    names of the only own problem with the same numbers. Raises InputError if two results have the same device
+    and problem.
     """
     seen: dict[tuple[str, ProblemKey], Path] = {}
     results = []
     for path, recording in external:
-        entry = _entry(recording, sizes, recording.dtype or dtype or UNKNOWN_DTYPE)
+        theirs = sizes if recording.sizes is None else _named_as_own(recording.sizes, own)
+        entry = _entry(recording, theirs, recording.dtype or dtype or UNKNOWN_DTYPE)
         name = slug(recording.device)
+        known = (one.device for one in own if is_same(one.device.name, recording.device))
+        device = next(known, None) or unknown_device(recording.device, name)
         if (name, entry.problem) in seen:
             problem = problem_text(entry.sizes, entry.dtype, entry.data)
             other = f"{recording.device}, {problem}, as {seen[name, entry.problem]} does"
             raise InputError(f"{path}: holds results of {other}; give one of them")
         seen[name, entry.problem] = path
-        results.append(DeviceResult(f"{name} (imported)", unknown_device(recording.device, name), entry))
+        results.append(DeviceResult(f"{name} (imported)", device, entry))
     return results
 
 
+def _named_as_own(sizes: Sizes, own: Iterable[DeviceResult]) -> Sizes:
+    """Sizes by the names of the only own problem with these numbers, if no own one has their names."""
+    problems = [one.entry.sizes for one in own]
+    if any(known.keys() == sizes.keys() for known in problems):
+        return sizes
+    numbers = sorted(sizes.values())
+    alike = [known for known in problems if sorted(known.values()) == numbers]
+    return alike[0] if alike and all(known == alike[0] for known in alike) else sizes
+
+
 def unknown_device(name: str, slug: str) -> DeviceInfo:
-    """A device of which only the name is known; its limits exclude no configuration."""
+    """A device of which only the name is known; its limits exclude no configuration.
+
+    It is a GPU if its name implies an architecture of one; else its kind is unknown.
+    """
     traits = traits_of_name(name)
     return DeviceInfo(
         backend="recorded",
         name=name,
         slug=slug,
-        kind="gpu",
+        kind="gpu" if traits.architecture else UNKNOWN_KIND,
         vendor=traits.vendor or "",
         architecture=traits.architecture or "",
         compute_units=1,
@@ -111,7 +132,7 @@ def _entry(recording: Recording, sizes: Sizes, dtype: str) -> Entry:
     assert best is not None and best.time_ms is not None
     times = ((trial.config, trial.time_ms) for trial in recording.trials)
     return Entry(
-        sizes=dict(sizes if recording.sizes is None else recording.sizes),
+        sizes=dict(sizes),
         dtype=dtype,
         data=recording.data or "",
         config=best.config,

@@ -5,24 +5,26 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from autotune.cli.progress import SearchProgress
+from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.evaluation.ledger import OnTrial
 
 _REDRAWN_EACH_S = 1.0
 
 
-def shown_progress(callback: OnTrial | None = None) -> SearchProgress:
+def shown_progress(
+    callback: OnTrial | None = None, verbosity: Verbosity = Verbosity.NORMAL
+) -> SearchProgress:
     """The progress of searches; in a notebook's kernel, which shows what is displayed, in its output."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     is_notebook = type(shell).__name__ == "ZMQInteractiveShell"
-    return NotebookProgress(callback) if is_notebook else SearchProgress(callback=callback)
+    return (NotebookProgress if is_notebook else SearchProgress)(verbosity, callback=callback)
 
 
 class NotebookProgress(SearchProgress):
     """Shows progress in the output of a notebook's cell, below what was said."""
 
-    def __init__(self, callback: OnTrial | None) -> None:
-        super().__init__(callback=callback)
+    def __init__(self, verbosity: Verbosity = Verbosity.NORMAL, *, callback: OnTrial | None = None) -> None:
+        super().__init__(verbosity, callback=callback)
         self._display: Any = None
         self._said: list[str] = []
 

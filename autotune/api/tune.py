@@ -27,7 +27,7 @@ from autotune.plans.search_plan import PlanResult, run_searches
 from autotune.plans.several_spaces import plan_of_spaces
 from autotune.plans.sweep import Sweep, bind_sweep, sweep
 from autotune.searchers import engine_names, strategy_names
-from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
+from autotune.tuning.options import MAX_VARIANTS, Options, read_objective, usual_budget
 from autotune.tuning.task import Target
 from autotune.tuning.tuner import priors_of, search
 
@@ -42,7 +42,7 @@ class How(TypedDict, total=False):
     binary_cache: bool  # False is `--no-binary-cache`
     timeout_s: float
     compile_timeout_s: float
-    workers: int
+    compilers: int
     dump_wrong: str | Path
 
 
@@ -52,7 +52,7 @@ def tune(
     device: str | None = None,
     devices: str | None = None,
     cluster: str | None = None,
-    budget: int | Budget = DEFAULT_BUDGET,
+    budget: int | Budget | None = None,
     strategy: str | None = None,
     seed: int = 0,
     objective: OwnObjective | None = None,
@@ -77,7 +77,7 @@ def tune(
         device: As `--device`: `opencl:0`, a backend, a name; None takes the first GPU, else the CPU.
         devices: Several devices of this machine to search with, as `--devices`.
         cluster: A cluster to search with, as `--cluster`.
-        budget: Configurations to try, or a `Budget` with a limit in seconds.
+        budget: Configurations to try, or a `Budget` with a limit in seconds; None: as the command line.
         strategy: An engine, a strategy of Kernel Tuner or a sampler of Optuna; None: as the command line.
         seed: Seed of the search.
         objective: What to make small: time, energy, edp, pareto, an expression, or a function of a dictionary
@@ -128,7 +128,7 @@ def tune_sweep(
     dtypes: Sequence[str] = (),
     data: str | None = None,
     variants: int = MAX_VARIANTS,
-    budget: int | Budget = DEFAULT_BUDGET,
+    budget: int | Budget | None = None,
     strategy: str | None = None,
     seed: int = 0,
     callback: OnTrial | None = None,
@@ -173,7 +173,7 @@ def tune_all(
     sizes: Mapping[str, int] | None = None,
     dtype: str | None = None,
     data: str | None = None,
-    budget: int | Budget = DEFAULT_BUDGET,
+    budget: int | Budget | None = None,
     strategy: str | None = None,
     seed: int = 0,
     callback: OnTrial | None = None,
@@ -253,7 +253,7 @@ class _Given:
             if name.endswith("_s"):
                 is_positive = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
                 self.require(name, value, is_positive, "a positive number of seconds")
-            elif name == "workers":
+            elif name == "compilers":
                 self.require(name, value, _is_whole(value, 1), "a whole number of at least 1")
             elif name == "dump_wrong":
                 self.require(name, value, isinstance(value, str | Path), "the path of a folder")
@@ -261,7 +261,7 @@ class _Given:
             elif name != "measure":
                 self.require(name, value, isinstance(value, bool), "True or False")
             if name != "measure":
-                self._how["compilers" if name == "workers" else name] = value
+                self._how[name] = value
         self.measure = self._call_mode(how.get("measure"))
 
     def _call_mode(self, text: str | None) -> CallMode:
@@ -284,7 +284,7 @@ class _Given:
 
     def options(
         self,
-        budget: int | Budget,
+        budget: int | Budget | None,
         strategy: str | None,
         seed: int,
         cache: str | Path | None,
@@ -292,14 +292,14 @@ class _Given:
         fresh: bool,
     ) -> Options:
         """The options that all functions have; raises InputError for wrong ones."""
-        is_budget = isinstance(budget, Budget) or _is_whole(budget, 1)
+        is_budget = isinstance(budget, Budget | None) or _is_whole(budget, 1)
         self.require("budget", budget, is_budget, "a whole number of at least 1")
         self.require("seed", seed, _is_whole(seed, 0), "a whole number of at least 0")
         engine, named = self._engine_of(strategy)
         return Options(
             engine=engine,
             strategy=named,
-            budget=budget if isinstance(budget, Budget) else Budget(trials=int(budget)),
+            budget=_budget(budget, engine),
             seed=int(seed),
             cache=None if cache is None else Path(cache),
             fresh=fresh,
@@ -315,6 +315,12 @@ class _Given:
                 return engine, strategy
         known = {*engine_names(), *(name for engine in engine_names() for name in strategy_names(engine))}
         raise InputError(f"{self._function}: unknown strategy {strategy!r}{hint(strategy, known)}")
+
+
+def _budget(given: int | Budget | None, engine: str | None) -> Budget:
+    if given is None:
+        return usual_budget(engine)
+    return given if isinstance(given, Budget) else Budget(trials=int(given))
 
 
 def _is_whole(value: object, least: int) -> bool:

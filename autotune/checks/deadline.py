@@ -1,4 +1,4 @@
-"""Deadlines of checks, and processes that can be killed while a check waits for them."""
+"""Deadlines, and processes that can be killed while a check waits for them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 
 class Killable:
@@ -16,6 +17,12 @@ class Killable:
         """Hold no process yet."""
         self._kills: set[Callable[[], object]] = set()
         self._is_over = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     @contextmanager
     def holding(self, kill: Callable[[], object]) -> Iterator[None]:
@@ -37,12 +44,18 @@ class Killable:
 
 @dataclass(frozen=True)
 class Deadline:
-    """The time at which checks should end, on the clock of `time.perf_counter`."""
+    """The time at which work should end; after it, no more begins."""
 
-    at_s: float = math.inf
-    processes: Killable = field(default_factory=Killable)  # that the checks wait for
+    at_s: float = math.inf  # on the clock of `time.perf_counter`
+    checks_s: float = math.inf  # for the checks after a last round, in addition to what is left by then
+    processes: Killable = field(default_factory=Killable)  # that the work waits for
 
-    def left_s(self, most_s: float) -> float:
+    @classmethod
+    def after(cls, seconds: float | None, checks_s: float = math.inf) -> Self:
+        """The deadline of work that begins now; None sets no limit."""
+        return cls(math.inf if seconds is None else time.perf_counter() + seconds, checks_s)
+
+    def left_s(self, most_s: float = math.inf) -> float:
         """The time that is left, but no more than `most_s`."""
         return min(most_s, max(0.0, self.at_s - time.perf_counter()))
 
@@ -50,3 +63,20 @@ class Deadline:
     def is_over(self) -> bool:
         """True if no time is left."""
         return time.perf_counter() >= self.at_s
+
+    @property
+    def is_strict(self) -> bool:
+        """True if less is done to keep it: the user has set it, not the time that a search took."""
+        return self.checks_s < math.inf
+
+    def share(self, count: int) -> Deadline:
+        """The deadline of the next of `count` equal shares of the time that is left."""
+        now_s = time.perf_counter()
+        return replace(self, at_s=now_s + (self.at_s - now_s) / count)
+
+    def of_checks(self) -> Deadline:
+        """The deadline of checks that begin now."""
+        return Deadline(max(self.at_s, time.perf_counter()) + self.checks_s)
+
+
+NO_DEADLINE = Deadline()

@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 
@@ -32,8 +32,9 @@ from autotune.evaluation.device_process import (
     run_and_reset_clocks,
     run_bare,
 )
+from autotune.evaluation.spare import Spare
 from autotune.problem.workload import Workload
-from autotune.processes.child import Child, kill_all, was_killed
+from autotune.processes.child import Child, was_killed
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TIMEOUT_S = 60.0  # to open the device, and of one run: under the sanitizer it is up to a hundred times slower
@@ -57,21 +58,16 @@ class Sanitizer:
     address: Address
     reference: Path
     variables: Mapping[str, str]
-    _standing_by: dict[str, Child] = field(default_factory=dict, init=False, compare=False)  # by tool
 
     @property
     def version(self) -> str:
         """The program's name and version."""
         return program_version(self.program, "--version")
 
-    def begin(self) -> None:
-        """Start a process of each tool ahead: Python takes half a second there. None opens the device."""
-        missing = [tool for tool in TOOLS if tool not in self._standing_by]
-        self._standing_by.update((tool, self._start_child(tool)) for tool in missing)
-
-    def end(self) -> None:
-        """End the processes that nothing was run in."""
-        kill_all([self._standing_by.popitem()[1] for _ in range(len(self._standing_by))])
+    @cached_property
+    def spares(self) -> Mapping[str, Spare]:
+        """A process of each tool that may begin ahead: to start Python takes half a second there."""
+        return {tool: Spare(partial(self._new_child, tool), TIMEOUT_S) for tool in TOOLS}
 
     def check(self, runs: Sequence[Run], deadline: Deadline) -> list[Checks]:
         """Run configurations under each tool, and return the outcomes of each run by tool.
@@ -128,8 +124,9 @@ class Sanitizer:
         No run begins if the tool does not work, or the device cannot be opened under it. An error that it has
         printed counts though it does not end. Raises ChildTimeout.
         """
-        child = self._standing_by.pop(tool, None) or self._start_child(tool)
-        begun = ended = 0
+        begun, ended, spare = 0, 0, self.spares[tool]
+        with deadline.processes.holding(partial(spare.end, waits=False)):
+            child = spare.take(deadline.left_s(TIMEOUT_S))
         try:
             with deadline.processes.holding(partial(child.kill, waits=False)):
                 with suppress(ChildDied, ChildRaised):
@@ -149,7 +146,7 @@ class Sanitizer:
         finally:
             child.kill()
 
-    def _start_child(self, tool: str) -> Child:
+    def _new_child(self, tool: str) -> Child:
         # racecheck's default report, of pairs of source lines, misses races
         report = ("--racecheck-report", "all") if tool == "racecheck" else ()
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)

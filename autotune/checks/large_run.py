@@ -10,9 +10,10 @@ from autotune.core import timeline
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices.array_compare import unlike
-from autotune.devices.base import Buffer, Bytes, Device, LocalMemory
-from autotune.devices.element_types import array_bytes, numpy_dtype, scalar_of
+from autotune.devices.base import Bytes, Device
+from autotune.devices.element_types import numpy_dtype
 from autotune.errors import OutOfMemory, SetupError
+from autotune.evaluation.buffers import launch_arguments
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.guarded_buffer import GuardedMemory
 from autotune.evaluation.poison import GUARD_BYTES, as_bytes, poison
@@ -70,13 +71,9 @@ def _run(
         one.name: one for one in workload.arrays if one.name in workload.used_names or one.name in samples
     }
     memories = {name: _filled(device, array, workload, data) for name, array in arrays.items()}
-    arguments: dict[str, Buffer | np.generic | LocalMemory] = {
-        one.name: scalar_of(one.dtype, one.value) for one in workload.scalars
-    }
-    arguments |= {one.name: LocalMemory(array_bytes(one.dtype, one.shape)) for one in workload.local}
-    for name, memory in memories.items():
-        arguments[name] = device.region(memory.whole, GUARD_BYTES, arrays[name].size_bytes)
-    run_ms = device.run(state.program(binary, keep=True), workload.launches, arguments)
+    program = state.program(binary, keep=True)
+    starts = {name: memory.from_offset for name, memory in memories.items()}
+    run_ms = device.run(program, workload.launches, launch_arguments(device, program, workload, starts))
     for name, sample in samples.items():
         dtype = numpy_dtype(arrays[name].dtype)
         parts = [

@@ -14,7 +14,6 @@ and among all configurations that the cache serves.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -134,6 +133,7 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
 
 
 def _check_cache(parsed: argparse.Namespace) -> None:
+    from autotune.checks.deadline import Deadline
     from autotune.plans.aged_results import update_result
     from autotune.plans.recheck import CheckState, recheck, refresh
     from autotune.serving.cache import writable_root
@@ -143,7 +143,7 @@ def _check_cache(parsed: argparse.Namespace) -> None:
     target = opt.target(parsed)
     options = opt.run_options(parsed, sanitizer=parsed.sanitizer)
     checked, aged = [], []
-    deadline_s = time.perf_counter() + parsed.time
+    deadline = Deadline.after(parsed.time)
     with opt.opened_task(parsed) as (task, progress):
         record = task.cached_record(root)
         entries = [
@@ -163,7 +163,7 @@ def _check_cache(parsed: argparse.Namespace) -> None:
                 replace(target, sizes=entry.sizes, dtype=entry.dtype, data=entry.data or None)
             )
             if parsed.stale:
-                aged.append(update_result(of_entry, options, progress, entry, root, deadline_s))
+                aged.append(update_result(of_entry, options, progress, entry, root, deadline))
                 continue
             checked.append(recheck(of_entry, options, progress, entry))
             if parsed.refresh:

@@ -56,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    from autotune.analysis.external_results import as_results, of_same_kernel, read_external
+    from autotune.analysis.external_results import UNKNOWN_KIND, as_results, of_same_kernel, read_external
     from autotune.report.plots import matrix_figure
 
     sizes = parse_sizes(parsed.size)
@@ -74,7 +74,10 @@ def run(parsed: argparse.Namespace) -> None:
     # An imported file without sizes or type counts as one for the cache's problem.
     likely = problem_of(found, sizes, parsed.dtype) or problem_of(found, {}, parsed.dtype)
     dtype, cached_sizes, _ = likely or (parsed.dtype, (), "")
-    found += as_results(external, sizes or dict(cached_sizes), dtype)
+    found += as_results(external, found, sizes or dict(cached_sizes), dtype)
+    unknown = dict.fromkeys(one.folder for one in found if one.device.kind == UNKNOWN_KIND)
+    if unknown and any(one.device.kind == "cpu" for one in found):
+        say(f"not known whether it is a CPU or a GPU, so set against neither: {', '.join(unknown)}")
     require_one_kernel(found)
     selected = select(found, sizes, parsed.dtype)
     comparison = compare(parsed.kernel, selected)
@@ -166,7 +169,7 @@ def _against(pairs: Sequence[AgainstCpu]) -> Iterator[Table | str]:
     if any(not pair.is_same_problem and pair.ratio for pair in pairs):
         yield "Of different sizes, rates are compared, not times."
     if any(pair.ratio is None for pair in pairs):
-        yield "Without `work` in the space file, different sizes cannot be compared."
+        yield "Different sizes are compared by `work` in the space file, which imported results lack."
 
 
 def _time_text(result: DeviceResult) -> str:

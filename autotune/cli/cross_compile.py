@@ -53,7 +53,7 @@ def compile_space(parsed: argparse.Namespace) -> None:
         count=_BUDGET if parsed.budget is None else parsed.budget or None,
         seed=parsed.seed or 0,
         timeout_s=parsed.compile_timeout,
-        compilers=parsed.workers,
+        compilers=parsed.compilers,
         binaries=default_folder() if parsed.binary_cache else None,
         configs=() if chosen is None else (chosen,),
     )

@@ -45,10 +45,10 @@ def target(parsed: argparse.Namespace) -> Target:
 def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, SearchProgress]]:
     """The task that the options name; progress shows from before the task is read until this is closed."""
     from autotune.devices.listing import listing_for
-    from autotune.evaluation.get_ready import get_ready
+    from autotune.evaluation.imports_ahead import import_ahead
 
     listing = listing_for(getattr(parsed, "devices", None) or parsed.device)
-    get_ready(listing, triton=_is_triton(parsed.space))
+    import_ahead(listing, triton=_is_triton(parsed.space))
     try:
         with progress(parsed) as shown:
             import autotune.tuning.tuner  # all commands need it later  # noqa: F401
@@ -307,7 +307,7 @@ def run_options(parsed: argparse.Namespace, **others: Any) -> Options:
     return Options(
         timeout_s=parsed.timeout,
         compile_timeout_s=parsed.compile_timeout,
-        compilers=parsed.workers,
+        compilers=parsed.compilers,
         journal=parsed.journal,
         fresh=getattr(parsed, "fresh", False),  # not every command resumes
         keep=getattr(parsed, "keep", False),
@@ -329,7 +329,7 @@ def add_cache(parser: argparse.ArgumentParser, what: str, *, reads: bool = True)
 def add_compiling(parser: argparse.ArgumentParser) -> None:
     compiling = parser.add_argument_group("how to compile")
     compiling.add_argument(
-        "--workers",
+        "--compilers",
         metavar="N",
         type=at_least(1),
         help="number of compiler processes (default: one per core; with a GPU, two fewer)",

@@ -25,7 +25,7 @@ from autotune.errors import InputError
 from autotune.frameworks import FORMATS, Format
 from autotune.frameworks.config_file import KEY, TOKENS, nearest
 from autotune.processes.files import write_output
-from autotune.tuning.options import ADOPTION_BUDGET, DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective
+from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective, usual_budget
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cli.progress import SearchProgress
@@ -131,7 +131,7 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         type=opt.at_least(1),
         help=f"number of configurations to try (default {DEFAULT_BUDGET.trials}; "
-        f"{ADOPTION_BUDGET.trials} for the engine {ADOPTION})",
+        f"{usual_budget(ADOPTION).trials} for the engine {ADOPTION})",
     )
     group.add_argument(
         "--time",
@@ -334,7 +334,7 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     with opt.progress(parsed) as progress:
         tasks = bind_sweep(opt.target(parsed), points, dtypes, progress)
         if form is not None:
-            tasks = _with_incumbents(tasks, form, progress)
+            tasks = _with_installed(tasks, form, progress)
         keyed = KeyedTable(KEY, nearest) if form else None
         result = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS, keyed)
     if parsed.json:
@@ -343,11 +343,11 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
         emit(*sweep_text(result))
 
 
-def _with_incumbents(tasks: Sequence[TuningTask], form: Format, progress: Observer) -> list[TuningTask]:
+def _with_installed(tasks: Sequence[TuningTask], form: Format, progress: Observer) -> list[TuningTask]:
     """Tasks that know what a framework serves now; warns of what their space does not have."""
-    from autotune.frameworks.incumbents import Incumbents
+    from autotune.frameworks.installed import InstalledConfigs
 
-    installed, left_out, done = Incumbents(form, tasks[0].device.name), [], []
+    installed, left_out, done = InstalledConfigs(form, tasks[0].device.name), [], []
     for task in tasks:
         sizes = task.space.problem.sizes
         config, where = installed.config(sizes, task.spec.default)
@@ -400,13 +400,12 @@ def _results_json(plan_result: PlanResult) -> list[dict[str, Any]]:
 
 def _options(parsed: argparse.Namespace) -> Options:
     has_limit = parsed.budget is not None or parsed.time is not None
-    usual = ADOPTION_BUDGET if parsed.engine == ADOPTION else DEFAULT_BUDGET
     objective, own = read_objective(parsed.objective)
     return opt.run_options(
         parsed,
         engine=parsed.engine,
         strategy=parsed.strategy,
-        budget=Budget(parsed.budget, parsed.time) if has_limit else usual,
+        budget=Budget(parsed.budget, parsed.time) if has_limit else usual_budget(parsed.engine),
         seed=parsed.seed,
         objective=objective,
         own_objective=own,

@@ -263,12 +263,12 @@ def _ties(result: SearchResult) -> list[str]:
     names = ", ".join(name for name in winner if any(tie[name] != winner[name] for tie in result.ties))
     among = ", the default among them" if count > 1 and result.task.spec.default in result.ties else ""
     differ = "it differs" if count == 1 else "they differ"
-    line = f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"
-    if left := len(result.unchecked_ties):
-        line += f"; {left} more without the last checks, which the cache does not keep:"
+    lines = [f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"]
+    if result.unchecked_ties:
+        lines.append("        as fast, but without the last checks, so not in the cache:")
     default = result.task.spec.default
     return [
-        line,
+        *lines,
         *(
             f"        {'the default' if one == default else _difference(one, winner, 'best')}"
             for one in result.unchecked_ties

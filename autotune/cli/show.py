@@ -129,8 +129,8 @@ def _row(journal: Path, trial: Trial, final: Measurement | None, fastest: str) -
         return TrialRow(journal, trial)
     is_fastest = trial.key == fastest
     mark = "the fastest of the last round" if is_fastest else ""
-    detail = "; ".join(filter(None, (mark, trial.detail)))
-    return TrialRow(journal, replace(trial, measurement=final, detail=detail), is_fastest)
+    note = "; ".join(filter(None, (mark, trial.note)))
+    return TrialRow(journal, replace(trial, measurement=final, note=note), is_fastest)
 
 
 def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:

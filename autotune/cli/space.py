@@ -22,10 +22,12 @@ from autotune.cli.tables import cell, table
 from autotune.cli.texts import space_problem
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Parameter
+from autotune.core.text import table_sizes
 from autotune.hardware.architectures import NOT_HERE
-from autotune.space import ConstraintReport, Finding, Space, SpaceSpec, constraint_report, limit_report, lint
+from autotune.space import ConstraintReport, Findings, Space, SpaceSpec, constraint_report, limit_report, lint
 from autotune.tuning.task import count_space
 
+_MAX_SIZES = 3  # named where launches take too long to follow
 EXAMPLE = "autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"
 
 
@@ -72,12 +74,13 @@ def _describe(parsed: argparse.Namespace) -> None:
         _explain(space, opt.config(parsed.config, space.spec), parsed.json)
         return
     constraints = constraint_report(space)
-    findings = (*lint(space, source.text, constraints), *check_reference(space, source))
+    found = lint(space, source.text, constraints)
+    findings = found._replace(mistakes=(*found.mistakes, *check_reference(space, source)))
     if parsed.report:
         from autotune.report.page import write_page
         from autotune.report.space_page import space_html
 
-        html = space_html(space, constraints, findings)
+        html = space_html(space, constraints, findings.mistakes)
         emit(f"{write_page(parsed.output or Path('space.html'), html)}: {len(space):,} valid configurations")
         return
     if parsed.json:
@@ -97,7 +100,7 @@ def _explain(space: Space, config: Config, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def print_space(space: Space, constraints: Sequence[ConstraintReport], findings: Sequence[Finding]) -> None:
+def print_space(space: Space, constraints: Sequence[ConstraintReport], findings: Findings) -> None:
     """Print counts, parameters, constraints and findings."""
     device = space.device
     emit(f"{space.spec.kernel} on {device.name}, {space_problem(space)}")
@@ -123,10 +126,14 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
     path, is_here = space.spec.path, device.driver != NOT_HERE
     elsewhere = "--compile" if space.spec.dialect == TRITON else "--run"
     further = f"search {path}" if is_here else f"space {path} {elsewhere}"
-    emit("" if findings else f"\nno findings\nnext    autotune {further}")
-    if findings:
-        rows = [(item.kind, item.subject, item.placed) for item in findings]
-        emit(table(("finding", "", ""), rows))
+    rows = [(item.kind, item.subject, item.placed) for item in findings.mistakes]
+    emit("", table(("finding", "", ""), rows) if rows else "no findings")
+    if findings.left_out:
+        sizes = [table_sizes(one) for one in findings.left_out]
+        more = f" and {len(sizes) - _MAX_SIZES} more sizes" if len(sizes) > _MAX_SIZES else ""
+        emit(f"left out: launches at {', '.join(sizes[:_MAX_SIZES])}{more} take too long to follow")
+    if not rows:
+        emit(f"next    autotune {further}")
 
 
 def _condition(spec: SpaceSpec, parameter: Parameter) -> str:
@@ -135,9 +142,7 @@ def _condition(spec: SpaceSpec, parameter: Parameter) -> str:
     return "" if when is None else f"  when {when}, else {parameter.values[0]}"
 
 
-def space_json(
-    space: Space, constraints: Sequence[ConstraintReport], findings: Sequence[Finding]
-) -> dict[str, Any]:
+def space_json(space: Space, constraints: Sequence[ConstraintReport], findings: Findings) -> dict[str, Any]:
     return {
         "kernel": space.spec.kernel,
         "valid": len(space),
@@ -145,7 +150,8 @@ def space_json(
         "parameters": {item.name: list(item.values) for item in space.parameters},
         "conditions": dict(space.spec.conditions),
         "constraints": [asdict(item) for item in constraints],
-        "findings": [asdict(item) for item in findings],
+        "findings": [asdict(item) for item in findings.mistakes],
+        "left_out": [dict(sizes) for sizes in findings.left_out],
     }
 
 

@@ -48,7 +48,7 @@ def sweep_json(found: Sweep) -> dict[str, Any]:
             }
             for one in found.tables
         ],
-        "incumbents": [
+        "installed": [
             {str(config): row.relative_times.get(config) for config in result.task.served_elsewhere}
             for result, row in zip(found.results, found.rows, strict=True)
             if found.keyed
@@ -78,7 +78,7 @@ def _results(found: Sweep) -> Table:
 
 
 def _keyed_results(found: Sweep, keyed: KeyedTable) -> Table:
-    """A row for each key of another program's table: what it serves, its best, and the incumbent's time."""
+    """A row for each key of a framework's table: what it serves, its best, and the installed entry's time."""
     keys: dict[tuple[tuple[str, int], ...], list[int]] = {}
     for result in found.results:
         keys.setdefault(_others(result, keyed), []).append(result.task.space.problem.sizes[keyed.size])
@@ -87,20 +87,22 @@ def _keyed_results(found: Sweep, keyed: KeyedTable) -> Table:
         sizes, time_ms = result.task.space.problem.sizes, result.final.median_ms
         first, last = keyed.served(keys[_others(result, keyed)])[sizes[keyed.size]]
         end = "" if last == first else " and more" if last is None else f" to {last:,}"
-        incumbent, which = next(iter(result.task.served_elsewhere), None), UNKNOWN
-        if incumbent is not None:
-            which = "stays" if incumbent in (result.winner.config, *result.ties) else "is replaced"
+        installed, which = next(iter(result.task.served_elsewhere), None), UNKNOWN
+        if installed is not None:
+            which = "stays" if installed in (result.winner.config, *result.ties) else "is replaced"
         rows.append(
             (
                 table_sizes(sizes),
                 f"{first:,}{end}",
                 cell(time_ms),
                 rate_text(result.task.space, result.winner.config, time_ms) or UNKNOWN,
-                ratio_cell(times.relative_times.get(incumbent) if incumbent else None),
+                ratio_cell(times.relative_times.get(installed) if installed else None),
                 which,
             )
         )
-    return table(("size", f"serves {keyed.size}", "best ms", "rate", "incumbent's time", "incumbent"), rows)
+    return table(
+        ("size", f"serves {keyed.size}", "best ms", "rate", "installed one's time", "installed"), rows
+    )
 
 
 def _others(result: SearchResult, keyed: KeyedTable) -> tuple[tuple[str, int], ...]:

@@ -174,7 +174,7 @@ def distinct_names(names: list[Any], place: str) -> list[str]:
 
 
 def record(
-    kind: type[T], readers: Mapping[str, Read], optional: Collection[str], value: Any, place: str
+    kind: Callable[..., T], readers: Mapping[str, Read], optional: Collection[str], value: Any, place: str
 ) -> T:
     """Read an object as a record, with a reader for each of its fields; `optional` ones may be missing.
 

@@ -295,6 +295,7 @@ class Entry:
     rivals: tuple[Entry, ...] = ()  # for the same problem, from other machines: `autotune merge` keeps them
     data: str = ""  # name of the inputs' content; empty if the space has only one
     data_sha256: str = ""  # hash of that content, if it comes from a file or from `inputs`
+    arguments: tuple[ArgumentSpec, ...] = ()  # those of a script, whose shapes and scalars hold for its sizes
 
     @property
     def problem(self) -> ProblemKey:
@@ -369,6 +370,11 @@ class KernelRecord:
     def parameter_names(self) -> frozenset[str]:
         """The names of the parameters; records with other names belong to another kernel."""
         return frozenset(parameter.name for parameter in self.parameters)
+
+    @property
+    def is_of_script(self) -> bool:
+        """True if a script listed the arguments: each entry has its own, which hold for its sizes alone."""
+        return any(entry.arguments for entry in self.entries)
 
     @property
     def tuned_at(self) -> str:

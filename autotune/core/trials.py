@@ -228,15 +228,12 @@ def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[flo
 
 @dataclass(frozen=True)
 class Trial:
-    """The outcome of one configuration: its status, and its measurement if it was timed.
-
-    A detail that is very long, such as a compiler's log, is shortened.
-    """
+    """The outcome of one configuration: its failure, or its measurement if it was timed."""
 
     config: Config
     key: str  # content key: source, macros, flags, launches, arguments, environment
-    status: Status
-    detail: str = ""
+    failure: Failure | None = None
+    note: str = ""  # of one that has not failed; it is shortened if it is very long
     measurement: Measurement | None = None
     compile_ms: float = 0.0
     cost_s: float = 0.0  # wall time that the trial took
@@ -247,20 +244,25 @@ class Trial:
     shared_bytes: int | None = None
     failed_last_round: bool = False
     objective: Objective = Objective.TIME
-    by_machine: bool = False  # the machine may have caused the failure, so the next search tries again
     device: str = ""  # the one of several devices that measured it
-    fault: ArrayFault | None = None  # of a check of arrays
 
     def __post_init__(self) -> None:
-        vars(self)["detail"] = shortened(self.detail)
+        vars(self)["note"] = shortened(self.note)
 
     @property
-    def failure(self) -> Failure | None:
-        """The failure; None if the status is OK."""
-        if self.status is Status.OK:
-            return None
-        blame = Blame.MACHINE if self.by_machine else Blame.NOTHING
-        return Failure(self.status, self.detail, blame, self.fault)
+    def status(self) -> Status:
+        """The end of the trial."""
+        return Status.OK if self.failure is None else self.failure.status
+
+    @property
+    def detail(self) -> str:
+        """The reason of the failure, or the note."""
+        return self.note if self.failure is None else self.failure.detail
+
+    @property
+    def by_machine(self) -> bool:
+        """True if the machine may have caused the failure, so the next search tries again."""
+        return self.failure is not None and self.failure.by_machine
 
     @property
     def score(self) -> float | None:

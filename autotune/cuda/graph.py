@@ -1,4 +1,4 @@
-"""CUDA graphs: the driver queues one in half the time of a single launch."""
+"""CUDA graphs: the driver enqueues one in half the time of a single launch."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from autotune.hardware.cuda_driver import driver
 class Graph:
     """Work that is captured once, and freed with the last reference to it."""
 
-    def __init__(self, context: ctypes.c_void_p, queue: Callable[[ctypes.c_void_p], None]) -> None:
-        """Capture what `queue` queues on the stream that it is given; raises DeviceError."""
+    def __init__(self, context: ctypes.c_void_p, enqueue: Callable[[ctypes.c_void_p], None]) -> None:
+        """Capture what `enqueue` puts on the stream that it is given; raises DeviceError."""
         graph, self.handle = ctypes.c_void_p(), ctypes.c_void_p()
         with inside(context):
             stream = Stream(context)
             call("cuStreamBeginCapture_v2", stream.handle, RELAXED)
             try:
                 try:
-                    queue(stream.handle)
+                    enqueue(stream.handle)
                 finally:
                     status = driver().cuStreamEndCapture(stream.handle, ctypes.byref(graph))
                 check("a capture", status)
@@ -30,12 +30,12 @@ class Graph:
             finally:
                 if graph:
                     driver().cuGraphDestroy(graph)
-        freed_with(self, context, "cuGraphExecDestroy", self.handle)  # not before what is queued has ended
+        freed_with(self, context, "cuGraphExecDestroy", self.handle)  # not before what is enqueued has ended
 
     def upload(self, stream: ctypes.c_void_p) -> None:
         """Bring the graph to the GPU: its first launch then takes no longer than others."""
         call("cuGraphUpload", self.handle, stream)
 
     def launch(self, stream: ctypes.c_void_p) -> None:
-        """Queue the work on a stream."""
+        """Enqueue the work on a stream."""
         call("cuGraphLaunch", self.handle, stream)

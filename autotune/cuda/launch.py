@@ -43,7 +43,7 @@ class _Config(ctypes.Structure):
 def launch_call(
     step: Launch, function: ctypes.c_void_p, arguments: Sequence[Any], stream: ctypes.c_void_p
 ) -> Callable[[], int]:
-    """Prepare all that the driver reads of a launch; the function queues it and returns the driver's status.
+    """Prepare all that the driver reads of a launch; the function enqueues it, and returns its status.
 
     The arguments are objects of ctypes, which are read at each call. Raises LaunchError for a grid that is
     too large.

@@ -19,7 +19,7 @@ class Memory:
         # not from a pool: some kernels take 5% longer in its memory
         check(f"{size_bytes:,} bytes", driver().cuMemAlloc_v2(ctypes.byref(address), room_bytes))
         self.address = address.value
-        freed_with(self, context, "cuMemFree_v2", address)  # which waits for the work that is queued
+        freed_with(self, context, "cuMemFree_v2", address)  # which waits for the work that is enqueued
 
     def __int__(self) -> int:
         return self.address

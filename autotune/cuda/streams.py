@@ -18,7 +18,7 @@ class Stream:
         freed_with(self, context, "cuStreamDestroy_v2", self.handle)
 
     def wait(self) -> None:
-        """Wait for all that is queued."""
+        """Wait for all that is enqueued."""
         call("cuStreamSynchronize", self.handle)
 
 
@@ -31,7 +31,7 @@ class Event:
         freed_with(self, context, "cuEventDestroy_v2", self._handle)
 
     def record(self, stream: ctypes.c_void_p) -> None:
-        """Queue the event on a stream."""
+        """Enqueue the event on a stream."""
         call("cuEventRecord", self._handle, stream)
 
     def ms_since(self, earlier: Event) -> float:

@@ -59,17 +59,17 @@ class CudaDevice(CudaArrays):
         graph: bool | None = None,
         warm_first: bool = False,
     ) -> float:
-        """Time the launches between two events; all are queued before the GPU reaches them."""
+        """Time the launches between two events; all are enqueued before the GPU reaches them."""
         if len(launches) * repeats > 1 if graph is None else graph:
             captured = self._graph(program, launches, arguments, repeats)
-            queue: list[Callable[[], object]] = [partial(captured.launch, self.stream)]
+            calls: list[Callable[[], object]] = [partial(captured.launch, self.stream)]
         else:
             steps = [self.launch(program, step, arguments) for step in launches]
-            queue = [*steps] * repeats
-        for launch in queue if warm_first else ():
+            calls = [*steps] * repeats
+        for launch in calls if warm_first else ():
             launch()
         self._start.record(self.stream)
-        for launch in queue:
+        for launch in calls:
             launch()
         return self._stop_clock()
 
@@ -79,11 +79,11 @@ class CudaDevice(CudaArrays):
         self.copy(address, content, size_bytes)
 
     def read_variable(self, program: Program, name: str) -> Bytes:
-        """Copy from global memory, after all queued work."""
+        """Copy from global memory, after all enqueued work."""
         return self.read(*program.variable(name))
 
     def flush_cache(self) -> None:
-        """Read four times the size of the L2; this also keeps the GPU busy while the next run is queued.
+        """Read four times the size of the L2; this also keeps the GPU busy while the next run is enqueued.
 
         Reading leaves no dirty lines. After a memset, the next run would pay for the write-back.
         """
@@ -128,7 +128,7 @@ class CudaDevice(CudaArrays):
         return graphs[key]
 
     def _stop_clock(self) -> float:
-        """Queue the end event and wait for it; return the time since the start event in ms."""
+        """Enqueue the end event and wait for it; return the time since the start event in ms."""
         self._end.record(self.stream)
         return self._end.ms_since(self._start)
 

@@ -59,7 +59,7 @@ class CudaArrays(CudaMemory):
     def launch(
         self, program: Module, step: Launch, arguments: Arguments, stream: ctypes.c_void_p | None = None
     ) -> Callable[[], None]:
-        """Prepare a launch, to time no host work; the returned function queues it, or raises DeviceError.
+        """Prepare a launch, to time no host work; the returned function enqueues it, or raises DeviceError.
 
         Scratch memory belongs to the program. It starts as zeros, because compute-sanitizer does not see
         kernels write tensor descriptors into it.
@@ -74,8 +74,8 @@ class CudaArrays(CudaMemory):
             scratch = known[key].address
         given = {**arguments, UNUSED: 0, scratch_name(step): scratch}
         values = [_in_memory(given[name]) for name in completed.arguments]
-        queue = launch_call(completed, program.function(completed), values, stream or self.stream)
-        return lambda: check(step.entry, queue())
+        enqueue = launch_call(completed, program.function(completed), values, stream or self.stream)
+        return lambda: check(step.entry, enqueue())
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
         """Compare all pairs on the GPU, then copy the results to the host; structures on the host."""
@@ -86,7 +86,7 @@ class CudaArrays(CudaMemory):
         results, _ = self._results
         self.fill(results, _FILL, size_bytes)
         for position, comparison in enumerate(comparisons):
-            self._queue_comparison(comparison, position)
+            self._enqueue_comparison(comparison, position)
         words = self.read(results, size_bytes).view(np.uint64).tolist()
         return [_difference(*pair) for pair in zip(words[::2], words[1::2], strict=True)]
 
@@ -118,7 +118,7 @@ class CudaArrays(CudaMemory):
         return self.read(found, size_bytes)
 
     def dirty_block_memory(self) -> None:
-        """Queue blocks that fill all shared memory of a multiprocessor each, for all multiprocessors."""
+        """Enqueue blocks that fill all shared memory of a multiprocessor each, for all multiprocessors."""
         size_bytes = self.info.shared_bytes_per_block
         arguments = {"words": np.uint32(size_bytes // 4), "word": np.uint32(DIRTY)}
         blocks = _DIRTY_BLOCKS * self.info.compute_units
@@ -126,9 +126,9 @@ class CudaArrays(CudaMemory):
         self.launch(self._program(dirty_source, 4), step, arguments)()
 
     def read_on_gpu(self, buffer: Buffer, size_bytes: int) -> None:
-        """Queue a kernel that reads this many bytes of a buffer: a comparison with itself."""
+        """Enqueue a kernel that reads this many bytes of a buffer: a comparison with itself."""
         self._reserve_results(1)
-        self._queue_comparison(_with_itself(buffer, size_bytes), 0)
+        self._enqueue_comparison(_with_itself(buffer, size_bytes), 0)
 
     def reading(self, buffer: Buffer, size_bytes: int) -> tuple[Module, Launch, Arguments]:
         """The launch of a kernel that reads this many bytes of a buffer."""
@@ -144,8 +144,8 @@ class CudaArrays(CudaMemory):
             self._results = self.allocate(_RESULT_BYTES * count), count
             self._comparisons.clear()
 
-    def _queue_comparison(self, comparison: ArrayComparison, position: int) -> None:
-        """Queue a comparison; its launch is kept, because every configuration needs the same."""
+    def _enqueue_comparison(self, comparison: ArrayComparison, position: int) -> None:
+        """Enqueue a comparison; its launch is kept, because every configuration needs the same."""
         key = (comparison, position)
         if key not in self._comparisons:
             if len(self._comparisons) >= _MAX_COMPARISONS:

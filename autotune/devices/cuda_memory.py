@@ -1,6 +1,6 @@
 """Global memory of a GPU through the driver API.
 
-All transfers are queued on the device's stream. The driver's functions without a stream use the legacy
+All transfers are enqueued on the device's stream. The driver's functions without a stream use the legacy
 stream, which is not ordered with other streams, and may return before bytes from the host have arrived.
 """
 
@@ -53,14 +53,14 @@ class CudaMemory:
             return
         data = np.ascontiguousarray(data)
         if data.size:
-            self._queue(_TO_GPU, int(buffer), data.ctypes.data, data.size)
+            self._enqueue(_TO_GPU, int(buffer), data.ctypes.data, data.size)
             self._wait()
 
     def read(self, buffer: Buffer, size_bytes: int, into: Bytes | None = None) -> Bytes:
         """Copy to the host and wait."""
         data = np.empty(size_bytes, np.uint8) if into is None else into
         if size_bytes:
-            self._queue(_TO_HOST, data.ctypes.data, int(buffer), size_bytes)
+            self._enqueue(_TO_HOST, data.ctypes.data, int(buffer), size_bytes)
             self._wait()
         return data
 
@@ -78,14 +78,14 @@ class CudaMemory:
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
         """Copy within global memory."""
         into, out_of = int(target) + offsets[0], int(source) + offsets[1]
-        self._queue("cuMemcpyDtoDAsync_v2", into, out_of, size_bytes)
+        self._enqueue("cuMemcpyDtoDAsync_v2", into, out_of, size_bytes)
 
     def fill(self, buffer: Buffer, byte: int, size_bytes: int) -> None:
         """Set every byte."""
-        self._queue("cuMemsetD8Async", int(buffer), ctypes.c_ubyte(byte), size_bytes)
+        self._enqueue("cuMemsetD8Async", int(buffer), ctypes.c_ubyte(byte), size_bytes)
 
-    def _queue(self, name: str, to: int, what: Any, size_bytes: int) -> None:
-        """Queue on the device's stream."""
+    def _enqueue(self, name: str, to: int, what: Any, size_bytes: int) -> None:
+        """Enqueue on the device's stream."""
         what = ctypes.c_uint64(what) if isinstance(what, int) else what
         call(name, ctypes.c_uint64(to), what, ctypes.c_size_t(size_bytes), self.stream)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -82,12 +82,6 @@ class WorkloadBuffers:
         self._shared = shared
         used = workload.used_names | set(shared.data.expected)
         self._arrays = [array for array in workload.arrays if array.name in used]
-        self._fixed: dict[str, np.generic | LocalMemory] = {
-            scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in workload.scalars
-        }
-        self._fixed |= {
-            item.name: LocalMemory(array_bytes(item.dtype, item.shape)) for item in workload.local
-        }
 
     def arrays(self) -> tuple[GuardedBuffer, ...]:
         """The arrays that the launches use, and every output that the reference returns."""
@@ -111,18 +105,11 @@ class WorkloadBuffers:
 
     def arguments(self, program: Program) -> Arguments:
         """The arguments of a run that is about to change the arrays; variables of the program are set."""
-        by_name = {guarded.array.name: guarded for guarded in self.arrays()}
-        arguments: dict[str, Buffer | np.generic | LocalMemory] = {**self._fixed}
-        for name, guarded in by_name.items():
+        arrays = self.arrays()
+        for guarded in arrays:
             guarded.is_pristine = False
-            arguments[name] = guarded.region
-        for view in self.workload.views:
-            if view.of in by_name:
-                arguments[view.name] = by_name[view.of].from_offset(view.offset_bytes)
-        for guarded in by_name.values():
-            if guarded.array.symbol:
-                self.device.set_variable(program, guarded.array.symbol, guarded.region, guarded.size_bytes)
-        return arguments
+        parts = {guarded.array.name: guarded.from_offset for guarded in arrays}
+        return launch_arguments(self.device, program, self.workload, parts)
 
     def are_right(self, arrays: Sequence[GuardedBuffer]) -> bool:
         """True if inputs are unchanged, outputs right and guard zones whole."""
@@ -148,6 +135,25 @@ class WorkloadBuffers:
 
     def _sample_difference(self, guarded: GuardedBuffer) -> Difference | None:
         return guarded.sample_difference(self.workload.tolerance_of(guarded.array.name))
+
+
+def launch_arguments(
+    device: Device, program: Program, workload: Workload, parts: Mapping[str, Callable[[int], Buffer]]
+) -> Arguments:
+    """Bind arrays in device memory and numbers to a workload's arguments, and set the program's variables.
+
+    `parts` has a function for each array in memory: it returns the array from an offset in bytes on.
+    """
+    arguments: dict[str, Buffer | np.generic | LocalMemory] = {
+        scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in workload.scalars
+    }
+    arguments |= {item.name: LocalMemory(array_bytes(item.dtype, item.shape)) for item in workload.local}
+    arguments |= {name: part(0) for name, part in parts.items()}
+    arguments |= {view.name: parts[view.of](view.offset_bytes) for view in workload.views if view.of in parts}
+    for array in workload.arrays:
+        if array.symbol and array.name in parts:
+            device.set_variable(program, array.symbol, arguments[array.name], array.size_bytes)
+    return arguments
 
 
 def device_bytes(workload: Workload) -> int:

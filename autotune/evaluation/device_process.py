@@ -23,9 +23,8 @@ from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Measurement, Rule, Status
 from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Device, Program
-from autotune.devices.element_types import scalar_of
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
-from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
+from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers, launch_arguments
 from autotune.evaluation.measure import IncumbentTimer, impossible, measure
 from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.stopwatch import Stopwatch
@@ -237,14 +236,16 @@ def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None
     return stopwatch
 
 
-def verify_once(state: DeviceState, binary: Binary, workload: Workload) -> bool | Failure:
-    """Verify a configuration on one workload without timing it; its program stays loaded.
-
-    Returns True if it can be repeated without restoring its arrays, or its failure.
-    """
+def verify_once(state: DeviceState, binary: Binary, workload: Workload) -> Failure | None:
+    """Verify a configuration on one workload without timing it; its program stays loaded."""
     buffers = state.buffers(workload)
     failure = verify(state.program(binary, keep=True), buffers)
-    return state.save_arrays(failure, buffers) if failure else not changed_inouts(buffers)
+    return failure and state.save_arrays(failure, buffers)
+
+
+def is_repeatable(state: DeviceState, workload: Workload) -> bool:
+    """True if what ran last on a workload can run again without restoring its arrays."""
+    return not changed_inouts(state.buffers(workload))
 
 
 def verify_often(
@@ -281,23 +282,19 @@ def run_bare(state: DeviceState, binary: Binary, workload: Workload) -> None:
     Results are not checked. Arrays without an input are left as they were allocated.
     """
     program, device, inputs = state.program(binary, keep=True), state.device, state.inputs(workload)
-    arguments: dict[str, Buffer | np.generic] = {
-        scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in workload.scalars
-    }
-    buffer_bytes: dict[str, int] = {}
+    parts: dict[str, Callable[[int], Buffer]] = {}
     for array in workload.arrays:
         if array.name in workload.used_names:
-            arguments[array.name] = buffer = device.allocate(array.size_bytes)
-            buffer_bytes[array.name] = array.size_bytes
+            buffer = device.allocate(array.size_bytes)
+            parts[array.name] = partial(_from_offset, device, buffer, array.size_bytes)
             if array.name in inputs:
                 device.write(buffer, np.ascontiguousarray(inputs[array.name]).reshape(-1).view(np.uint8))
-            if array.symbol:
-                device.set_variable(program, array.symbol, buffer, array.size_bytes)
-    for view in workload.views:
-        if view.of in arguments:
-            size_bytes = buffer_bytes[view.of] - view.offset_bytes
-            arguments[view.name] = device.region(arguments[view.of], view.offset_bytes, size_bytes)
-    device.run(program, workload.launches, arguments)
+    device.run(program, workload.launches, launch_arguments(device, program, workload, parts))
+
+
+def _from_offset(device: Device, buffer: Buffer, size_bytes: int, offset_bytes: int) -> Buffer:
+    """The rest of a buffer from an offset on."""
+    return device.region(buffer, offset_bytes, size_bytes - offset_bytes) if offset_bytes else buffer
 
 
 def arrays_after_run(

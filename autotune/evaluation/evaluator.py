@@ -88,17 +88,17 @@ class Evaluator:
         policy: MeasurementPolicy,
         timeout_s: float,
         on_stage: OnStage = unobserved,
-        on_spent: Callable[[], None] | None = None,
     ) -> None:
         """Begin nothing yet.
 
         `worker` is one of the devices, for a space whose results a Python function verifies. `timeout_s`
-        limits the time of a configuration; it gets less once one has run. `on_spent` is called when
-        the last configurations that the budget covers begin to compile.
+        limits the time of a configuration; it gets less once one has run.
         """
         self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
         self._ledger, self._policy = ledger, policy
-        self._timeout_s, self._on_stage, self._on_spent = timeout_s, on_stage, on_spent
+        self._timeout_s, self._on_stage = timeout_s, on_stage
+        # called when the last configurations that the budget covers begin to compile, perhaps more than once
+        self.on_spent: Callable[[], object] = lambda: None
         # few under a time limit: many would overrun it
         self._ahead = pool.size * (1 if ledger.budget.seconds is not None else COMPILE_AHEAD)
         # compilers would disturb times on a CPU: a whole window is compiled, then run
@@ -145,8 +145,8 @@ class Evaluator:
             elif self._ledger.try_charge():
                 self._queue(config)
         self._compile_waiting()
-        if self._on_spent is not None and self._ledger.is_spent:
-            self._on_spent()
+        if self._ledger.is_spent:
+            self.on_spent()
 
     def collect(self) -> list[Trial]:
         """Wait for trials; raises NoMoreTrials when no more come."""
@@ -174,7 +174,7 @@ class Evaluator:
     def _trial_if_invalid(self, config: Config) -> Trial | None:
         """The trial of an invalid configuration; None for a valid one."""
         reasons = self._maker.space.why_invalid(config)
-        return Trial(config, "", Status.INVALID, "; ".join(reasons)) if reasons else None
+        return Trial(config, "", Failure(Status.INVALID, "; ".join(reasons))) if reasons else None
 
     def _queue(self, config: Config) -> None:
         self._waiting.append(config)
@@ -233,8 +233,8 @@ class Evaluator:
         try:
             instance = self._maker.make(config)
         except ExpressionError as error:
-            trial = Trial(config, self._maker.key(config), Status.LAUNCH_ERROR, str(error))
-            return Submission(_no_compilation(), None, trial)
+            failure = Failure(Status.LAUNCH_ERROR, str(error))
+            return Submission(_no_compilation(), None, Trial(config, self._maker.key(config), failure))
         earlier = self._ledger.journaled_trial(instance)
         if earlier is not None:
             return Submission(_no_compilation(), instance, earlier)
@@ -303,8 +303,8 @@ class Evaluator:
         key = _run_key(compiled, instance)
         if (same := self._ledger.trials_by_run.get(key)) is not None:
             trial = self._make_trial(instance, compiled, same.measurement, self._devices.laps.next_s())
-            detail = f"same binary and launches as {same.config}"
-            self._end_trial(replace(trial, detail=detail), submission, compiled)
+            note = f"same binary and launches as {same.config}"
+            self._end_trial(replace(trial, note=note), submission, compiled)
         elif key in self._duplicates:
             self._duplicates[key].append(submission)
         elif (failure := self._call_verify(instance, compiled)) is not None:
@@ -398,20 +398,17 @@ class Evaluator:
         outcome: Measurement | Failure | None,
         cost_s: float,
     ) -> Trial:
+        failure, measurement = (outcome, None) if isinstance(outcome, Failure) else (None, outcome)
+        if failure is not None and failure.by_machine:
+            failure = replace(failure, detail=f"{failure.detail}; {BY_MACHINE}")
         trial = Trial(
-            instance.config, instance.key, Status.OK, cost_s=cost_s, objective=self._ledger.objective
+            instance.config,
+            instance.key,
+            failure,
+            measurement=measurement,
+            cost_s=cost_s,
+            objective=self._ledger.objective,
         )
-        if isinstance(outcome, Failure):
-            detail = f"{outcome.detail}; {BY_MACHINE}" if outcome.by_machine else outcome.detail
-            trial = replace(
-                trial,
-                status=outcome.status,
-                detail=detail,
-                by_machine=outcome.by_machine,
-                fault=outcome.fault,
-            )
-        else:
-            trial = replace(trial, measurement=outcome)
         if binary is None:
             return trial
         return replace(

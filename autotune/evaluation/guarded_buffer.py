@@ -51,6 +51,10 @@ class GuardedMemory:
             with _pinned(self._device, part):
                 self._device.write(self._device.region(self.whole, start, part.size), part)
 
+    def from_offset(self, offset_bytes: int) -> Buffer:
+        """The array, from an offset on."""
+        return self._device.region(self.whole, GUARD_BYTES + offset_bytes, self._size_bytes - offset_bytes)
+
     def read(self, offset_bytes: int, size_bytes: int) -> Bytes:
         """Read a part of the array; beyond its end is the guard zone above it."""
         skip = offset_bytes % PAGE_BYTES
@@ -101,7 +105,8 @@ class GuardedBuffer:
         initial = poison(array, seed, may_be_nan=data.may_be_nan) if content is None else as_bytes(content)
         self._pristine = GuardedImage(device, initial, self.guard)
         self._memory = GuardedMemory(device, self.size_bytes)
-        self.region: Buffer = self.from_offset(0)
+        self.from_offset = self._memory.from_offset
+        self._region = self.from_offset(0)
         self._expected_values = expected  # one per element, or per element of the sample
         self._magnitudes = data.magnitudes.get(array.name)  # likewise
         self._device_magnitudes: Buffer = None
@@ -119,11 +124,6 @@ class GuardedBuffer:
                 self._expected = GuardedImage(device, as_bytes(expected), self.guard)
         self._wrong = self._wrong_content() if array.role == "out" else None
         self.restore()
-
-    def from_offset(self, offset_bytes: int) -> Buffer:
-        """The array, from an offset on."""
-        size_bytes = self.size_bytes - offset_bytes
-        return self._device.region(self._memory.whole, GUARD_BYTES + offset_bytes, size_bytes)
 
     def restore(self) -> None:
         """Put back the initial content and the guard zones."""
@@ -223,7 +223,7 @@ class GuardedBuffer:
             return np.arange(start, start + count), *self.values(start, count)
         assert self._expected_values is not None
         inside = (self.sample >= start) & (self.sample < start + count)
-        found = self._device.gather(self.region, self.sample, self.item_bytes)
+        found = self._device.gather(self._region, self.sample, self.item_bytes)
         return self.sample[inside], found.view(self.dtype)[inside], self._expected_values[inside]
 
     def are_unwritten(self, elements: NDArray[Any]) -> bool:
@@ -232,7 +232,7 @@ class GuardedBuffer:
 
     def content(self) -> NDArray[Any]:
         """The array as it is now."""
-        return self._device.read(self.region, self.size_bytes).view(self.dtype).reshape(self.array.shape)
+        return self._device.read(self._region, self.size_bytes).view(self.dtype).reshape(self.array.shape)
 
     def _put(self, source: Buffer, start: int, count: int, source_offset: int = 0) -> None:
         """Copy `count` elements into the array, beginning with element `start`."""

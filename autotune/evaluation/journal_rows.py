@@ -7,24 +7,40 @@ from typing import Any
 
 from autotune.core import json_values as values
 from autotune.core.checks import PASSED, Checks, Unchecked
-from autotune.core.trials import ArrayFault, Measurement, Rule, Status, Trial
+from autotune.core.records import Config
+from autotune.core.trials import ArrayFault, Failure, Measurement, Rule, Status, Trial
+from autotune.errors import Blame
 
 
 def encode_trial(trial: Trial) -> dict[str, Any]:
     """Convert a trial to JSON values; leave out fields at their defaults."""
     row: dict[str, Any] = {"config": dict(trial.config), "key": trial.key, "status": trial.status.value}
-    row |= {name: getattr(trial, name) for name in _OPTIONAL if getattr(trial, name) != getattr(Trial, name)}
+    row |= {name: getattr(trial, name) for name in _OPTIONAL if getattr(trial, name) != getattr(_BLANK, name)}
     if trial.measurement is not None:
         row["measurement"] = encode_measurement(trial.measurement)
-    if trial.fault is not None:
-        fault = {name: getattr(trial.fault, name) for name in _FAULT}
+    if trial.failure is not None and trial.failure.fault is not None:
+        fault = {name: getattr(trial.failure.fault, name) for name in _FAULT}
         row["fault"] = {name: value for name, value in fault.items() if value or name == "sizes"}
     return row
 
 
 def decode_trial(row: object) -> Trial:
     """Convert back what `encode_trial` returned; raise ValueError for anything else."""
-    return values.record(Trial, _TRIAL, (*_OPTIONAL, "measurement", "fault"), row, "trial")
+    return values.record(_trial, _TRIAL, (*_OPTIONAL, "measurement", "fault"), row, "trial")
+
+
+def _trial(
+    *,
+    status: Status,
+    detail: str = "",
+    by_machine: bool = False,
+    fault: ArrayFault | None = None,
+    **others: Any,
+) -> Trial:
+    if status is Status.OK:
+        return Trial(note=detail, **others)
+    blame = Blame.MACHINE if by_machine else Blame.NOTHING
+    return Trial(failure=Failure(status, detail, blame, fault), **others)
 
 
 def encode_measurement(measurement: Measurement) -> dict[str, Any]:
@@ -88,6 +104,7 @@ def _member_of(kind: type[Enum]) -> values.Read:
     return lambda value, place: kind(read(value, place))
 
 
+_BLANK = Trial(Config({}), "")  # has the defaults
 _PASSED, _LATE, _UNABLE = "passed", "late", "could not run"  # how a check ended
 _reasons = values.mapping_of(values.text, values.text)
 _LATER = ("control", "chosen_from", "noise")  # of a measurement, left out at their defaults

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from autotune.core.records import Config
-from autotune.core.trials import Binary, Budget, Status, Trial
+from autotune.core.trials import Binary, Budget, Failure, Status, Trial
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.scoring import Scoring
@@ -73,7 +73,7 @@ class Ledger:
         return replace(trial, config=instance.config, objective=self.objective)
 
     def _is_answer(self, trial: Trial) -> bool:
-        if trial.status is not Status.OK:
+        if trial.failure is not None:
             return not trial.by_machine
         measured = trial.measurement
         return measured is not None and not (self._scoring.needs_energy and measured.energy_j is None)
@@ -101,11 +101,11 @@ class Ledger:
         is_journaled = is_known and trial.key in self.journal.trials
         row = None if is_journaled else trial  # the journal keeps its time, regardless of the score
         self.resumed += is_journaled
-        if instance is not None and trial.status is Status.OK:
+        if instance is not None and trial.failure is None:
             self.trials_by_run.setdefault((trial.binary_sha256, instance.workloads_key), trial)
         trial = self._scoring.scored(trial)
-        if trial.status is Status.OK and trial.score is None:
-            trial = replace(trial, status=Status.MEASUREMENT_ERROR, detail=NO_ENERGY)
+        if trial.failure is None and trial.score is None:
+            trial = replace(trial, failure=Failure(Status.MEASUREMENT_ERROR, NO_ENERGY))
         self._put(trial, trial.cost_s / devices if is_journaled else 0.0)
         if trial.score is not None and (self.best is None or trial.score < (self.best.score or 0.0)):
             assert instance is not None and trial.measurement is not None

@@ -11,7 +11,7 @@ from typing import Any
 
 from autotune.core.expressions import Expression, number, parse, unknown_names
 from autotune.core.text import hint
-from autotune.core.trials import Measurement, Objective, Status, Trial
+from autotune.core.trials import Failure, Measurement, Objective, Status, Trial
 from autotune.errors import ExpressionError, InputError
 from autotune.space import Space
 from autotune.space.functions import function_name
@@ -62,17 +62,17 @@ class Scoring:
 
     def scored(self, trial: Trial) -> Trial:
         """A trial with the value of the user's objective, or with the reason why it has none."""
-        if trial.status is not Status.OK or trial.measurement is None or not (self._own or self._require):
+        if trial.failure is not None or trial.measurement is None or not (self._own or self._require):
             return trial
         try:
             values = self._values(trial, trial.measurement)
             for condition in self._require:
                 if not condition(values):
                     detail = f"require: {condition.text} does not hold: {_read(condition, values)}"
-                    return replace(trial, status=Status.MISSES_REQUIREMENT, detail=detail)
+                    return replace(trial, failure=Failure(Status.MISSES_REQUIREMENT, detail))
             return replace(trial, measurement=self.valued(trial, trial.measurement))
         except ExpressionError as error:
-            return replace(trial, status=Status.MEASUREMENT_ERROR, detail=f"objective: {error}")
+            return replace(trial, failure=Failure(Status.MEASUREMENT_ERROR, f"objective: {error}"))
 
     def valued(self, trial: Trial, measurement: Measurement) -> Measurement:
         """Another measurement of a trial with the value of the user's objective; raises ExpressionError."""

@@ -28,11 +28,11 @@ from autotune.evaluation.device_process import (
     DeviceSetting,
     DeviceState,
     load,
-    open_device,
     run_and_reset_clocks,
     set_up,
     verify_and_time,
 )
+from autotune.evaluation.spare import Spare
 from autotune.evaluation.work_item import WorkItem
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child, retry_once
@@ -78,9 +78,9 @@ class Worker:
         """Start nothing yet; `on_stage` is called when a workload is prepared."""
         self._setting, self._variables, self._on_stage = setting, variables, on_stage
         self._child: Child | None = None
-        self._spare: Child | None = None  # begun for `replace_if_used`
+        self._spare = Spare(self._new_child, SETUP_TIMEOUT_S)  # for `replace_if_used`
         self._has_ended = False
-        self._is_ready = False
+        self._is_set_up = False
         self._runs_in_child = 0  # of configurations
         self._has_searched = False  # True if this child ran configurations that had not passed before
         self._workloads: tuple[Workload, ...] = ()  # for the next run
@@ -107,14 +107,14 @@ class Worker:
         if self._has_ended:  # checked last: another thread may have ended this worker meanwhile
             self.discard_child()
             raise SetupError(f"{self._setting.address} is no longer used by this search")
-        self._is_ready = self._has_searched = False
+        self._is_set_up = self._has_searched = False
         self._runs_in_child = 0
 
     @property
     def compared(self) -> frozenset[str]:
         """The arrays that the reference returns; raises SetupError or NoMemory when the setup fails."""
         if self._compared is None:
-            self._ready_child()
+            self._set_up_child()
         return self._compared or frozenset()
 
     def load(self, *workloads: Workload) -> Failure | None:
@@ -151,7 +151,7 @@ class Worker:
     def _begin_run(
         self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any
     ) -> None:
-        self._ready_child().ask(run_and_reset_clocks, function, *arguments, timeout_s=timeout_s, **options)
+        self._set_up_child().ask(run_and_reset_clocks, function, *arguments, timeout_s=timeout_s, **options)
         self._runs_in_child += 1
         self._has_searched |= function is verify_and_time
 
@@ -184,11 +184,15 @@ class Worker:
         self.discard_child()
         return failure
 
-    def begin_spare(self) -> None:
-        """Begin the child that `replace_if_used` takes, and open its device there while a search runs."""
-        if self._has_searched and self._spare is None:
-            self._spare = self._new_child()
-            self._spare.ask(open_device, timeout_s=SETUP_TIMEOUT_S)
+    def begin_spare(self, then: Callable[[], object] = lambda: None) -> bool:
+        """Begin the child that `replace_if_used` takes, and open its device there while a search runs.
+
+        `then` is called once it is open, which shows that the device has room for more than one process.
+        Returns False if no search has run.
+        """
+        if self._has_searched:
+            self._spare.begin(opens=True, then=then)
+        return self._has_searched
 
     def replace_if_used(self) -> None:
         """Replace a child in which a search has run; a child that only ran passed configurations stays."""
@@ -196,23 +200,11 @@ class Worker:
             earlier = self._child
             if earlier is not None:
                 earlier.kill(waits=False)
-            self._child = self._take_spare()  # it draws inputs while the earlier one frees the device
+            self._child = self._spare.take()  # it draws inputs while the earlier one frees the device
             if earlier is not None:
                 earlier.kill()
                 restore_abandoned()
             self._begin_setup(self._child)
-
-    def _take_spare(self) -> Child:
-        """The spare child, if there was room for two on the device; else a new one."""
-        spare, self._spare = self._spare, None
-        if spare is None:
-            return self._new_child()
-        try:
-            spare.answer()
-        except ChildFailed:
-            spare.kill()
-            return self._new_child()
-        return spare
 
     def end(self, *, waits: bool = True) -> None:
         """Kill the child for good: a run of another thread raises SetupError and starts no new child.
@@ -220,10 +212,11 @@ class Worker:
         Without `waits`, it may hold device memory until another call has waited.
         """
         self._has_ended = True
-        for child in filter(None, (self._child, self._spare)):
-            child.kill(waits=waits)
-            if waits:
-                restore_abandoned()
+        if self._child is not None:
+            self._child.kill(waits=waits)
+        self._spare.end(waits=waits)
+        if waits:
+            restore_abandoned()
 
     def discard_child(self) -> None:
         """Kill the child; the next run starts a fresh one."""
@@ -232,20 +225,20 @@ class Worker:
             self._child = None
             restore_abandoned()
 
-    def _ready_child(self) -> Child:
+    def _set_up_child(self) -> Child:
         try:
-            return retry_once(self._child_after_setup)
+            return retry_once(self._await_setup)
         except ChildFailed as error:
             raise self._setup_error(error) from None
 
-    def _child_after_setup(self) -> Child:
+    def _await_setup(self) -> Child:
         """The child, once its device is open and the setting's workloads are prepared."""
         self.start()
         assert self._child is not None
-        if not self._is_ready:
+        if not self._is_set_up:
             with self._setting_up(self._setting.workloads):
                 self._compared = self._child.answer()
-            self._is_ready, self._loaded = True, frozenset()
+            self._is_set_up, self._loaded = True, frozenset()
         return self._child
 
     def _load_workloads(self) -> Failure | None:
@@ -254,7 +247,7 @@ class Worker:
         workloads = self._setting.workloads if are_own else self._workloads
 
         def attempt() -> None:
-            child = self._ready_child()
+            child = self._set_up_child()
             if not keys <= self._loaded:
                 self._loaded = frozenset()
                 with self._setting_up(workloads):

@@ -21,7 +21,7 @@ from autotune.frameworks.config_file import (
     load,
     quantization_of,
 )
-from autotune.frameworks.incumbents import Incumbents
+from autotune.frameworks.installed import InstalledConfigs
 from autotune.frameworks.lint import refusals
 from autotune.frameworks.planned_file import (
     PlannedFile,
@@ -87,7 +87,7 @@ def _planned(request: Request, one: DeviceRecord, root: Path) -> Iterator[Planne
         assert shape is not None
         old = load(form, path) if path.exists() else ConfigFile({})
         results = {}
-        installed = Incumbents(form, request.device or one.device.name, shape.quantization)
+        installed = InstalledConfigs(form, request.device or one.device.name, shape.quantization)
         for tokens, entry in entries.items():
             _, now = installed.entry(entry.sizes) or ("", None)
             known = (old.entries.get(tokens), now, one.record.default)

@@ -12,7 +12,7 @@ from typing import Any
 from autotune.core import json_values as values
 from autotune.core.json_values import is_name
 from autotune.core.runs_folder import RUNS, problem_in_name
-from autotune.core.trials import Trial
+from autotune.core.trials import Failure, Trial
 from autotune.errors import InputError
 from autotune.evaluation.identity import header_sizes, sizes_text
 from autotune.evaluation.journal import VERSION, locked_journal, parse_journal
@@ -89,8 +89,8 @@ def _imported(trial: Trial) -> Trial:
     return Trial(
         config=trial.config,
         key=f"{IMPORTED}:{trial.config.key}",
-        status=trial.status,
-        detail=trial.detail,
+        failure=trial.failure and Failure(trial.status, trial.detail),
+        note=trial.note,
         measurement=trial.measurement,
         compile_ms=trial.compile_ms,
         cost_s=max(trial.cost_s, trial.compile_ms / 1e3),

@@ -36,7 +36,7 @@ _FAILURE = {status: text for text, status in _STATUS.items()} | {
 _COSTS = CostNames("compile_time", "benchmark_time", ("framework_time", "verification_time"), "times")
 _NAMES = "problem_size_names"  # of our own: a cache of Kernel Tuner has the extents only
 _HEADER = ("device_name", "kernel_name", "tune_params_keys", "tune_params", "cache")
-SIZE_NAMES = ("problem_size_x", "problem_size_y", "problem_size_z")  # as its kernels name them
+SIZE_NAMES = ("x", "y", "z")  # of the extents of `problem_size`, as in a script that tunes here
 
 
 def is_kernel_tuner_cache(text: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from autotune.core import json_values as values
 from autotune.core.records import Config, Parameter, Sizes, Value
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 
 IMPORTED = "imported"  # begins the keys of trials that no search here has made
 _UNSET = 1e19  # some tools write a huge number instead of a missing time
@@ -48,8 +48,8 @@ def imported_trial(
     return Trial(
         config=config,
         key=f"{IMPORTED}:{config.key}",
-        status=status,
-        detail=detail,
+        failure=None if status is Status.OK else Failure(status, detail),
+        note=detail if status is Status.OK else "",
         measurement=None if time_ms is None else Measurement((time_ms,), Rule.IMPORTED),
         compile_ms=compile_ms,
         cost_s=cost_s,

@@ -19,6 +19,7 @@ from kernel_tuner import util
 from autotune.api.progress import shown_progress
 from autotune.api.space import with_default
 from autotune.cli.output import emit
+from autotune.cli.progress import Verbosity
 from autotune.cli.search_summary import failures
 from autotune.core.json_values import is_name
 from autotune.core.runs_folder import RUNS
@@ -109,7 +110,8 @@ def tune_kernel(given: _Given) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         fresh=bool(request.observers.outputs),
         energy=request.observers.measures_energy,
     )
-    with nullcontext(Observer()) if given["quiet"] else shown_progress() as progress:
+    verbosity = Verbosity.VERBOSE if given["verbose"] else Verbosity.NORMAL
+    with nullcontext(Observer()) if given["quiet"] else shown_progress(verbosity=verbosity) as progress:
         found = _search(task, options, progress)
     if goal.is_time:
         finals = read_journal(found.journal).last_round.measurements

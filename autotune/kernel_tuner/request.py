@@ -82,16 +82,17 @@ class Request:
     @cached_property
     def _given(self) -> SourceText:
         """The source that the script gave, without the definitions of Kernel Tuner."""
-        given = self.call.kernel_source
-        is_file = isinstance(given, Path) or (isinstance(given, str) and util.looks_like_a_filename(given))
-        name = str(given) if is_file else self._name
-        return source_of_text(_source_text(given, self.parameters.first), name)
+        return source_of_text(_source_text(self.call.kernel_source, self.parameters.first), self._name)
 
     def _text(self, params: Params, name: str, mark: str = "") -> str:
         return _complete_source(self.call, self.rule, self.dialect, params, name, mark)
 
     @property
     def _name(self) -> str:
+        """The file that the script gave, or a name for its text."""
+        given = self.call.kernel_source
+        if isinstance(given, Path) or (isinstance(given, str) and util.looks_like_a_filename(given)):
+            return str(given)
         return f"{self.call.kernel_name}{'.cl' if self.dialect == 'opencl' else '.cu'}"
 
     @cached_property

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from autotune.analysis.compile_survey import Settings, survey
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.text import first_error
 from autotune.core.trials import Budget
 from autotune.errors import InputError
+from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.hardware.architectures import architecture
 from autotune.new.space_draft import ARCHITECTURE, Note
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import require_seen
+from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.single_runs import run_once
-from autotune.tuning.task import Target, bind_target, count_space
+from autotune.tuning.task import Target, TuningTask, bind_target, count_space
 
 _RUN_S = 10.0  # time limit of the default's run
+_MOST_LEFT = 0.75  # of an output's elements that a run may leave as they were; half are 0 after a rectifier
 
 
 def count(space: Path, *, has_device: bool) -> int:
@@ -36,10 +43,30 @@ def run_default(space: Path) -> list[Note]:
     with scratch_folder() as folder:
         options = Options(budget=Budget(), timeout_s=_RUN_S, journal=Path(folder) / "run.jsonl")
         trial = run_once(task, options, observer, task.spec.default)
+        if not trial.failure:
+            observer.texts += _left_as_they_were(task, options)
     doubts = [Note(False, text) for text in observer.texts]
     if trial.failure:
         return [*doubts, Note(False, f"the default does not run yet: {trial.failure}")]
     return [*doubts, Note(True, f"the default took {trial.time_ms:.4g} ms on {task.device.name}")]
+
+
+def _left_as_they_were(task: TuningTask, options: Options) -> Iterator[str]:
+    """A doubt for each output that begins as a constant and that a run leaves so in most places."""
+    fills = {one.name: one.fill for one in task.spec.arguments if one.role == "inout"}
+    constants = {name: one.arguments[0] for name, one in fills.items() if one and one.kind == "constant"}
+    if not constants:
+        return
+    with open_run(task, replace(options, fresh=True), Observer()) as context:
+        files = context.run_default(arrays_after_run, "the default", _RUN_S)
+        arrays = {name: read_and_remove(path) for name, path in files.items()}
+    for name, constant in constants.items():
+        left, size = np.count_nonzero(arrays[name] == constant), arrays[name].size
+        if left > _MOST_LEFT * size:
+            yield (
+                f"{left:,} of {size:,} elements of {name} are {constant} after a run, as before it: do grid "
+                "and block cover all of them?"
+            )
 
 
 def compile_default(space: Path) -> list[Note]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from autotune.checks.deadline import Deadline
 from autotune.compilers.kernel_source import read_source
 from autotune.core.records import DeviceInfo, Entry
 from autotune.core.trials import Budget
@@ -55,12 +55,12 @@ def present_provenance(kernel: str, address: Address, device: DeviceInfo) -> dic
 
 
 def update_result(
-    task: TuningTask, options: Options, observer: Observer, entry: Entry, root: str, deadline_s: float
+    task: TuningTask, options: Options, observer: Observer, entry: Entry, root: str, deadline: Deadline
 ) -> AgedResult | None:
     """Check a result again, and search anew if it loses; None if nothing has changed since it was found.
 
     A result that holds is stored with its times of now; a search stores what it finds. No search goes on
-    after the deadline, which is on the clock of `time.perf_counter`.
+    after the deadline.
     """
     reasons = changes(entry.provenance, task.provenance)
     if not reasons:
@@ -69,7 +69,7 @@ def update_result(
     if not aged.loses:
         refresh(task, root, aged.checked)
         return aged
-    left_s = deadline_s - time.perf_counter()
+    left_s = deadline.left_s()
     if left_s < MIN_SEARCH_S:
         return replace(aged, note="no time is left for a search; give more with --time")
     search_options = replace(options, fresh=True, budget=Budget(seconds=left_s), cache=Path(root))

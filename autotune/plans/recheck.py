@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
+from autotune.checks.deadline import NO_DEADLINE
 from autotune.core.checks import combined, reasons
 from autotune.core.records import NOISY, Config, Entry
 from autotune.core.stages import COMPILING
@@ -24,7 +25,6 @@ from autotune.serving.cache import store
 from autotune.tuning.cache_entry import record_of, source_path
 from autotune.tuning.context import TuningContext, open_run
 from autotune.tuning.last_round import Decision, remeasure_and_check
-from autotune.tuning.limits import TimeLeft
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
@@ -107,7 +107,7 @@ def _decide(
     """Time in turns the configurations that have not failed, until none fails; add failures to `failures`."""
     checks = WinnerChecks()
     while left := [trial for config, trial in trials.items() if config not in failures]:
-        decision = remeasure_and_check(context, left, checks, TimeLeft())
+        decision = remeasure_and_check(context, left, checks, NO_DEADLINE)
         if not decision.failures:
             return decision
         failures |= decision.failures

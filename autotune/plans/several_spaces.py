@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from autotune.checks.deadline import Deadline
 from autotune.core.stages import OnStage
 from autotune.core.trials import Budget
 from autotune.devices.listing import listing_for
@@ -55,9 +55,9 @@ def plan_of_spaces(
     kernels = [task.spec.kernel for task in tasks.values()]
     if twice := next((name for name in kernels if kernels.count(name) > 1), None):
         raise InputError(f"two of the spaces are of the kernel {twice}; search them one after the other")
-    deadline_s = math.inf if options.budget.seconds is None else time.monotonic() + options.budget.seconds
+    deadline = Deadline.after(options.budget.seconds)
     results: dict[int, SearchResult] = {}
-    while tasks and (left_s := deadline_s - time.monotonic()) > 0:
+    while tasks and not deadline.is_over:
         promises = {
             number: promise(results.get(number), task, options.budget.trials)
             for number, task in tasks.items()
@@ -66,7 +66,7 @@ def plan_of_spaces(
         if promises[number] <= 0:
             break
         earlier = results.get(number)
-        part = _part(options, earlier, left_s)
+        part = _part(options, earlier, deadline.left_s())
         bind = partial(tasks.__getitem__, number)
         answer = yield PlannedSearch(number, tasks[number].spec.kernel, bind, part, cluster)
         if isinstance(answer, AutotuneError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from functools import partial
 from math import prod
 from pathlib import Path
 
+from autotune.checks.deadline import Deadline
 from autotune.core.records import Config
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Failure, Trial
@@ -24,7 +24,7 @@ from autotune.tuning.context import POLICY, TuningContext, open_context
 from autotune.tuning.finalists import FinalistChoice, fastest_trials
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import JournaledTask
-from autotune.tuning.last_round import Exploration, mark_failed
+from autotune.tuning.last_round import LastRoundSetting, mark_failed
 from autotune.tuning.limits import limited_last_round, unlimited_last_round
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -113,13 +113,13 @@ class Candidates:
 
         Each is checked once, at the first size at which it is valid.
         """
-        deadline_s = time.perf_counter() + checks_s
+        deadline = Deadline.after(checks_s)
         left = self.configs
         for problem in self._problems:
             here = [config for config in left if config in problem.task.space]
             if here:
                 with self._context(problem) as context:
-                    self._failures |= self._checks.check(context, here, deadline_s)
+                    self._failures |= self._checks.check(context, here, deadline)
                 left = [config for config in left if config not in here]
         passed = self._checks.outcomes.keys() - self._failures.keys()
         self.configs = [config for config in self.configs if config in passed]
@@ -181,15 +181,18 @@ class Candidates:
                 marked = mark_failed(context.journal, trial, self._failures[trial.config])
                 context.ledger.trials[trial.config] = marked
             spent_s, limit_s = context.ledger.spent_s, self._limit_s
-            limits = (
-                unlimited_last_round(spent_s) if limit_s is None else limited_last_round(limit_s, limit_s)
-            )
             seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS  # the trials used the inputs of the search
-            exploration = Exploration(self._root, LABEL, self._seed, spent_s, began, limits)
-            exploration = replace(
-                exploration, choice=FinalistChoice(named), measure_again=partial(remeasure, seeds=seeds)
+            setting = LastRoundSetting(
+                self._root,
+                LABEL,
+                self._seed,
+                spent_s,
+                began,
+                unlimited_last_round(spent_s) if limit_s is None else limited_last_round(limit_s, limit_s),
+                choice=FinalistChoice(named),
+                measure_again=partial(remeasure, seeds=seeds),
             )
-            return replace(finish_search(context, exploration, self._checks), resumed=problem.resumed)
+            return replace(finish_search(context, setting, self._checks), resumed=problem.resumed)
 
     def _is_large(self, problem: SweepProblem) -> bool:
         """True if a problem's inputs take long to draw."""

@@ -23,7 +23,7 @@ from autotune.core.json_values import is_name
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import Config
 from autotune.core.runs_folder import RUNS, problem_in_name
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Measurement, Rule, Trial
 from autotune.diagnosis.record import diagnosis_file
 from autotune.diagnosis.record import read as read_diagnosis
 from autotune.errors import AutotuneError, InputError, NoConfig
@@ -313,7 +313,7 @@ def _problem(search: Search) -> tuple[str, tuple[tuple[str, int], ...], str | No
 
 
 def _timed(config: Config, time_ms: float) -> Trial:
-    return Trial(config, config.key, Status.OK, measurement=Measurement((time_ms,), Rule.IMPORTED))
+    return Trial(config, config.key, measurement=Measurement((time_ms,), Rule.IMPORTED))
 
 
 def _comparison(
@@ -332,7 +332,7 @@ def _comparison(
         external = read_external(kernel, files)
         cached = results_of(one for one in known if one.device.name in shown)
         found, _ = of_same_kernel(cached, external)
-        found += as_results(external, {}, None)
+        found += as_results(external, found, {}, None)
         require_one_kernel(found)
         selected = select(found, {}, None)
         missing = ", ".join(left_out(found, selected))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.expressions import names_behind, parse
-from autotune.core.trials import Status, Trial
+from autotune.core.trials import Trial
 from autotune.report.page import cut, page_html, short
 from autotune.report.search import Search
 from autotune.report.search_page import search_json
@@ -66,7 +66,7 @@ def _sample_json(space: Space, rng: np.random.Generator) -> dict[str, Any]:
     """Valid configurations, in the form of a search that has not measured them."""
     size = min(_SAMPLE, len(space))
     drawn = np.sort(rng.choice(len(space), size, replace=False))
-    trials = tuple(Trial(space.config(int(row)), str(row), Status.OK) for row in drawn)
+    trials = tuple(Trial(space.config(int(row)), str(row)) for row in drawn)
     problem = space.problem
     return search_json(
         Search(

@@ -140,9 +140,9 @@ class CallMaker:
         options = best.options(launcher.dialect, sizes, is_trusted=self._is_trusted)
         try:
             # A variable of a program would be overwritten for work that another stream still has to do.
-            place = launcher.queue if plan.variables else launcher.place
+            place = launcher.stream if plan.variables else launcher.place
             program = self._program(launcher, place, best, options, symbols)
-            workspace = self._workspaces.setdefault(launcher.queue, Workspace())
+            workspace = self._workspaces.setdefault(launcher.stream, Workspace())
             prepared = launcher.prepare(program, plan, workspace)
         except (CompileError, DeviceError) as error:
             raise self.refused(best, error) from None

@@ -42,8 +42,7 @@ class CallPlanner:
         self._kernel = kernel
         self._is_triton = best.record.compiler == TRITON
         self._call = best.record.call or CallSpec()
-        extents = [extent for spec in best.record.arguments for extent in spec.shape]
-        self._is_of_one_size = all(extent.isdigit() for extent in extents)  # as a script lists its arrays
+        self._is_of_script = best.record.is_of_script
         self.arguments = {argument.name: argument for argument in best.arguments(**sizes)}
         self.launches = best.launch(**sizes)
 
@@ -121,7 +120,7 @@ class CallPlanner:
                 raise InputError(f"{expected}, {size_bytes} bytes, found {view.size_bytes} bytes")
         # A package without unsigned types passes the same bytes as a signed type.
         elif view.dtype.removeprefix("u") != argument.dtype.removeprefix("u") or view.shape != argument.shape:
-            mend = "; for other sizes, write a space: autotune new" if self._is_of_one_size else ""
+            mend = "; for other sizes, write a space: autotune new" if self._is_of_script else ""
             raise InputError(f"{expected}, found {view.dtype} of shape {view.shape}{mend}")
 
     def _hidden(self, argument: Argument) -> Hidden:

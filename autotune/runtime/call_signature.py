@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any
 
 from autotune.core.records import CallSpec, KernelRecord
+from autotune.core.text import size_text
 from autotune.errors import InputError
 from autotune.runtime.packages import Make
 from autotune.runtime.prepared import BoundCall, View
@@ -26,7 +27,7 @@ _HIDDEN = ("scratch", "local", "scalar", "view")  # roles of what is not passed 
 class Call:
     """Launches that are ready for all calls that look alike."""
 
-    run: Callable[[Sequence[Any]], Any]  # queues the launches, as `Prepared` has it
+    run: Callable[[Sequence[Any]], Any]  # enqueues the launches, as `Prepared` has it
     bind: Callable[[Sequence[Any]], BoundCall]  # likewise
     best: Best
     ask: Callable[[], Best]  # asks the cache for the configuration again
@@ -111,6 +112,8 @@ class CallSignature:
 
         Raises InputError for a contradiction or a size that is missing.
         """
+        if self.record.is_of_script:
+            return self._sizes_of_script(given, views)
         sizes = dict(given)
         shaped = [
             (spec, view.shape)
@@ -141,6 +144,31 @@ class CallSignature:
                 f"pass {missing[0]}=..."
             )
         return sizes
+
+    def _sizes_of_script(self, given: Mapping[str, int], views: Mapping[str, View]) -> dict[str, int]:
+        """The sizes for which a script listed arrays of these shapes; the given ones if these are all.
+
+        Raises InputError if the script listed them for no sizes, or for several.
+        """
+        if given.keys() == self.sizes:
+            return dict(given)
+        shapes = {name: view.shape for name, view in views.items() if view.shape is not None}
+        entries = [entry for entry in self.record.entries if entry.arguments]
+        found = []
+        for entry in entries:
+            listed = {one.name: tuple(map(int, one.shape)) for one in entry.arguments}
+            if given.items() <= entry.sizes.items() and shapes.items() <= listed.items():
+                found.append(entry.sizes)
+        if len(found) == 1:
+            return dict(found[0])
+        known = " and ".join(size_text(sizes) for sizes in found or [entry.sizes for entry in entries])
+        name, shape = next(iter(shapes.items()), ("an array", ()))
+        missing = min(self.sizes - given.keys())
+        what = "several sizes have" if found else "no result is for"
+        raise InputError(
+            f"{self._kernel}: {what} arrays of these shapes, {name} of {shape}; tuned for {known}: "
+            + (f"pass {missing}=..." if found else "for other sizes, write a space: autotune new")
+        )
 
     def _other_rank(self, views: Mapping[str, View]) -> str:
         """A hint to reshape the first array whose rank is not the declared one; else empty."""

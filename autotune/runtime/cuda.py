@@ -41,7 +41,7 @@ _POINTER_CONTEXT = 1  # CU_POINTER_ATTRIBUTE_CONTEXT, from cuda.h
 class _Operation(NamedTuple):
     """One call of the driver; addresses of arrays are read from memory."""
 
-    queue: Callable[[], int]  # returns the driver's status
+    enqueue: Callable[[], int]  # returns the driver's status
     what: str  # for messages
 
 
@@ -63,8 +63,8 @@ class CudaLauncher:
         self.device = cuda_device(number)
         self._context = _context_of(number, stream, address)
         self.place: object = (self._context.value, _context_id(self._context))
-        self.queue: Hashable = (self.place, stream, get_ident() if stream == PER_THREAD else 0)
-        self._stream = stream
+        self.stream: Hashable = (self.place, stream, get_ident() if stream == PER_THREAD else 0)
+        self._handle = stream
 
     def compiler(self, kind: str) -> str:
         """The name and version of NVRTC or nvcc."""
@@ -92,8 +92,8 @@ class CudaLauncher:
         plan = plan._replace(hidden=plan.hidden + _scratch(program.cubins, plan.launches))
         with inside(self._context):
             if plan.hidden or plan.variables:
-                return _PreparedWithMemory(program, plan, self._context, self._stream, workspace)
-            return _Prepared(program, plan, self._context, self._stream)
+                return _PreparedWithMemory(program, plan, self._context, self._handle, workspace)
+            return _Prepared(program, plan, self._context, self._handle)
 
 
 class _Prepared:
@@ -114,16 +114,16 @@ class _Prepared:
         self._repeated: tuple[Sequence[int], LaunchGraph] | None = None
 
     def run(self, handles: Sequence[int]) -> None:
-        """Queue the operations: as a graph, once the same handles have come again and again.
+        """Enqueue the operations: as a graph, once the same handles have come again and again.
 
         Raises DeviceError.
         """
         repeated = self._repeated  # once, because another thread may replace it
         if repeated is not None and repeated[0] == handles:
             if repeated[1].launch():  # not here, or not now
-                self._queue(handles)
+                self._enqueue(handles)
             return
-        self._queue(handles)
+        self._enqueue(handles)
         if handles != self._latest:
             self._latest, self._in_a_row = handles, 0
             return
@@ -131,8 +131,8 @@ class _Prepared:
         if self._in_a_row == _REPEATS and (graph := self._graph(handles, _MAX_GRAPHS)):
             self._repeated = handles, graph
 
-    def _queue(self, handles: Sequence[int]) -> None:
-        """Queue the operations one by one; raises DeviceError."""
+    def _enqueue(self, handles: Sequence[int]) -> None:
+        """Enqueue the operations one by one; raises DeviceError."""
         try:
             packed = self._spare.pop()
         except IndexError:
@@ -145,17 +145,17 @@ class _Prepared:
         if status := first[0]():
             self._retry(*first, status)
         if others:
-            for queue, what in others:
-                if status := queue():
-                    self._retry(queue, what, status)
+            for enqueue, what in others:
+                if status := enqueue():
+                    self._retry(enqueue, what, status)
         self._spare.append(packed)
 
     def bind(self, handles: Sequence[int]) -> BoundCall:
         """The operations on these arrays, as a graph where the driver makes one."""
         graph = self._graph(handles)
         if graph is None:
-            return BoundCall(partial(self._queue, handles))
-        return BoundCall(graph.launch, lambda _: self._queue(handles))
+            return BoundCall(partial(self._enqueue, handles))
+        return BoundCall(graph.launch, lambda _: self._enqueue(handles))
 
     def _graph(self, handles: Sequence[int], limit: float = math.inf) -> LaunchGraph | None:
         """The operations as a graph; None where the driver makes none, or if there are so many already."""
@@ -170,18 +170,18 @@ class _Prepared:
         return None
 
     def _run_all(self, packed: _Packed) -> None:
-        """Queue operations on the arrays that they were packed with."""
-        if status := packed.first.queue():
+        """Enqueue operations on the arrays that they were packed with."""
+        if status := packed.first.enqueue():
             self._retry(*packed.first, status)
-        for queue, what in packed.others:
-            if status := queue():
-                self._retry(queue, what, status)
+        for enqueue, what in packed.others:
+            if status := enqueue():
+                self._retry(enqueue, what, status)
 
-    def _retry(self, queue: Callable[[], int], what: str, status: int) -> None:
+    def _retry(self, enqueue: Callable[[], int], what: str, status: int) -> None:
         """Try again in the kernel's context: another may be current, or none in a new thread."""
         if status in _OTHER_CONTEXT:
             with inside(self._context):
-                status = queue()
+                status = enqueue()
         check(what, status)
 
     def _pack(self, addresses: Mapping[str, int], handles: Sequence[int], stream: ctypes.c_void_p) -> _Packed:
@@ -243,8 +243,8 @@ class _PreparedWithMemory(_Prepared):
         self._addresses = _addresses(shared, self._blocks[0]) | _addresses(kept, self._blocks[1])
         _fill(context, kept, self._addresses)
 
-    def _queue(self, handles: Sequence[int]) -> None:
-        """Queue the operations, in turn with other threads; raises DeviceError."""
+    def _enqueue(self, handles: Sequence[int]) -> None:
+        """Enqueue the operations, in turn with other threads; raises DeviceError."""
         with self._lock:
             if self._may_capture:
                 if status := self._ask_capture_state():
@@ -252,7 +252,7 @@ class _PreparedWithMemory(_Prepared):
                 if self._capture_state.value:
                     self._capture(handles)
                     return
-            _Prepared._queue(self, handles)
+            _Prepared._enqueue(self, handles)
 
     def _capture(self, handles: Sequence[int]) -> None:
         """Add the operations to a graph, with memory of its own for the hidden arrays."""
@@ -273,15 +273,15 @@ class LaunchGraph:
     alive: ClassVar[WeakSet[LaunchGraph]] = WeakSet()
 
     def __init__(
-        self, context: ctypes.c_void_p, stream: int, lock: Lock, queue: Callable[[ctypes.c_void_p], None]
+        self, context: ctypes.c_void_p, stream: int, lock: Lock, enqueue: Callable[[ctypes.c_void_p], None]
     ) -> None:
-        """Capture what `queue` puts on the stream that it is given; raises DeviceError.
+        """Capture what `enqueue` puts on the stream that it is given; raises DeviceError.
 
         The graph is launched on `stream`, under the lock: it belongs to one thread at a time.
         """
         from autotune.cuda.graph import Graph  # not needed by a first call
 
-        self._graph = Graph(context, queue)
+        self._graph = Graph(context, enqueue)
         self.alive.add(self)
         self._lock = lock
         self._launch = partial(driver().cuGraphLaunch, handle_of(self._graph.handle.value), handle_of(stream))
@@ -294,7 +294,7 @@ class LaunchGraph:
             self._ask = partial(driver().cuStreamIsCapturing, handle_of(stream), ctypes.byref(self._found))
 
     def launch(self) -> Any:
-        """Queue the operations; returns the driver's status, or _NOT_HERE.
+        """Enqueue the operations; returns the driver's status, or _NOT_HERE.
 
         _NOT_HERE is for a capture of the stream, to which no graph can be added like this. It is also for the
         default stream if another context is current: there the graph would wait for other work.

@@ -63,12 +63,12 @@ class LoadedKernel:
         return self._signature.record
 
     def __call__(self, *arrays: Any, stream: Any = None, **named: Any) -> Any:
-        """Queue the kernel's launches without waiting.
+        """Enqueue the kernel's launches without waiting.
 
         Args:
             arrays: In the order of the space's arguments; or the inputs of the space's `call`, in its order.
-            stream: A stream or queue; None takes that of the arrays: torch's current stream, cupy's, or the
-                queue of a pyopencl array.
+            stream: A stream, or a command queue of pyopencl. None takes that of the arrays: torch's or
+                cupy's current stream, or the queue of a pyopencl array.
             named: Arrays by name, sizes that no shape determines, and scalars other than the tuned ones.
 
         If all arrays are of numpy, the kernel runs on the CPU, the call waits, and outputs change in place.
@@ -146,8 +146,8 @@ class LoadedKernel:
         def run() -> Any:
             now = current()
             try:
-                queue, finish = launches[now] if now in launches else prepared(now)
-                status = queue()
+                enqueue, finish = launches[now] if now in launches else prepared(now)
+                status = enqueue()
                 if not status and not outputs:  # as mostly
                     return None
                 event = finish(status) if status else None
@@ -304,7 +304,7 @@ def _result(outputs: Sequence[Any], event: Any) -> Any:
     """The result of a call: its outputs, else the event."""
     if not outputs:
         return event
-    if event is not None:  # a queue may be out of order
+    if event is not None:  # a command queue may be out of order
         for output in outputs:
             output.add_event(event)
     return outputs[0] if len(outputs) == 1 else tuple(outputs)

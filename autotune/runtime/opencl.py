@@ -184,7 +184,7 @@ class OpenCLLauncher:
         self.device = opencl_device(queue.device)
         self.place: object = (queue.context, queue.device)  # equal if their handles are
         self._queue = queue
-        self.queue: Hashable = queue
+        self.stream: Hashable = queue
 
     def compiler(self, kind: str) -> str:
         """The driver's own compiler."""
@@ -267,10 +267,10 @@ class _Prepared:
         )
 
     def run(self, handles: Sequence[Any]) -> cl.Event | None:
-        """Queue the operations, each after the one before.
+        """Enqueue the operations, each after the one before.
 
-        On a queue that is out of order, they also come after all that was queued before, and before all that
-        is queued later, because neither is known to wait for them.
+        On a queue that is out of order, they also come after all that was enqueued before, and before all
+        that is enqueued later, because neither is known to wait for them.
         """
         require_no_fork()
         with self._lock:

@@ -50,7 +50,7 @@ class Package(Protocol):
         return self.look
 
     def current_stream(self, array: Any) -> Callable[[], Any]:
-        """A function that gives the stream or queue to which an array's work goes at that time."""
+        """A function that gives the stream to which an array's work goes at that time."""
         ...
 
     def view(self, array: Any) -> View:

@@ -57,7 +57,7 @@ class Prepared(Protocol):
     """The launches of a call, which lack only the handles of its arrays and numbers."""
 
     def run(self, handles: Sequence[Any]) -> Any:
-        """Queue the launches; returns an event, or None. Raises DeviceError."""
+        """Enqueue the launches; returns an event, or None. Raises DeviceError."""
         ...
 
     def bind(self, handles: Sequence[Any]) -> BoundCall:
@@ -73,22 +73,22 @@ class BoundCall(NamedTuple):
     """A run on fixed arrays, in two parts, because the second is rarely needed and each function takes time.
 
     Attributes:
-        queue: Queues the launches. What it returns goes to `finish`, unless it is None or 0.
-        finish: Returns the event of a queue; for the status of a driver, queues the launches in another way,
-            or raises DeviceError.
+        enqueue: Enqueues the launches. What it returns goes to `finish`, unless it is None or 0.
+        finish: Returns OpenCL's event. For a status of CUDA's driver, it enqueues the launches in another
+            way, or raises DeviceError.
     """
 
-    queue: Callable[[], Any]
+    enqueue: Callable[[], Any]
     finish: Callable[[Any], Any] = _as_it_is
 
 
 class Launcher(Protocol):
-    """One stream or queue of one device."""
+    """One stream of one device; OpenCL's is a command queue."""
 
     dialect: str  # of the device's compiler
     device: DeviceInfo
     place: object  # identifies device and context: a program runs wherever this is equal
-    queue: Hashable  # work of equal ones runs in order
+    stream: Hashable  # work of equal ones runs in order
 
     def compiler(self, kind: str) -> str:
         """The compiler's name and version, as in results; `kind` is the record's."""
@@ -118,7 +118,7 @@ class Workspace:
     """
 
     def __init__(self) -> None:
-        self.lock = Lock()  # held while a call queues its launches: two calls must not mix
+        self.lock = Lock()  # held while a call enqueues its launches: two calls must not mix
         self._blocks: dict[str, tuple[int, Any]] = {}
 
     def reserve(self, name: str, size_bytes: int, allocate: Callable[[int], Any]) -> Any:

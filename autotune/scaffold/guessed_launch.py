@@ -121,6 +121,12 @@ class GuessedLaunch:
         )
 
     @property
+    def unshown(self) -> list[str]:
+        """The axes along which a thread reads its index, although nothing shows more than one thread."""
+        alone = [axis for axis, extent in zip(self.axes, self.block, strict=False) if extent == "1"]
+        return [axis for axis in alone if reads_index(self.facts, axis, "threadIdx")]
+
+    @property
     def shared_bytes(self) -> tuple[str, str]:
         """Dynamic shared memory and a remark: the host's, else an element for each thread of the block.
 
@@ -264,7 +270,8 @@ def _block(
 ) -> tuple[str, ...]:
     """The declared block if a launch plan can read it, else what indices show.
 
-    Only where they show nothing, as in a kernel that takes any block, a name counts, if the kernel uses it.
+    Only where they show nothing, as in a kernel that takes any block, a name counts, if the kernel uses it:
+    along an axis beside others, one that ends in the axis.
     """
     names = frozenset(macro.name for macro in macros)
     numbers = {name: value for name, value in source.read.constants.items() if name not in names}
@@ -277,13 +284,17 @@ def _block(
         ast.unparse(numbers[name]) if name in numbers and name not in names else name for name in reckoned
     ]
     shown = [name for name in reckoned if name in names or (name.isdigit() and name != "1")]
-    if shown:
-        return tuple(name if name in shown else "1" for name in reckoned)
     used = {node.id for node in kernel.facts.expressions if isinstance(node, ast.Name)}
     used |= {
         name for one in kernel.facts.declared.values() for extent in one.extents for name in names_in(extent)
     }
     found = _block_macros([macro for macro in macros if macro.name in used], axes)
+    if shown:
+        named = {axis: name for axis, name in zip(axes, found, strict=False) if axis_of(name) == axis}
+        return tuple(
+            name if name in shown else "1" if name else named.get(axis, "1")
+            for axis, name in zip(axes, reckoned, strict=True)
+        )
     return declared if not found and readable and len(axes) == 1 else found
 
 

@@ -197,12 +197,21 @@ class IndexBounds:
         return frozenset((use.array, ast.unparse(use.index)) for use in stores)
 
     def _place(self, index: ast.expr) -> Bound | None:
-        """The bound of an index, which may be compared with a size as it stands."""
-        text = ast.unparse(index)
+        """The bound of an index; it, or a sum in it, may be compared with a size as it stands."""
+        added = [*_addends(index)]
         for one in self._facts.compared:
             is_size = isinstance(one.right, ast.Name) and one.right.id in self._launch.names
-            if is_size and one.operator == "<" and ast.unparse(one.left) == text:
-                return Bound.atom(ast.unparse(one.right)) + Bound.of(-1)
+            if not is_size or one.operator != "<":
+                continue
+            bounded = [ast.unparse(part) for part in _addends(one.left)]
+            others = [part for part in added if ast.unparse(part) not in bounded]
+            if len(others) + len(bounded) == len(added) and (len(bounded) > 1 or not others):
+                found = Bound.atom(ast.unparse(one.right)) + Bound.of(-1)
+                for bound in map(self.of, others):
+                    if bound is None:
+                        return None
+                    found += bound
+                return found
         return self.of(index)
 
     def of(self, node: ast.expr | None) -> Bound | None:
@@ -300,6 +309,16 @@ class IndexBounds:
 
 def _names_of(bound: Bound) -> set[str]:
     return {name for words in bound.terms for atom in words for name in re.findall(r"[A-Za-z_]\w*", atom)}
+
+
+def _addends(node: ast.expr) -> Iterator[ast.expr]:
+    """The parts of a sum; anything else is its own."""
+    match node:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            yield from _addends(left)
+            yield from _addends(right)
+        case _:
+            yield node
 
 
 def _is_sum(node: ast.expr) -> bool:

@@ -23,9 +23,10 @@ def reads_index(facts: Facts, axis: str, *kinds: str) -> bool:
 def threads_along(axis: str, facts: Facts) -> str:
     """The number of threads that a kernel reckons with along an axis: a macro or a number; empty if none.
 
-    It is what a block's index is multiplied by before the thread's is added, or the stride of a loop that
-    begins at the thread's index, else the extent of a shared array with an element for each thread; 1
-    where only the index along other axes is read. A kernel that asks for the extent of its block takes any.
+    It is what a block's index is multiplied by before the thread's is added, and of several factors the
+    distance from one element of a thread to its next; or the stride of a loop that begins at the thread's
+    index; else the extent of a shared array with an element for each thread; 1 where only the index along
+    other axes is read. A kernel that asks for the extent of its block takes any.
     """
     thread = f"threadIdx.{axis}"
     if reads_index(facts, axis, "blockDim"):
@@ -39,7 +40,11 @@ def threads_along(axis: str, facts: Facts) -> str:
 
 
 def _multiplied(axis: str, facts: Facts) -> Iterator[str]:
-    """What a block's index is multiplied by in a sum in which the thread's is not."""
+    """What a block's index is multiplied by in a sum in which the thread's is not.
+
+    Of several factors it is the one that a loop adds to the sum: `block * THREADS * EACH + thread + i *
+    THREADS`.
+    """
     thread = f"threadIdx.{axis}"
     for node in facts.expressions:
         whole = facts.written_out(node)
@@ -49,9 +54,18 @@ def _multiplied(axis: str, facts: Facts) -> Iterator[str]:
         for letter in (axis, *"xyz".replace(axis, "")):
             if others := _factors(whole, f"blockIdx.{letter}"):
                 left = Counter(others[0]) - Counter(own[0])
-                if len(others) == 1 and left.total() == 1 and left.total() + len(own[0]) == len(others[0]):
-                    yield next(iter(left))
+                if len(others) == 1 and left.total() + len(own[0]) == len(others[0]):
+                    yield from left if left.total() == 1 else left.keys() & {*_distances(whole, facts)}
                 break
+
+
+def _distances(node: ast.expr, facts: Facts) -> Iterator[str]:
+    """What each turn of a loop adds to a sum, where it is a single name or number."""
+    for name, steps in facts.changed.items():
+        for factors in _factors(node, name):
+            added = [text for text in (*factors, *map(ast.unparse, steps)) if text != "1"]
+            if len(added) == 1:
+                yield added[0]
 
 
 def _step_through(tile: str, facts: Facts) -> str:
@@ -194,8 +208,16 @@ def _floored(node: ast.expr) -> ast.expr:
 
 
 def _factors(node: ast.expr, index: str) -> list[list[str]]:
-    """For each place of an index in a sum of products, the texts of the factors of its product."""
-    return [[ast.unparse(one) for one in factors] for factors in factors_around(node, index)]
+    """For each place of an index or a variable in a sum of products, the texts of its factors."""
+    return [[text for one in factors for text in _parts(one)] for factors in factors_around(node, index)]
+
+
+def _parts(factor: ast.expr) -> list[str]:
+    """The texts of the factors of a product; of anything else its own."""
+    match factor:
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _parts(left) + _parts(right)
+    return [ast.unparse(factor)]
 
 
 def size_along(axis: str, facts: Facts, sizes: Collection[str]) -> str:

@@ -206,7 +206,7 @@ def _launch(guess: Guess) -> list[str]:
         "launch:",
         f"  - entry: {entry}",
         f"    grid: [{grid}]  # blocks: is every element covered, and once?",
-        f"    block: [{', '.join(guess.launch.block)}]  # threads",
+        f"    block: [{', '.join(guess.launch.block)}]  # threads{_asked_of_block(guess.launch)}",
         f"    arguments: [{names}]",
     ]
     if guess.launch.is_cooperative:
@@ -221,6 +221,12 @@ def _launch(guess: Guess) -> list[str]:
             lines.append(f"  # there is also {other.entry}{listed}")
     lines += [f"  # cannot be tuned as it is: {refusal}" for refusal in guess.launch.source.refusals]
     return lines
+
+
+def _asked_of_block(launch: GuessedLaunch) -> str:
+    """A question where the block may lack threads."""
+    axes = " and ".join(launch.unshown)
+    return f": how many along {axes}? the kernel reads their index, and does not show it" if axes else ""
 
 
 def _call(guess: Guess) -> list[str]:

@@ -12,6 +12,7 @@ from autotune.core.launch_plan import DIALECTS, compiler_options, launches, macr
 from autotune.core.light_typing import Any, T
 from autotune.core.records import (
     Argument,
+    ArgumentSpec,
     Config,
     DeviceInfo,
     Entry,
@@ -187,9 +188,11 @@ class Best(Mapping[str, Value]):
     def arguments(self, **sizes: int) -> tuple[Argument, ...]:
         """The arguments of the launches: shapes of arrays (scratch included) and values of scalars.
 
-        Raises InputError as `launch` does.
+        Raises InputError as `launch` does, and for sizes whose arguments no script has listed.
         """
-        return self._evaluate(sizes, lambda values: arguments(self.record.arguments, values, self.dtype))
+        return self._evaluate(
+            sizes, lambda values: arguments(self._argument_specs(sizes), values, self.dtype)
+        )
 
     def launch(self, **sizes: int) -> tuple[Launch, ...]:
         """The launches for a problem of these sizes, grid in blocks and block in threads.
@@ -199,6 +202,21 @@ class Best(Mapping[str, Value]):
         """
         return self._evaluate(
             sizes, lambda values: launches(self.record.launch, values, self.record.arguments)
+        )
+
+    def _argument_specs(self, sizes: Sizes) -> tuple[ArgumentSpec, ...]:
+        """The arguments of a problem: those of the kernel, or those that a script listed for its sizes."""
+        if not self.record.is_of_script:
+            return self.record.arguments
+        own = (self.entry,) if self.entry else ()
+        listed: list[Entry] = [entry for entry in (*own, *self.record.entries) if entry.arguments]
+        for entry in listed:
+            if entry.sizes == sizes:
+                return entry.arguments
+        known = " and ".join(dict.fromkeys(size_text(entry.sizes) for entry in listed))
+        raise InputError(
+            f"{self.record.kernel}: a script listed its arrays and scalars for {known} alone: for "
+            f"{size_text(sizes)}, run the script with them, or write a space: autotune new"
         )
 
     def _evaluate(self, sizes: Sizes, evaluate: Callable[[dict[str, Any]], T]) -> T:

@@ -39,6 +39,7 @@ _IN_EVERY_FILE = frozenset(("shape", "value", "inputs", "returns", "shared_bytes
 _NONE = '\n  "entries": []'  # only the file's own, because JSON texts have no line breaks
 # A block of measured configurations: there are many, so each gets one line.
 _MEASURED = r'(?ms)^( +)"measured": \[$.*?^\1\]'
+_OF_SCRIPT = re.compile(r"(argument|constant)_\d+(_\d+)?")  # an argument that only its place names
 # The texts of the latest file's entries, by `id`: a sweep of hundreds of sizes adds one after the other.
 _entries: dict[int, tuple[Entry, str]] = {}
 
@@ -151,13 +152,28 @@ def _record(data: Any, place: str) -> KernelRecord:
             raise Damaged(f"entries[{number}]", "a problem of its own", entry.dtype + sizes)
         seen.add(entry.problem)
     _require_declared(record)
-    ordered: KernelRecord = _in_order(record, names)
+    ordered: KernelRecord = _in_order(_with_own_arguments(record), names)
     return ordered
+
+
+def _with_own_arguments(record: KernelRecord) -> KernelRecord:
+    """A script's record from before entries had arguments: the record's are those of the newest entry."""
+    listed = [_OF_SCRIPT.fullmatch(argument.name) for argument in record.arguments]
+    if record.is_of_script or not record.entries or not all(listed):
+        return record
+    newest = max(record.entries, key=lambda entry: entry.provenance.tuned_at)
+    own = replace(newest, arguments=record.arguments)
+    return replace(record, entries=tuple(own if entry is newest else entry for entry in record.entries))
 
 
 def _require_declared(record: KernelRecord) -> None:
     """Raise Damaged if a part of the record names an argument that the record does not declare."""
-    declared = {argument.name for argument in record.arguments}
+    listed = [argument.name for argument in record.arguments]
+    declared = set(listed)
+    for number, entry in enumerate(record.entries):
+        if entry.arguments and [argument.name for argument in entry.arguments] != listed:
+            found = ", ".join(argument.name for argument in entry.arguments)
+            raise Damaged(f"entries[{number}].arguments", f"the arguments {', '.join(listed)}", found)
     named: dict[str, tuple[str, ...]] = {}
     for number, argument in enumerate(record.arguments):
         named[f"arguments[{number}].of"] = (argument.of,) if argument.of else ()
@@ -316,6 +332,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         **dict.fromkeys(("work_bytes", "work_flops", "noise"), _amount_or_null),
         "uncompared": values.list_of(values.name),
         **dict.fromkeys(("data", "data_sha256"), values.text),
+        "arguments": values.list_of(_argument),
         "rivals": values.list_of(_object(Entry)),
     },
     KernelRecord: {

@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from autotune.core.records import Launch
 from autotune.sources.exact_statements import NotUnderstood, exact_body
 from autotune.sources.facts import BARRIERS, LOADS, STORES
 from autotune.sources.kernel_source import Function, KernelSource
-from autotune.sources.statements import Declared, Loop, parsed_expression
+from autotune.sources.statements import Declared, Loop, changed_by, parsed_expression
 from autotune.sources.thread_values import (
     ARGUMENTS,
     EXACT,
@@ -350,7 +349,7 @@ class DryRun:
 
     def _forget(self, loop: Loop, mask: Mask) -> None:
         """Make what a loop changes unknown."""
-        for name, is_passed in _changed_by(loop):
+        for name, is_passed in changed_by(loop):
             if not (is_passed and isinstance(self._of(name, mask), Pointer)):
                 self._assign(name.id, UNKNOWN, mask)
 
@@ -713,25 +712,6 @@ class DryRun:
             return None
         lowest, highest = int(value.data.min()), int(value.data.max())
         return lowest if lowest == highest >= 0 else None
-
-
-@lru_cache(maxsize=1024)  # a loop within another one is met at each turn of that
-def _changed_by(loop: Loop) -> tuple[tuple[ast.Name, bool], ...]:
-    """The variables that a loop changes; True comes with those that it passes, perhaps by reference."""
-    found: list[tuple[ast.Name, bool]] = []
-    for part in ast.walk(loop):
-        match part:
-            case (
-                ast.Assign([ast.Name() as name])
-                | ast.AugAssign(ast.Name() as name)
-                | ast.AnnAssign(ast.Name() as name)
-            ):
-                found.append((name, False))
-            case ast.Expr(value=value):
-                calls = (one for one in ast.walk(value) if isinstance(one, ast.Call))
-                given = (given for call in calls for given in call.args)
-                found += [(one, True) for one in given if isinstance(one, ast.Name)]
-    return tuple(found)
 
 
 def _of_lane(rows: Ints, lane: int) -> tuple[int, int, int]:

@@ -433,8 +433,10 @@ def substituted(node: ast.expr, change: Callable[[ast.expr], ast.expr]) -> ast.e
 
 
 def factors_around(node: ast.expr, index: str) -> Iterator[list[ast.expr]]:
-    """For each place of an index in a sum of products, the factors of its product."""
+    """For each place of an index or a variable in a sum of products, the factors of its product."""
     match node:
+        case ast.Name(id=name) if name == index:
+            yield []
         case ast.Attribute() if ast.unparse(node) == index:
             yield []
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from autotune.sources.expansion import TOKEN, Token, UnclosedCall, expanded
 from autotune.sources.macros import Macro, MacroTable, definition
-from autotune.sources.preprocessor import SourceLine, compiled_lines
+from autotune.sources.preprocessor import SourceLine, compiled_lines, condition_guard
 
 WORD = re.compile(r"[A-Za-z_]\w*")
 _STRINGS = re.compile(r"""(?:u8|[uUL])?"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+'""")
@@ -90,6 +90,7 @@ class _Reading:
         self._length = 0
         self._kept = {*kept}
         self._defaults: dict[str, str] = {}
+        self._beside: dict[str, list[str]] = {}  # defaults under the #ifndef of another name, by that name
         self._used: set[str] = set()
         self._waiting: list[tuple[str, int]] = []  # lines of a call that is not closed yet
         self._depth = 0  # of brackets in these
@@ -97,6 +98,8 @@ class _Reading:
     def read(self, lines: Iterable[SourceLine], table: MacroTable) -> Preprocessed:
         for line in lines:
             if not line.directive:
+                if self._beside and line.rest.strip():
+                    self._forget_beside(line)
                 self._code(line.rest, line.place, table)
             elif line.directive == "define":
                 self._definition(line, table)
@@ -113,9 +116,12 @@ class _Reading:
         )
 
     def _definition(self, line: SourceLine, table: MacroTable) -> None:
-        """Note a definition before the table follows it."""
+        """Note a definition before the table follows it.
+
+        Its own #ifndef may be around it, or that of a name whose default stands above it.
+        """
         found = definition(line.rest)
-        if found is None or line.guard != found[0]:
+        if found is None or (line.guard != found[0] and line.guard not in self._defaults):
             return
         name, macro = found
         body = macro.bodies[0]
@@ -123,6 +129,17 @@ class _Reading:
             self._defaults[name] = body
             if _INTEGER.fullmatch(body):
                 self._kept.add(name)
+            if line.guard != name:
+                self._beside.setdefault(line.guard, []).append(name)
+
+    def _forget_beside(self, line: SourceLine) -> None:
+        """Take back defaults beside the name of an #ifndef that has code in it, as a header's guard has."""
+        around = line.condition
+        while around is not None:
+            for name in self._beside.pop(condition_guard(around.directive, around.rest), ()):
+                self._defaults.pop(name, None)
+                self._kept -= {name} - self._always_kept
+            around = around.outer
 
     def _code(self, rest: str, place: int, table: MacroTable) -> None:
         """Take over a line of code."""

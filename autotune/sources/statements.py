@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tree_sitter import Node
 
@@ -69,6 +70,25 @@ class Loop(ast.stmt):
     ) -> None:
         super().__init__()
         self.before, self.test, self.body, self.step, self.is_late = before, test, body, step, is_late
+
+
+@lru_cache(maxsize=1024)  # a loop within another one is met at each turn of that
+def changed_by(loop: ast.stmt) -> tuple[tuple[ast.Name, bool], ...]:
+    """The variables that a loop changes; True comes with those that it passes, perhaps by reference."""
+    found: list[tuple[ast.Name, bool]] = []
+    for part in ast.walk(loop):
+        match part:
+            case (
+                ast.Assign([ast.Name() as name])
+                | ast.AugAssign(ast.Name() as name)
+                | ast.AnnAssign(ast.Name() as name)
+            ):
+                found.append((name, False))
+            case ast.Expr(value=value):
+                calls = (one for one in ast.walk(value) if isinstance(one, ast.Call))
+                given = (given for call in calls for given in call.args)
+                found += [(one, True) for one in given if isinstance(one, ast.Name)]
+    return tuple(found)
 
 
 def declarators(node: Node | None) -> Iterator[Node]:

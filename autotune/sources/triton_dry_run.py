@@ -25,7 +25,6 @@ from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.thread_values import Bools, Ints
 from autotune.sources.triton import entry_signature, parameters
 from autotune.sources.triton_module import LOOP_RANGES, Module, decorator_name
-from autotune.sources.triton_values import NotRead
 
 UNKNOWN = object()
 _Names = dict[str, Any]
@@ -278,7 +277,7 @@ class TritonDryRun:
             case ast.Constant(bool() | int() | float() | str() | None as value):
                 return value
             case ast.Name(name):
-                return names[name] if name in names else self._global(name)
+                return names[name] if name in names else self._module.constant(name, UNKNOWN)
             case ast.BinOp(left, operator, right):
                 return self._binary(self._value(left, names), operator, self._value(right, names))
             case ast.UnaryOp(ast.Not(), operand):
@@ -309,13 +308,6 @@ class TritonDryRun:
             if isinstance(part, ast.expr) and not isinstance(node, ast.Attribute):
                 self._value(part, names)
         return UNKNOWN
-
-    def _global(self, name: str) -> Any:
-        try:
-            found = self._module.value(name)
-        except NotRead:
-            return UNKNOWN
-        return found if isinstance(found, bool | int | float | str | None) else UNKNOWN
 
     def _call(self, node: ast.Call, names: _Names) -> Any:
         given = [self._value(one, names) for one in node.args if not isinstance(one, ast.Starred)]

@@ -124,6 +124,14 @@ class Module:
             raise NotRead(str(found))
         return found
 
+    def constant(self, name: str, unknown: Any) -> Any:
+        """The number, text or None that a name stands for; `unknown` if it is no such value."""
+        try:
+            found = self.value(name)
+        except NotRead:
+            return unknown
+        return found if isinstance(found, int | float | str | None) else unknown
+
     def _worked_out(self, name: str) -> Any:
         binding = [one for one in self.statements if name in bound_names(one)]
         if not binding:

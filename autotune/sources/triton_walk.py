@@ -14,7 +14,6 @@ from itertools import product
 
 from autotune.core.records import Value
 from autotune.sources.triton_module import LOOP_RANGES, RESHAPING, Module, decorator_name
-from autotune.sources.triton_values import NotRead
 
 _MAX_TERMS, _MAX_FACTORS, _MAX_DEPTH, _MAX_CALLS, _MAX_LOOPS = 16, 16, 8, 500, 3
 _SAME = RESHAPING | {"to", "cast", "assume"}  # the first argument is what counts
@@ -228,11 +227,9 @@ class _Walker:
         """The value of an expression."""
         match node:
             case ast.Constant(value):
-                if value is None or isinstance(value, int | float | str):
-                    return Sum(text=repr(value) if isinstance(value, int | float) else "", constant=value)
-                return NOTHING
+                return _constant(value)
             case ast.Name(name):
-                return names[name] if name in names else self._global(name)
+                return names[name] if name in names else _constant(self._module.constant(name, None))
             case ast.BinOp(left, operator, right):
                 return self._binary(operator, self.value(left, names), self.value(right, names))
             case ast.UnaryOp(ast.Not(), inner):
@@ -266,15 +263,6 @@ class _Walker:
                 return self._call(node, names)
             case ast.Attribute(base, "T"):
                 return self.value(base, names)
-        return NOTHING
-
-    def _global(self, name: str) -> Sum:
-        try:
-            found = self._module.value(name)
-        except NotRead:
-            return NOTHING
-        if isinstance(found, int | float | str):
-            return Sum(text=repr(found) if not isinstance(found, str) else "", constant=found)
         return NOTHING
 
     def _binary(self, operator: ast.operator, left: Sum, right: Sum) -> Sum:
@@ -480,6 +468,15 @@ class _Walker:
         self.found.has_mask |= is_method or is_masked
         self.found.accesses.append((kind, address))
         return Sum((_element(self.found.base(address)),)) if kind in ("load", "atomic", "gather") else NOTHING
+
+
+def _constant(value: object) -> Sum:
+    match value:
+        case int() | float():
+            return Sum(text=repr(value), constant=value)
+        case str():
+            return Sum(constant=value)
+    return NOTHING
 
 
 def _element(array: str) -> Term:

@@ -2,7 +2,7 @@
 
 from autotune.space.arguments import Fill, FilledArgument
 from autotune.space.configurations import Landmark
-from autotune.space.findings import Finding
+from autotune.space.findings import Finding, Findings
 from autotune.space.lint import (
     ConstraintReport,
     constraint_report,
@@ -11,7 +11,7 @@ from autotune.space.lint import (
     lint_source,
     require_seen,
 )
-from autotune.space.source_places import place_at, placed_lines, source_place
+from autotune.space.source_places import place_at, source_place
 from autotune.space.space import Space, bind, problem_of
 from autotune.space.spec import Constraint, SpaceSpec, load_space
 from autotune.space.yaml_document import located
@@ -22,6 +22,7 @@ __all__ = [
     "Fill",
     "FilledArgument",
     "Finding",
+    "Findings",
     "Landmark",
     "Space",
     "SpaceSpec",
@@ -33,7 +34,6 @@ __all__ = [
     "load_space",
     "located",
     "place_at",
-    "placed_lines",
     "problem_of",
     "require_seen",
     "source_place",

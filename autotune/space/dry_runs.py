@@ -30,7 +30,7 @@ from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.thread_values import Bools, Ints
 from autotune.sources.triton_dry_run import TritonDryRun
 from autotune.sources.triton_module import Module
-from autotune.space.findings import Finding
+from autotune.space.findings import Finding, Findings
 from autotune.space.signatures import arguments_of_template, own_name, space_macros
 from autotune.space.source_places import place_at
 from autotune.space.space import Space
@@ -45,12 +45,12 @@ _MOST_LETTERS = 200_000  # of a source, which is read for each configuration
 _Written = dict[str, tuple[str, Bools]]  # outputs: a configuration, and the elements that it writes
 
 
-def run_mistakes(space: Space, read: KernelSource | Module) -> Iterator[Finding]:
-    """What goes wrong in a few configurations, each thing once."""
+def run_mistakes(space: Space, read: KernelSource | Module) -> Findings:
+    """What goes wrong in a few configurations at the sizes to verify and to time, each thing once."""
     spec = space.spec
     is_long = isinstance(read, KernelSource) and len(read.original) > _MOST_LETTERS
     if spec.functions.source is not None or is_long:
-        return
+        return Findings()
     rows = (space.config(0), space.config(len(space) - 1))
     configs = [config for config in dict.fromkeys((spec.default, *rows)) if config in space]
     sources: dict[Config, _Source] = {}
@@ -58,16 +58,18 @@ def run_mistakes(space: Space, read: KernelSource | Module) -> Iterator[Finding]
         with suppress(AutotuneError):  # other branches of the source, or options, fail when they are tried
             sources[config] = _InTriton(read) if isinstance(read, Module) else _InC.of(space, config, read)
     steps = Steps(_STEPS)
-    seen: set[tuple[str, str, str]] = set()
+    found: dict[tuple[str, str, str], Finding] = {}
+    left_out: list[Sizes] = []
     # all configurations at a size, the smallest first: what they write is compared before steps run out
     for sizes in (*sorted(spec.verify_sizes, key=lambda one: math.prod(one.values())), {}):
         written: _Written = {}
         for config, source in sources.items():
             plan = _Plan(space, config, sizes, source)
             for one in [*plan.mistakes(steps)] or plan.differing(written):
-                if (key := (one.kind, one.subject, one.place)) not in seen:
-                    seen.add(key)
-                    yield one
+                found.setdefault((one.kind, one.subject, one.place), one)
+            if plan.takes_too_long and plan.sizes not in left_out:
+                left_out.append(plan.sizes)
+    return Findings((*found.values(),), (*left_out,))
 
 
 def leaves_arrays(space: Space, config: Config, before: KernelSource, after: KernelSource) -> str:
@@ -176,7 +178,8 @@ class _Plan:
 
     def __init__(self, space: Space, config: Config, sizes: Sizes, source: _Source) -> None:
         self._space, self._config, self._source = space, config, source
-        self._sizes = {**space.problem.sizes, **sizes}
+        self.sizes = {**space.problem.sizes, **sizes}
+        self.takes_too_long = False
         self._memories: dict[str, Memory] = {}
         self._arguments: dict[str, Argument] = {}
         self._is_whole = False  # True once all that its launches reach is followed
@@ -188,6 +191,7 @@ class _Plan:
         begun = own.left
         with suppress(NotUnderstood, RecursionError):
             yield from self._run(launches, own)
+        self.takes_too_long = own.left < 0
         steps.left = max(0, steps.left - begun + own.left)
 
     def reach(self, steps: Steps) -> tuple[list[Finding], set[str]]:
@@ -211,11 +215,11 @@ class _Plan:
     def _launches(self) -> list[Launch]:
         """The launches, each once, with memories for their arguments; none where they cannot be known."""
         space = self._space
-        values = space.valid_values(self._config, self._sizes)
+        values = space.valid_values(self._config, self.sizes)
         if values is None:
             return []
         try:
-            launches = [*dict.fromkeys(space.launches(self._config, self._sizes))]
+            launches = [*dict.fromkeys(space.launches(self._config, self.sizes))]
             found = arguments(space.spec.arguments, values, space.problem.dtype)
         except AutotuneError:
             return []
@@ -410,7 +414,7 @@ class _Plan:
         return f"with {self._config} at {self._at()}" if self._config else f"at {self._at()}"
 
     def _at(self) -> str:
-        return ", ".join(f"{name}={size}" for name, size in self._sizes.items())
+        return ", ".join(f"{name}={size}" for name, size in self.sizes.items())
 
 
 def _memory(argument: Argument) -> Memory:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from autotune.core.records import Sizes
 
 
 @dataclass(frozen=True)
@@ -29,3 +32,10 @@ class Finding:
     def placed(self) -> str:
         """Where and what, without the subject."""
         return f"{self.place}: {self.detail}"
+
+
+class Findings(NamedTuple):
+    """Likely mistakes of a space and its source, and the sizes that were left out of the search for them."""
+
+    mistakes: tuple[Finding, ...] = ()
+    left_out: tuple[Sizes, ...] = ()  # at which it takes too long to follow the launches

@@ -31,7 +31,7 @@ from autotune.sources.triton_module import Module
 from autotune.sources.triton_walk import walk
 from autotune.space.configurations import PARTS, TROUBLES
 from autotune.space.dry_runs import run_mistakes
-from autotune.space.findings import Finding
+from autotune.space.findings import Finding, Findings
 from autotune.space.misspelt import is_slip, misspelt_names
 from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
@@ -97,15 +97,16 @@ def limit_report(space: Space) -> tuple[ConstraintReport, ...]:
     return tuple(one for one in found if one.appear_without)
 
 
-def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> tuple[Finding, ...]:
+def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> Findings:
     """Find likely mistakes in a bound space and its source, given the `constraint_report` of the space."""
-    return (
-        *lint_source(space, source),
+    found = _of_source(space, source)
+    of_space = (
         *_idle_constraints(space, constraints),
         *_unreachable_values(space),
         *_invalid_default(space),
         *_partial_warps(space),
     )
+    return found._replace(mistakes=(*found.mistakes, *of_space))
 
 
 def _partial_warps(space: Space) -> Iterator[Finding]:
@@ -134,6 +135,10 @@ def _partial_warps(space: Space) -> Iterator[Finding]:
 
 def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
     """Find the likely mistakes that do not depend on the device; a search shows them first."""
+    return _of_source(space, source).mistakes
+
+
+def _of_source(space: Space, source: str) -> Findings:
     is_python = space.spec.source.suffix == ".py"
     read = None if is_python else read_default(space, source)
     code = bare_code(source, is_python=is_python)
@@ -157,8 +162,9 @@ def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
         findings += (*_odd_tiles(space, module),)
     runs = module or read
     if runs is None or any(one.kind in _BREAKS for one in findings):
-        return findings
-    return (*findings, *run_mistakes(space, runs))
+        return Findings(findings)
+    of_runs = run_mistakes(space, runs)
+    return of_runs._replace(mistakes=(*findings, *of_runs.mistakes))
 
 
 def _triton_module(space: Space) -> Module | None:

@@ -19,14 +19,14 @@ def source_place(space: Space, source: str, word: str, after: str = "") -> str:
     has this other word.
     """
     is_after = not after
-    for place, bare in placed_lines(space.spec.source, source):
+    for place, bare in _placed_lines(space.spec.source, source):
         is_after = is_after or re.search(rf"\b{after}\b", bare) is not None
         if is_after and re.search(rf"\b{word}\b", bare):
             return place
     return str(space.spec.source)
 
 
-def placed_lines(own: Path, source: str) -> Iterator[tuple[str, str]]:
+def _placed_lines(own: Path, source: str) -> Iterator[tuple[str, str]]:
     """Each line of a source without comments and strings behind its place, as `FILE:LINE`.
 
     `own` is the file, whose name is given in full; of other files, `#line` directives say the name.
@@ -42,6 +42,6 @@ def placed_lines(own: Path, source: str) -> Iterator[tuple[str, str]]:
 
 
 def place_at(own: Path, source: str, at: int) -> str:
-    """Where a letter of a source stands, as `placed_lines` says it."""
+    """Where a letter of a source stands, as `FILE:LINE`."""
     before = sum(not _LINE.match(line) for line in source[:at].split("\n")[:-1])
-    return [place for place, _ in placed_lines(own, source)][before]
+    return [place for place, _ in _placed_lines(own, source)][before]

@@ -142,7 +142,7 @@ class LongRun:
         if isinstance(binary, Failure):
             return None  # which says nothing about its results
         found = self._context.verify(binary, workload, self._timeout_s)
-        return found if isinstance(found, Failure) and not found.by_machine else None
+        return found if found is not None and not found.by_machine else None
 
     def _more_sizes(self, right: KernelInstance) -> list[tuple[str, Workload]]:
         """Problems that differ from a verified one in one size, whose name comes first."""

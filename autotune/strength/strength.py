@@ -136,7 +136,7 @@ class _Bench:
             (trial,) = evaluate(context.evaluator, [config])
             if trial.failure is not None:
                 return {config: trial.failure}
-        return WinnerChecks().check(context, configs[:_STORED], time.perf_counter() + _ONE_S)
+        return WinnerChecks().check(context, configs[:_STORED], Deadline.after(_ONE_S))
 
     def judged(self, task: TuningTask, mistake: Mistake, long_run: LongRun) -> Planted | None:
         """The mistake with its verdict, which is empty if time is short; None if it does not compile."""
@@ -152,7 +152,7 @@ class _Bench:
                 if failure.by_machine or failure.status is Status.MEASUREMENT_ERROR:
                     return replace(planted, verdict="")
                 return replace(planted, verdict=CAUGHT, detail=str(failure))
-            deadline = Deadline(time.perf_counter() + _ONE_S)
+            deadline = Deadline.after(_ONE_S)
             found = long_run.witness(context.maker, configs, deadline)
         if found is None:
             return replace(planted, verdict="" if deadline.is_over else EQUIVALENT)

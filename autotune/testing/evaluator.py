@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.errors import NoMoreTrials
 from autotune.space import Space
 
@@ -30,7 +30,7 @@ class InProcessEvaluator:
         self.asked += configs
         for config in configs:
             if config not in self.space:
-                self._ended.append(Trial(config, "", Status.INVALID))
+                self._ended.append(Trial(config, "", Failure(Status.INVALID, "")))
                 continue
             if config not in self.trials:
                 if self.budget is not None and len(self.trials) >= self.budget:
@@ -53,5 +53,5 @@ class InProcessEvaluator:
 
 def _trial(config: Config, outcome: float | Status) -> Trial:
     if isinstance(outcome, Status):
-        return Trial(config, config.key, outcome, "as planned")
-    return Trial(config, config.key, Status.OK, measurement=Measurement((outcome,), Rule.STEADY))
+        return Trial(config, config.key, Failure(outcome, "as planned"))
+    return Trial(config, config.key, measurement=Measurement((outcome,), Rule.STEADY))

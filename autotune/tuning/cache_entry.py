@@ -13,6 +13,7 @@ from autotune.core.checks import reasons
 from autotune.core.launch_plan import CUDA_COMPILERS
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import ArgumentSpec, Config, Entry, KernelRecord, Measured, Provenance
+from autotune.core.text import size_text
 from autotune.core.trials import Measurement, Objective, Trial
 from autotune.core.version import __version__
 from autotune.errors import InputError
@@ -65,6 +66,8 @@ def _warning_of_another(path: str, record: KernelRecord, task: TuningTask, root:
     sizes, own_sizes = record.size_names, task.space.problem.sizes
     if task.spec.functions.source is not None:
         is_other_call = stored != own or bool(sizes and sizes != own_sizes.keys())
+        if not is_other_call:
+            _require_same_arguments(path, record, task)
     else:
         is_other_call = bool(stored) and set(stored).isdisjoint(own)
     if record.entries and is_other_call:
@@ -90,6 +93,29 @@ def _warning_of_another(path: str, record: KernelRecord, task: TuningTask, root:
         "the same file and replace those of the same sizes: rename one of the kernels, or choose another "
         "folder with --cache (cache= in Python)"
     )
+
+
+def _require_same_arguments(path: str, record: KernelRecord, task: TuningTask) -> None:
+    """Raise InputError if a script's result for the same sizes is one of another shape or scalar."""
+    problem = task.space.problem
+    for entry in record.entries:
+        if entry.sizes != problem.sizes:
+            continue
+        for stored, own in zip(entry.arguments, argument_specs(task.spec), strict=False):
+            was, new = (_listed_text(one) for one in (stored, own))
+            if was != new:
+                raise InputError(
+                    f"{path} has a result of {record.kernel} for {size_text(entry.sizes)} whose "
+                    f"{stored.name} is {was}; here it is {new}: choose another folder with {VARIABLE}, or "
+                    "rename the kernel; or delete that file if the result is no longer needed"
+                )
+
+
+def _listed_text(argument: ArgumentSpec) -> str:
+    """What a script listed as an argument."""
+    if argument.value is not None:
+        return f"{argument.dtype} {argument.value}"
+    return f"{argument.dtype} of shape ({', '.join(argument.shape)})"
 
 
 def source_path(task: TuningTask, root: Path) -> str:
@@ -150,6 +176,7 @@ def kernel_record(
         noise=result.final.noise,
         data=space.problem.data,
         data_sha256=result.data_sha256,
+        arguments=argument_specs(spec) if spec.functions.source is not None else (),
     )
     return record_of(spec, source_path(result.task, result.cache_root), entry)
 
@@ -162,12 +189,7 @@ def record_of(spec: SpaceSpec, source: str, entry: Entry) -> KernelRecord:
         parameters=spec.parameters,
         constraints=tuple(constraint.text for constraint in spec.constraints),
         derived=spec.derived,
-        arguments=tuple(
-            ArgumentSpec(
-                item.name, item.dtype, item.role, item.shape, item.value, item.symbol, item.of, item.offset
-            )
-            for item in spec.arguments
-        ),
+        arguments=argument_specs(spec),
         launch=spec.launch,
         compiler_options=spec.compiler_options,
         default=spec.default,
@@ -175,6 +197,16 @@ def record_of(spec: SpaceSpec, source: str, entry: Entry) -> KernelRecord:
         call=spec.call,
         compiler="" if spec.compiler == CUDA_COMPILERS[0] else spec.compiler,
         source=source,
+    )
+
+
+def argument_specs(spec: SpaceSpec) -> tuple[ArgumentSpec, ...]:
+    """The arguments of a space without what fills them."""
+    return tuple(
+        ArgumentSpec(
+            item.name, item.dtype, item.role, item.shape, item.value, item.symbol, item.of, item.offset
+        )
+        for item in spec.arguments
     )
 
 

@@ -14,13 +14,13 @@ FINDINGS = (*WRONG, Status.CRASHED)
 ConfigChecks = Mapping[Config, Checks]
 
 
-def outcome_of(answer: bool | Failure | None) -> Outcome:
+def outcome_of(answer: Failure | None) -> Outcome:
     """The outcome of a run; the next search repeats one that did not end, or that the machine broke."""
-    if isinstance(answer, Failure) and not is_finding(answer):
-        return Unchecked(answer.detail, is_late=True)
-    return answer if isinstance(answer, Failure) else PASSED
+    if answer is None:
+        return PASSED
+    return answer if is_finding(answer) else Unchecked(answer.detail, is_late=True)
 
 
-def is_finding(answer: bool | Failure | None) -> TypeGuard[Failure]:
+def is_finding(answer: Failure | None) -> TypeGuard[Failure]:
     """True if a failure shows a mistake of the kernel, not of the machine."""
-    return isinstance(answer, Failure) and answer.status in FINDINGS and not answer.by_machine
+    return answer is not None and answer.status in FINDINGS and not answer.by_machine

@@ -15,7 +15,7 @@ from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Objective
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.compiler_pool import CompilerPool
-from autotune.evaluation.device_process import verify_once
+from autotune.evaluation.device_process import is_repeatable, verify_once
 from autotune.evaluation.evaluator import Evaluator
 from autotune.evaluation.fleet import Fleet, LocalFleet
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
@@ -153,10 +153,14 @@ class TuningContext:
             self.worker.discard_child()
         return answer
 
-    def verify(self, binary: Binary, workload: Workload, timeout_s: float | None = None) -> bool | Failure:
-        """Verify a configuration on one workload; True if it can be repeated without restoring its arrays."""
-        repeatable: bool | Failure = self.run_or_discard(verify_once, binary, workload, timeout_s=timeout_s)
-        return repeatable
+    def verify(self, binary: Binary, workload: Workload, timeout_s: float | None = None) -> Failure | None:
+        """Verify a configuration on one workload."""
+        failure: Failure | None = self.run_or_discard(verify_once, binary, workload, timeout_s=timeout_s)
+        return failure
+
+    def is_repeatable(self, workload: Workload) -> bool:
+        """True if what was verified last on a workload can run again without restoring its arrays."""
+        return self.worker.run(is_repeatable, workload, timeout_s=self.timeout_s) is True
 
 
 def open_run(
@@ -185,7 +189,7 @@ def open_context(
     Without `processes`, which several contexts may share, it has its own; without a cluster, it uses the
     task's devices.
     """
-    task, is_alone = journaled.task, processes is None
+    task = journaled.task
     policy = replace(policy, call_mode=task.spec.measure)
     with ExitStack() as opened:
         processes = processes or opened.enter_context(open_processes(task, options, observer))
@@ -202,28 +206,36 @@ def open_context(
             )
         pool = processes.pool  # compiles while the devices are opened
         on_lost = partial(_lost, observer, journal)
-        if cluster is None and not task.others:
-            devices = _one_device(processes, maker, default, begins_spare=is_alone)
+        fleet: Fleet | None = None
+        if cluster is not None or task.others:
+            _require_parallel(task.spec)
+        if cluster is not None:
+            fleet = opened.enter_context(processes.cluster_fleet(default, cluster, on_lost))
+        elif task.others:
+            fleet = opened.enter_context(closing(LocalFleet(processes.workers(maker, default), on_lost)))
+        if fleet is None:
+            (own,) = processes.workers(maker, default).values()
+            runner: JobRunner = OneDevice(own)
+            worker: DeviceWorker = own
         else:
-            devices = _several_devices(opened, processes, maker, default, cluster, on_lost)
+            runner, worker = fleet, fleet.worker(next(iter(fleet.names)))
         references = opened.enter_context(closing(processes.references()))
         ledger = Ledger(journal, options.budget, journaled.scoring, observer.tried)
         evaluator = Evaluator(
             maker,
             pool,
-            devices.runner,
-            devices.worker,
+            runner,
+            worker,
             ledger,
             policy=policy,
             timeout_s=options.timeout_s,
             on_stage=observer.stage,
-            on_spent=devices.on_spent,
         )
         yield TuningContext(
             journaled=journaled,
             processes=processes,
             maker=maker,
-            worker=devices.worker,
+            worker=worker,
             ledger=ledger,
             evaluator=evaluator,
             timeout_s=options.timeout_s,
@@ -231,7 +243,7 @@ def open_context(
             observer=observer,
             references=references,
             further_sizes=FurtherSizes(maker),
-            fleet=devices.fleet,
+            fleet=fleet,
         )
 
 
@@ -244,46 +256,6 @@ def _open_journal(journaled: JournaledTask, options: Options, maker: InstanceMak
         keep=options.keep,
         key_of=maker.key_now,
     )
-
-
-class _Devices(NamedTuple):
-    """The devices of a run, and the worker of one of them."""
-
-    runner: JobRunner
-    worker: DeviceWorker
-    fleet: Fleet | None = None  # of several devices
-    on_spent: Callable[[], None] | None = None  # as of `Evaluator`
-
-
-def _one_device(
-    processes: Processes, maker: InstanceMaker, default: KernelInstance, *, begins_spare: bool
-) -> _Devices:
-    """The task's device.
-
-    For the last round, a spare process opens it as well, unless that is on a CPU, where it would disturb
-    times, or settings of the device, such as its clock, are one process's.
-    """
-    (worker,) = processes.workers(maker, default).values()
-    has_room = maker.space.device.kind == "gpu" and not maker.space.spec.device
-    on_spent = worker.begin_spare if begins_spare and has_room else None
-    return _Devices(OneDevice(worker), worker, on_spent=on_spent)
-
-
-def _several_devices(
-    opened: ExitStack,
-    processes: Processes,
-    maker: InstanceMaker,
-    default: KernelInstance,
-    cluster: Cluster | None,
-    on_lost: Callable[[str, str], None],
-) -> _Devices:
-    """The devices of the cluster, or else those of this machine."""
-    _require_parallel(maker.space.spec)
-    if cluster is None:
-        fleet: Fleet = opened.enter_context(closing(LocalFleet(processes.workers(maker, default), on_lost)))
-    else:
-        fleet = opened.enter_context(processes.cluster_fleet(default, cluster, on_lost))
-    return _Devices(fleet, fleet.worker(next(iter(fleet.names))), fleet)
 
 
 def _require_parallel(spec: SpaceSpec) -> None:

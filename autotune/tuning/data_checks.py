@@ -104,10 +104,9 @@ def _on_default(context: TuningContext, default: Binary, workload: Workload, nam
     """
     if not is_robust_to_rounding(context.worker, workload):
         return None
-    answer = context.run(verify_once, default, with_margin(workload))
-    if not isinstance(answer, Failure):
+    if context.run(verify_once, default, with_margin(workload)) is None:
         return PASSED
-    answer = context.run(verify_once, default, with_margin(workload, DOUBTED))
+    answer: Failure | None = context.run(verify_once, default, with_margin(workload, DOUBTED))
     if name not in SHAPES or not is_finding(answer) or answer.status is Status.CRASHED:
         return None
     context.observer.warn(

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
 from autotune.compilers.portable_words import portable_for
 from autotune.core.expressions import integer, parse
+from autotune.core.syntax import parse_module
 from autotune.core.text import nearest
 from autotune.core.trials import ArrayFault, Status, Trial
 from autotune.errors import ExpressionError
-from autotune.sources.bare_code import bare_code
+from autotune.sources.branches import read_branches
 from autotune.sources.dialects import portable_macros
 from autotune.sources.facts import BARRIERS
-from autotune.space import lint_source, located, placed_lines, source_place
+from autotune.sources.kernel_source import KernelSource
+from autotune.sources.loops import loops_of
+from autotune.space import lint_source, located, place_at, source_place
 from autotune.space.lint import read_default
 from autotune.tuning.task import TuningTask
 from autotune.tuning.wrong_default import beyond_array, wrong_default
@@ -25,11 +29,6 @@ from autotune.tuning.wrong_default import beyond_array, wrong_default
 # findings about the source that explain a failure
 _CAUSES = ("signature", "unknown_macro", "redefined_parameter", "flat_block")
 _SIMILAR = 0.65  # WORK_PER_THREAD is no misspelt ORDER_INTERLEAVED
-_LOOP = re.compile(r"\bwhile\b.*|\bfor\s*\(.*")  # Python's `for` loops end
-_ENDLESS = (  # nothing changes between iterations, or nothing is tested
-    re.compile(r"^for\s*\([^;]*;[^;]*;(?!.*(?:=|\+\+|--))"),
-    re.compile(r"^while\W*(?:true|True|1)\W"),
-)
 _MAX_LOOPS = 3  # named in a message
 _FAR_OFF = ("SIGSEGV", "illegal memory access")  # words of systems and drivers
 _CHECK = ": correct it, or keep threads beyond the end from using it, such as by `if (i < n)`"
@@ -67,7 +66,8 @@ def failed_default(
     `is_dumped`, the wrong arrays are written to a folder.
     """
     source, text = task.spec.source, task.source.text
-    fault = trial.fault or ArrayFault("", task.space.problem.sizes)  # none is known of older journals
+    found = trial.failure.fault if trial.failure else None
+    fault = found or ArrayFault("", task.space.problem.sizes)  # none is known of older journals
     if foreign := _foreign_words(task, trial):
         return foreign
     own = task.space.macros(task.spec.default)  # undefined unless a source defines them
@@ -94,30 +94,36 @@ def failed_default(
 
 def _endless(task: TuningTask) -> tuple[str, ...]:
     """Possible causes of a hang: loops, the ones that look endless first, and barriers."""
-    found = []
-    for place, line in _own_lines(task):
-        if loop := _LOOP.search(line):
-            is_suspect = any(pattern.search(loop[0]) for pattern in _ENDLESS)
-            found.append((not is_suspect, f"{Path(place).name} `{loop[0].strip()}`"))
-    loops = [text for _, text in sorted(found, key=itemgetter(0))][:_MAX_LOOPS]
-    barrier = next((word for word in _own_words(task) if word in BARRIERS), "")
+    source, text, read = task.spec.source, task.source.text, _read(task)
+    found = sorted(loops_of(read) if read else (), key=attrgetter("looks_endless"), reverse=True)
+    is_python = isinstance(read, ast.Module)
+    placed = [
+        (f"{source}:{one.place}" if is_python else place_at(source, text, one.place), one) for one in found
+    ]
+    own = [f"{Path(place).name} `{one.head}`" for place, one in placed if place.startswith(f"{source}:")]
+    barrier = next((word for word in BARRIERS if word in _used_names(task, read)), "")
     return (
-        *([f"make sure that each loop ends: {', '.join(loops)}"] if loops else []),
+        *([f"make sure that each loop ends: {', '.join(own[:_MAX_LOOPS])}"] if own else []),
         *([f"make sure that every thread of a block reaches each {barrier}()"] if barrier else []),
         "if the kernel only takes longer, raise the limit: --timeout SECONDS",
     )
 
 
-def _own_lines(task: TuningTask) -> Iterator[tuple[str, str]]:
-    """The lines of the source without comments, strings and includes, each behind its place."""
-    source = task.spec.source
-    lines = placed_lines(source, task.source.text)
-    return ((place, line) for place, line in lines if place.startswith(f"{source}:"))
+def _read(task: TuningTask) -> KernelSource | ast.Module | None:
+    """The tree of what the default compiles; None for what cannot be read."""
+    text = task.source.text
+    return parse_module(text) if task.spec.source.suffix == ".py" else read_default(task.space, text)
 
 
-def _own_words(task: TuningTask) -> list[str]:
-    """The words of these lines, in their order."""
-    return [word for _, line in _own_lines(task) for word in re.findall(r"\w+", line)]
+def _used_names(task: TuningTask, read: KernelSource | ast.Module | None) -> Collection[str]:
+    """The names that the source uses, in C also those in branches that the default leaves out."""
+    match read:
+        case KernelSource():
+            branches = read_branches(task.source.text)
+            return {*read.code.used, *branches.tested, *branches.constants}
+        case ast.Module():
+            return {part.id for part in ast.walk(read) if isinstance(part, ast.Name)}
+    return ()
 
 
 def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:
@@ -125,7 +131,8 @@ def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:
     undefined = [name for name in undefined_names(trial.detail) if _FOREIGN.fullmatch(name)]
     if task.spec.dialect != "portable" or not undefined:
         return None
-    words = dict.fromkeys((undefined[0], *filter(_FOREIGN.fullmatch, _own_words(task))))
+    read = _read(task)
+    words = dict.fromkeys((undefined[0], *sorted(filter(_FOREIGN.fullmatch, _used_names(task, read)))))
     mends = [mend for word in words if (mend := portable_for(word))]
     found = re.search(rf"{re.escape(task.spec.source.name)}(:\d+)", trial.detail)
     space = task.spec.path.name
@@ -151,13 +158,14 @@ def _undeclared(task: TuningTask, name: str) -> FailedDefault:
     declared = ", ".join(parameter.name for parameter in task.space.parameters)
     cause = f"nothing defines {name}; the parameters in {space} are {declared}"
     known = {*task.space.macros(task.spec.default), *portable_macros()}
-    code = bare_code(task.source.text, is_python=task.spec.source.suffix == ".py")
     if near := nearest(name, known, _SIMILAR).removeprefix("; "):
         return FailedDefault(place, cause, (near,))
-    if re.search(rf"\b{name}\s*\(", code):
+    read = _read(task)
+    if isinstance(read, KernelSource) and any(name in one.called for one in read.device_functions):
         lower = f"functions of CUDA and OpenCL have lower-case names: write {name.lower()} for {name}"
         return FailedDefault(place, cause, (lower,))
-    unused = [one.name for one in task.space.parameters if not re.search(rf"\b{one.name}\b", code)]
+    used = _used_names(task, read)
+    unused = [one.name for one in task.space.parameters if one.name not in used]
     added = f"add `{name}: [...]` to `parameters` and one of its values to `default` in {space}"
     helps = [f"write {unused[0]}, which the source does not use yet, for {name}"] if len(unused) == 1 else []
     helps.append(f"{'or ' if helps else ''}{added}, or define it in {source}")

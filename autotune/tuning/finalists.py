@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from statistics import median
 
+from autotune.checks.deadline import Deadline
 from autotune.core.records import Config
 from autotune.core.stages import COMPILING
 from autotune.core.trials import Objective, Trial
@@ -96,10 +96,10 @@ class FinalistChoice:
         """The fastest trials, as many as take part."""
         return fastest_trials(trials, 1 if self.named else MAX_FINALISTS)
 
-    def choose(self, context: TuningContext, trials: Iterable[Trial], deadline_s: float) -> list[Trial]:
+    def choose(self, context: TuningContext, trials: Iterable[Trial], deadline: Deadline) -> list[Trial]:
         """Choose the fastest trials; on an unsteady machine, time more of them in a few turns first.
 
-        The choice should be made by the deadline, which is on the clock of `time.perf_counter`.
+        The choice should be made by the deadline.
         """
         trials = list(trials)
         if self.named or context.objective is not Objective.TIME or not is_unsteady(trials):
@@ -107,14 +107,14 @@ class FinalistChoice:
         candidates = fastest_trials(trials, MAX_CANDIDATES)
         if len(candidates) <= MAX_FEW:
             return candidates
-        left_s = deadline_s - time.perf_counter()
-        return _preselect(context, finalists_in_time(candidates, candidates[:1], left_s), deadline_s)
+        in_time = finalists_in_time(candidates, candidates[:1], deadline.left_s())
+        return _preselect(context, in_time, deadline)
 
 
 FASTEST = FinalistChoice()  # names none
 
 
-def _preselect(context: TuningContext, trials: Sequence[Trial], deadline_s: float) -> list[Trial]:
+def _preselect(context: TuningContext, trials: Sequence[Trial], deadline: Deadline) -> list[Trial]:
     """Time the trials in a few turns and return the fastest.
 
     Trials that fail here are returned too, so that the last round rejects them and reports why.
@@ -126,7 +126,7 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], deadline_s: floa
         measured = of_config[config].measurement
         batch = measured.batch if measured else 1
         series.append(Series(built, batch, repeatable=batch > 1))
-    Turns(context, series, rejected, min, "choosing finalists, round").run(SELECTION_ROUNDS, deadline_s)
+    Turns(context, series, rejected, min, "choosing finalists, round").run(SELECTION_ROUNDS, deadline)
     failed = [trial for trial in trials if trial.config in rejected]
     left = [timed for timed in series if timed.config not in rejected]
     ranked = [of_config[timed.config] for timed in sorted(left, key=lambda timed: median(timed.values_ms))]

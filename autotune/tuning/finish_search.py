@@ -19,13 +19,13 @@ from autotune.tuning.cache_entry import choose_measured, kernel_record
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import MAX_FINALISTS, by_score, measured_binary
 from autotune.tuning.groups import compare_groups
-from autotune.tuning.last_round import Decision, Exploration, run_last_round
+from autotune.tuning.last_round import Decision, LastRoundSetting, run_last_round
 from autotune.tuning.result import SearchResult
 from autotune.tuning.winner_checks import WinnerChecks
 
 
 def finish_search(
-    context: TuningContext, exploration: Exploration, checks: WinnerChecks | None = None
+    context: TuningContext, setting: LastRoundSetting, checks: WinnerChecks | None = None
 ) -> SearchResult:
     """Measure the best few again in a last round, and store the winner in the cache.
 
@@ -36,19 +36,20 @@ def finish_search(
         CacheError: The cache cannot be written.
     """
     checks = WinnerChecks() if checks is None else checks
-    left = exploration.limits.from_now()
+    deadline = setting.deadline
     while True:
-        cached = _evaluate_cached(context, exploration.root)
+        cached = _evaluate_cached(context, setting.root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
         candidates = {trial.config: trial for trial in earlier} | context.ledger.trials
-        trials, decision = run_last_round(context, exploration, candidates, checks, left)
-        result = _search_result(context, exploration, trials, decision, cached)
-        others = _other_times(context, exploration, trials, decision)
-        record = kernel_record(result, others, exploration.seed, context.policy)
+        trials, decision = run_last_round(context, setting, candidates, checks, deadline)
+        result = _search_result(context, setting, trials, decision, cached)
+        others = _other_times(context, setting, trials, decision)
+        record = kernel_record(result, others, setting.seed, context.policy)
         seen = () if cached is None else (cached,)
         try:
-            store(exploration.root, context.task.device, record, seen=seen)
+            store(setting.root, context.task.device, record, seen=seen)
         except Overtaken:  # another search has stored a result: it takes part in a new last round
+            deadline = decision.deadline
             continue
         return result
 
@@ -74,7 +75,7 @@ def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
 
 def _search_result(
     context: TuningContext,
-    exploration: Exploration,
+    setting: LastRoundSetting,
     trials: Mapping[Config, Trial],
     decision: Decision,
     cached: Entry | None,
@@ -88,7 +89,7 @@ def _search_result(
     was_served = cached is not None and cached.config == winner.config
     return SearchResult(
         task=task,
-        engine=exploration.label,
+        engine=setting.label,
         winner=winner,
         final=decision.measurements[winner.key],
         default=decision.measurements[trials[task.spec.default].key],
@@ -100,35 +101,35 @@ def _search_result(
         beside_budget=ledger.beside_budget,
         time_was_over=ledger.time_was_over,
         timed_again=frozenset(trial.config for trial in trials.values() if measured_binary(trial) in again),
-        lacked_time=exploration.limits.is_limited
-        and any(measured_binary(one) not in again for one in exploration.choice.fastest(trials.values())),
+        lacked_time=setting.deadline.is_strict
+        and any(measured_binary(one) not in again for one in setting.choice.fastest(trials.values())),
         journal=context.journal.path,
-        cache_file=Path(record_path(str(exploration.root), task.device.slug, task.spec.kernel)),
+        cache_file=Path(record_path(str(setting.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,
         objective=objective,
         objective_name=context.scoring.name,
         metrics=tuple(context.scoring.metrics(trials[config]) for config in ledger.trials),
-        priors=exploration.priors,
+        priors=setting.priors,
         stopping_estimate=decision.estimate,
         uncompared=instance.uncompared(context.worker.compared),
         front=() if objective in (Objective.TIME, Objective.OWN) else pareto_front(trials.values()),
-        search_seconds=exploration.seconds,
+        search_seconds=setting.seconds,
         seconds=ledger.spent_s,
-        cores_of_others=exploration.cpu_at_start.cores_of_others(cpu_times()),
+        cores_of_others=setting.cpu_at_start.cores_of_others(cpu_times()),
         data_sha256=instance.workload.data_sha256,
         checks=combined(decision.checks),
     )
 
 
 def _other_times(
-    context: TuningContext, exploration: Exploration, trials: Mapping[Config, Trial], decision: Decision
+    context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial], decision: Decision
 ) -> tuple[tuple[Config, float], ...]:
     """Times of other configurations to store with the winner; empty unless the search minimises time."""
     if context.objective is not Objective.TIME:
         return ()
     task = context.task
-    records = walk(CacheReader(), [str(exploration.root)], task.spec.kernel, skip_damaged=True)
+    records = walk(CacheReader(), [str(setting.root)], task.spec.kernel, skip_damaged=True)
     others = (device_record.record for device_record in records if device_record.folder != task.device.slug)
     bests = {entry.config for record in others for entry in record.entries}
-    kept = bests | {task.spec.default, *exploration.choice.named, *task.served_elsewhere}
+    kept = bests | {task.spec.default, *setting.choice.named, *task.served_elsewhere}
     return choose_measured(trials.values(), decision.measurements, decision.stored[0], kept)

@@ -3,48 +3,48 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from autotune.checks.deadline import NO_DEADLINE, Deadline
 from autotune.core.checks import FRESH_INPUTS, NO_TIME, Checks, unchecked_text
 from autotune.core.records import NOISY, Config
 from autotune.core.stages import Stage
 from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import Journal, LastRound
+from autotune.evaluation.worker import Worker
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import FASTEST, FinalistChoice, by_score, finalists_in_time, nearly_as_fast
 from autotune.tuning.groups import group_leaders
-from autotune.tuning.limits import LastRoundLimits, TimeLeft
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.untried import estimate_untried
-from autotune.tuning.winner_checks import WinnerChecks
+from autotune.tuning.winner_checks import WinnerChecks, begin_spares, open_spares
 
 MAX_TIES = 5  # that are checked and stored
 
-Remeasure = Callable[[TuningContext, Sequence[Trial], float], Remeasurement]
+Remeasure = Callable[[TuningContext, Sequence[Trial], Deadline], Remeasurement]
 Estimate = Callable[[Trial], StoppingEstimate | None]
 """Estimates what untried configurations may gain on a winner."""
 
 
 @dataclass(frozen=True)
-class Exploration:
-    """What a search leaves to its last round: where results go, its cost and provenance, and limits."""
+class LastRoundSetting:
+    """What a last round is told: where results go, what its search took and began from, and its limits."""
 
     root: Path  # the cache folder
     label: str  # the engine and its strategy
     seed: int
-    seconds: float
+    seconds: float  # that the search took
     cpu_at_start: CpuTimes
-    limits: LastRoundLimits
+    deadline: Deadline
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
     choice: FinalistChoice = FASTEST
     measure_again: Remeasure = remeasure
@@ -59,7 +59,20 @@ class Decision:
     checks: tuple[Checks, ...] = ()  # of each
     ties_left: tuple[Trial, ...] = ()  # further ties, which are neither checked nor stored
     failures: Mapping[Config, Failure] = field(default_factory=dict)
+    deadline: Deadline = NO_DEADLINE  # of a round that repeats this one
     estimate: StoppingEstimate | None = None  # of what is left to find; None if nobody asks
+
+
+def begin_processes(context: TuningContext) -> None:
+    """Begin the processes of the last round and of the checks while the last trials run.
+
+    The first opens the device before the others do: some devices take one process at a time. None begins on a
+    CPU, where that would disturb times, nor where settings of the device, such as its clock, are a process's.
+    """
+    task, worker = context.task, context.worker
+    has_room = task.device.kind == "gpu" and not task.spec.device
+    if has_room and isinstance(worker, Worker) and worker.begin_spare(then=partial(open_spares, context)):
+        begin_spares(context)
 
 
 def not_estimated(_: Trial) -> None:
@@ -68,10 +81,10 @@ def not_estimated(_: Trial) -> None:
 
 def run_last_round(
     context: TuningContext,
-    exploration: Exploration,
+    setting: LastRoundSetting,
     trials: Mapping[Config, Trial],
     checks: WinnerChecks,
-    left: TimeLeft,
+    deadline: Deadline,
 ) -> tuple[dict[Config, Trial], Decision]:
     """Reuse a journaled last round, or measure one; if configurations fail, start again without them.
 
@@ -80,19 +93,19 @@ def run_last_round(
     """
     trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
-    estimate = partial(estimate_untried, context, trials, exploration.choice)
+    estimate = partial(estimate_untried, context, trials, setting.choice)
     while True:
-        best = exploration.choice.fastest(trials.values())
-        named = (*exploration.choice.named, *context.task.served_elsewhere)
+        best = setting.choice.fastest(trials.values())
+        named = (*setting.choice.named, *context.task.served_elsewhere)
         asked = nearly_as_fast(best[0], [trials[config] for config in named if config in trials])
         needed = [*group_leaders(context.task.space, trials.values()), trials[default], *asked]
-        remeasured = _reusable_round(context, exploration, trials.values(), best, needed)
+        remeasured = _reusable_round(context, setting, trials.values(), best, needed)
         if remeasured is not None:
             chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]
-            decision = check_winners(context, chosen, remeasured, checks, left, estimate)
+            decision = check_winners(context, chosen, remeasured, checks, deadline, estimate)
         else:
-            chosen = _finalists(context, exploration, trials.values(), needed, left.round_end_s)
-            decision = remeasure_and_check(context, chosen, checks, left, exploration.measure_again, estimate)
+            chosen = _finalists(context, setting, trials.values(), needed, deadline)
+            decision = remeasure_and_check(context, chosen, checks, deadline, setting.measure_again, estimate)
         if not decision.failures:
             _journal_round(context, decision)
             return trials, decision
@@ -100,11 +113,12 @@ def run_last_round(
             raise SetupError(f"the default fails in the last round: {decision.failures[default].detail}")
         for config, failure in decision.failures.items():
             trials[config] = mark_failed(context.journal, trials[config], failure)
+        deadline = decision.deadline
 
 
 def _reusable_round(
     context: TuningContext,
-    exploration: Exploration,
+    setting: LastRoundSetting,
     trials: Iterable[Trial],
     best: Sequence[Trial],
     needed: Sequence[Trial],
@@ -118,7 +132,7 @@ def _reusable_round(
 
         Under a time limit, the single best is enough.
         """
-        fewest = {best[0].key} if exploration.limits.is_limited else best_keys
+        fewest = {best[0].key} if setting.deadline.is_strict else best_keys
         return needed_keys | fewest <= measured <= needed_keys | best_keys
 
     def chose_as_well(measured: Set[str]) -> bool:
@@ -162,16 +176,15 @@ def _with_values(
 
 def _finalists(
     context: TuningContext,
-    exploration: Exploration,
+    setting: LastRoundSetting,
     trials: Iterable[Trial],
     needed: Sequence[Trial],
-    deadline_s: float,
+    deadline: Deadline,
 ) -> list[Trial]:
     """The finalists of a new round: the needed ones, and as many of the best as there is time for."""
-    now_s = time.perf_counter()
-    chosen = exploration.choice.choose(context, trials, (now_s + deadline_s) / 2)
+    left_s = deadline.left_s() if deadline.is_strict else math.inf
+    chosen = setting.choice.choose(context, trials, deadline.share(2))
     distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
-    left_s = deadline_s - now_s if exploration.limits.is_limited else math.inf
     return finalists_in_time(chosen, distinct, left_s)
 
 
@@ -179,7 +192,7 @@ def remeasure_and_check(
     context: TuningContext,
     chosen: Sequence[Trial],
     checks: WinnerChecks,
-    left: TimeLeft,
+    deadline: Deadline,
     measure_again: Remeasure = remeasure,
     estimate: Estimate = not_estimated,
 ) -> Decision:
@@ -189,11 +202,11 @@ def remeasure_and_check(
     """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
-    with checks.begun_early(context, [trial.config for trial in likely], left.checks_end_s):
-        remeasured = measure_again(context, chosen, left.round_end_s)
+    with checks.begun_early(context, [trial.config for trial in likely], deadline.of_checks()):
+        remeasured = measure_again(context, chosen, deadline)
         if remeasured.rejected:
-            return Decision(failures=remeasured.rejected)
-        return check_winners(context, chosen, remeasured, checks, left, estimate)
+            return Decision(failures=remeasured.rejected, deadline=deadline)
+        return check_winners(context, chosen, remeasured, checks, deadline, estimate)
 
 
 def check_winners(
@@ -201,7 +214,7 @@ def check_winners(
     chosen: Sequence[Trial],
     remeasured: Remeasurement,
     checks: WinnerChecks,
-    left: TimeLeft,
+    deadline: Deadline,
     estimate: Estimate = not_estimated,
 ) -> Decision:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
@@ -209,17 +222,19 @@ def check_winners(
     stored = tied[: 1 + MAX_TIES]
     with ThreadPoolExecutor(1, thread_name_prefix="estimate") as aside:
         estimated = aside.submit(estimate, stored[0])  # this process only waits for the checks
-        with left.checking() as deadline_s:
-            failures = checks.check(context, [trial.config for trial in stored], deadline_s)
+        of_checks = deadline.of_checks()
+        failures = checks.check(context, [trial.config for trial in stored], of_checks)
+        again = replace(deadline, checks_s=of_checks.left_s(deadline.checks_s))
         if not estimated.done():
             context.observer.stage(Stage("estimating the chance of a faster one"))
     if missed := unchecked_text(remeasured.on_fresh_inputs):
         context.observer.warn(f"the best are checked {missed}")
     if failures:
-        return Decision(failures=failures)
+        return Decision(failures=failures, deadline=again)
     stored_checks = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)
     further = tied[1 + MAX_TIES :]
-    return Decision(remeasured.measurements, stored, stored_checks, further, estimate=estimated.result())
+    measurements, found = remeasured.measurements, estimated.result()
+    return Decision(measurements, stored, stored_checks, further, estimate=found, deadline=again)
 
 
 def _journal_round(context: TuningContext, decision: Decision) -> None:
@@ -238,9 +253,7 @@ def _journal_round(context: TuningContext, decision: Decision) -> None:
 
 def mark_failed(journal: Journal, trial: Trial, failure: Failure) -> Trial:
     """Mark a trial as failed; only wrong results are journaled: the machine may have caused others."""
-    failed = replace(
-        trial, status=failure.status, detail=failure.detail, fault=failure.fault, failed_last_round=True
-    )
+    failed = replace(trial, failure=failure, failed_last_round=True)
     if failure.status in WRONG:
         journal.append(failed)
     return failed

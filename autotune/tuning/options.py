@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autotune.core.records import ADOPTION
 from autotune.core.trials import Budget, Objective
 
 if TYPE_CHECKING:  # loads numpy, and progress should show from the start
     from autotune.evaluation.scoring import OwnObjective
 
 DEFAULT_BUDGET = Budget(trials=100)
-ADOPTION_BUDGET = Budget(trials=11)  # the default and ten that others predict
+_ADOPTION_BUDGET = Budget(trials=11)  # the default and ten that others predict
 MAX_VARIANTS = 8  # that a sweep chooses
 MAX_PROBLEMS = 1024  # of a sweep
 
@@ -41,6 +42,11 @@ class Options:
     sanitizer: bool = True  # check what is stored with compute-sanitizer and g++'s sanitizers if installed
     dump_wrong: Path | None = None  # a folder for the arrays of the first wrong results
     binary_cache: bool = True  # reuse binaries that earlier runs compiled
+
+
+def usual_budget(engine: str | None) -> Budget:
+    """The budget of a search that was given none."""
+    return _ADOPTION_BUDGET if engine == ADOPTION else DEFAULT_BUDGET
 
 
 def read_objective(asked: OwnObjective | None) -> tuple[Objective | None, OwnObjective | None]:

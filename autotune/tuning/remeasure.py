@@ -6,12 +6,11 @@ all finalists run under the same conditions.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from autotune.checks.deadline import NO_DEADLINE, Deadline
 from autotune.core import timeline
 from autotune.core.checks import FRESH_INPUTS, NO_TIME, PASSED, Checks, Outcome
 from autotune.core.records import Config
@@ -28,10 +27,12 @@ from autotune.space.arguments import INPUTS
 from autotune.tuning.context import BuiltConfig, TuningContext
 from autotune.tuning.data_checks import small_data_workloads
 from autotune.tuning.turns import Series, Turns, is_precise, remove_shifts
+from autotune.tuning.winner_checks import spares
 
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
 MAX_EXTRA_S = 2.0
+MAX_SETTLING_S = 5.0  # of each process that opens the device for a check
 FRESH_SEEDS = (1, 2)  # added to the search's seed
 OWN_SEED = 0  # likewise: it gives the search's own inputs
 SEEDS = (*FRESH_SEEDS, OWN_SEED)  # of the inputs to verify on, in this order
@@ -49,14 +50,14 @@ class Remeasurement:
 def remeasure(
     context: TuningContext,
     trials: Sequence[Trial],
-    deadline_s: float = math.inf,
+    deadline: Deadline = NO_DEADLINE,
     seeds: Sequence[int] = SEEDS,
 ) -> Remeasurement:
     """Verify the trials' configurations on fresh inputs, then time in turns what has passed.
 
     If the objective may need energy and no configuration was rejected, their energy is measured last. After
-    the deadline, on the clock of `time.perf_counter`, no more inputs are drawn, and after a few rounds no
-    further one begins. The finalists are timed on the inputs of the last seed.
+    the deadline no more inputs are drawn, and after a few rounds no further one begins. The finalists are
+    timed on the inputs of the last seed.
     """
     seeds = distinct_seeds(context.maker, seeds)
     fresh = fresh_workloads(context.maker, trials[0].config, seeds)
@@ -68,11 +69,14 @@ def remeasure(
     # seeds outermost: memory holds the arrays of one workload at a time
     outcomes: dict[str, Outcome] = {FRESH_INPUTS: PASSED} if seeds != (OWN_SEED,) else {}
     for number in range(len(seeds)):
-        if number < len(seeds) - 1 and time.perf_counter() > deadline_s:
+        if number < len(seeds) - 1 and deadline.is_over:
             outcomes[FRESH_INPUTS] = NO_TIME
         else:
             finalists.verify(seeds, number)
-    measurements = finalists.time(deadline_s)
+    with timeline.span("wait: processes of checks"):
+        for spare in spares(context):  # a device that is being opened would disturb times
+            spare.settle(MAX_SETTLING_S)
+    measurements = finalists.time(deadline)
     reads_energy = context.objective is not Objective.TIME or context.scoring.needs_energy
     if context.policy.energy_s > 0 and not finalists.rejected and reads_energy:
         measurements = finalists.with_energy(measurements)
@@ -99,14 +103,14 @@ class _Finalists:
                 continue
             context.observer.stage(Stage(VERIFYING, done, len(seeds) * count))
             workload = workload_with_seed(context.maker, config, seeds[number])
-            repeatable = context.verify(binary, workload)
-            if isinstance(repeatable, Failure):
-                self.rejected[config] = repeatable
+            failure = context.verify(binary, workload)
+            if failure is not None:
+                self.rejected[config] = failure
             else:
                 self._builds[config] = BuiltConfig(replace(instance, workload=workload), binary)
-                self._repeatable[config] = repeatable
+                self._repeatable[config] = context.is_repeatable(workload)
 
-    def time(self, deadline_s: float) -> dict[Config, Measurement]:
+    def time(self, deadline: Deadline) -> dict[Config, Measurement]:
         """Time the remaining finalists in turns; the first one is timed as two, which gives the noise."""
         context, rejected = self._context, self.rejected
         series = self._series()
@@ -114,7 +118,7 @@ class _Finalists:
         for timed in (*series[:1], *twin):
             timed.stays = True
         turns = Turns(context, series + twin, rejected)
-        self._run_rounds(turns, series, deadline_s)
+        self._run_rounds(turns, series, deadline)
         answer = context.worker.run(conditions, timeout_s=context.timeout_s)
         left = [timed for timed in series if timed.config not in rejected]
         noise = None
@@ -133,15 +137,14 @@ class _Finalists:
             for timed in left
         }
 
-    def _run_rounds(self, turns: Turns, series: Sequence[Series], deadline_s: float) -> None:
+    def _run_rounds(self, turns: Turns, series: Sequence[Series], deadline: Deadline) -> None:
         """Run ROUNDS rounds, and more while none is rejected and the fastest time is not precise."""
-        turns.run(ROUNDS, deadline_s)
-        deadline_s = min(deadline_s, time.perf_counter() + MAX_EXTRA_S)
+        turns.run(ROUNDS, deadline)
+        deadline = Deadline.after(deadline.left_s(MAX_EXTRA_S))
         for _ in range(ROUNDS, MAX_ROUNDS, ROUNDS):
-            is_over = time.perf_counter() > deadline_s
-            if self.rejected or is_over or is_precise(series, self._context.objective):
+            if self.rejected or deadline.is_over or is_precise(series, self._context.objective):
                 return
-            turns.run(ROUNDS, deadline_s)
+            turns.run(ROUNDS, deadline)
 
     def _series(self) -> list[Series]:
         """The remaining finalists with the search's batch: equally many of their runs find a warm cache.

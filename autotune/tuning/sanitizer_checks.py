@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from autotune.checks.deadline import Deadline
@@ -10,6 +11,7 @@ from autotune.checks.host_sanitizer import HOST_TOOLS, HostSanitizer, can_run_on
 from autotune.core.checks import PASSED, Checks, Outcome, Unchecked
 from autotune.core.stages import of_last_round
 from autotune.evaluation.instance import KernelInstance
+from autotune.evaluation.spare import Spare
 from autotune.tuning.check_outcomes import ConfigChecks
 from autotune.tuning.context import Builds, TuningContext
 
@@ -56,6 +58,11 @@ def _loops(context: TuningContext, instance: KernelInstance) -> Outcome:
     if not (small.is_whole and all(map(can_run_on_cpu, small.looping))):
         return Unchecked("at no size that the CPU can run does every loop turn again")
     return PASSED
+
+
+def sanitizer_spares(context: TuningContext) -> Iterable[Spare]:
+    """The processes of the device's sanitizer."""
+    return context.processes.sanitizer.spares.values() if context.processes.sanitizer else ()
 
 
 def under_device_sanitizer(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:

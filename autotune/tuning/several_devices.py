@@ -15,6 +15,7 @@ from typing import Self
 
 import numpy as np
 
+from autotune.checks.deadline import Deadline
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import DeviceScale, Failure, Trial, median_interval
@@ -23,7 +24,7 @@ from autotune.evaluation.fleet import DeviceGone, Fleet
 from autotune.space import Space
 from autotune.tuning.context import BuiltConfig, TuningContext
 from autotune.tuning.finish_search import finish_search
-from autotune.tuning.last_round import Exploration
+from autotune.tuning.last_round import LastRoundSetting
 from autotune.tuning.observer import Observer
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.result import SearchResult
@@ -118,15 +119,16 @@ def _times(context: TuningContext, builds: Sequence[BuiltConfig]) -> _Times:
     failures: dict[Config, Failure] = {}
     series = []
     for built in builds:
-        answer = context.verify(built.binary, built.instance.workload)
-        if isinstance(answer, Failure):
-            failures[built.instance.config] = answer
-        series.append(Series(built, context.journal.batch or 1, repeatable=answer is True))
+        failure = context.verify(built.binary, built.instance.workload)
+        if failure is not None:
+            failures[built.instance.config] = failure
+        repeatable = failure is None and context.is_repeatable(built.instance.workload)
+        series.append(Series(built, context.journal.batch or 1, repeatable))
     Turns(context, series, failures, min).run(ROUNDS)
     return [[] if timed.config in failures else timed.values_ms for timed in series]
 
 
-def finish_on_two_devices(context: TuningContext, fleet: Fleet, exploration: Exploration) -> SearchResult:
+def finish_on_two_devices(context: TuningContext, fleet: Fleet, setting: LastRoundSetting) -> SearchResult:
     """Run the last round on one device, or on the next if that fails, and its measurements on another too.
 
     Raises:
@@ -140,7 +142,7 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, exploration: Exp
         with _SecondDevice(context, fleet, used) as second:
             try:
                 here = replace(context, worker=fleet.worker(used))
-                result = finish_search(here, replace(exploration, measure_again=second.measure_again))
+                result = finish_search(here, replace(setting, measure_again=second.measure_again))
             except DeviceGone as error:
                 fleet.leave_out(error.device, error.reason)
                 continue
@@ -168,13 +170,13 @@ class _SecondDevice:
         self._threads.shutdown(cancel_futures=True)
 
     def measure_again(
-        self, context: TuningContext, trials: Sequence[Trial], deadline_s: float
+        self, context: TuningContext, trials: Sequence[Trial], deadline: Deadline
     ) -> Remeasurement:
         """Measure the finalists on the device of the context, as the function does, and on the second one."""
         if self._name:
             self._trials = trials
-            self._measured = self._threads.submit(remeasure, self._there, trials, deadline_s)
-        return remeasure(context, trials, deadline_s)
+            self._measured = self._threads.submit(remeasure, self._there, trials, deadline)
+        return remeasure(context, trials, deadline)
 
     def compare(self, result: SearchResult) -> None:
         """Warn if another configuration wins on the second device."""

@@ -81,7 +81,13 @@ class Processes:
         """The device's sanitizer, if the options want one and it is installed."""
         task = self._task
         program = None if self.skips_sanitizers else find_sanitizer(task.address)
-        return Sanitizer(program, task.address, task.spec.reference, self.variables) if program else None
+        if program is None:
+            return None
+        sanitizer = Sanitizer(program, task.address, task.spec.reference, self.variables)
+        for spare in sanitizer.spares.values():
+            self._ended.callback(spare.end)
+            self._opened.callback(spare.end, waits=False)
+        return sanitizer
 
     def maker(self, journaled: JournaledTask) -> InstanceMaker:
         """Return the instance maker of a task, which caches much of what it evaluates."""

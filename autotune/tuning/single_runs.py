@@ -13,7 +13,7 @@ from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
-from autotune.tuning.tuner import require_usable, try_default, warn_of
+from autotune.tuning.tuner import look_for_mistakes, require_usable, try_default, warn_of
 
 TUNED = "tuned best"  # the last step of a ladder
 
@@ -41,7 +41,7 @@ def ladder(
     if tuned is not None:
         steps[TUNED] = tuned
     with open_run(task, options, observer, "ladder.jsonl") as context:
-        try_default(context, options, len(steps))
+        try_default(context, options, len(steps), "", look_for_mistakes(task))
         return dict(zip(steps, evaluate(context.evaluator, list(steps.values())), strict=True))
 
 

@@ -22,8 +22,8 @@ from autotune.devices import BACKENDS, Address
 from autotune.devices.listing import Found, Listing, find_device, listing_for
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import compiler_name
-from autotune.evaluation.get_ready import get_ready
 from autotune.evaluation.identity import header_sizes
+from autotune.evaluation.imports_ahead import import_ahead
 from autotune.evaluation.instance import environment
 from autotune.evaluation.journal import read_journal
 from autotune.hardware.architectures import ARCHITECTURES
@@ -204,7 +204,7 @@ def bind_task(
     on_stage(Stage("finding devices"))
     if found_devices is None:
         listing = listing or listing_for(target.devices or target.device)
-        get_ready(listing, triton=spec.dialect == TRITON)
+        import_ahead(listing, triton=spec.dialect == TRITON)
         found_devices = (
             local_devices(target.devices, listing)
             if target.devices

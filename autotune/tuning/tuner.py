@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from autotune.core import timeline
 from autotune.core.records import ADOPTION, Config
@@ -30,8 +31,8 @@ from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, TuningCo
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
-from autotune.tuning.last_round import Exploration
-from autotune.tuning.limits import exploration_options, last_round_limits
+from autotune.tuning.last_round import LastRoundSetting, begin_processes
+from autotune.tuning.limits import last_round_deadline, options_before_last_round
 from autotune.tuning.observer import Observer, StageTimes
 from autotune.tuning.options import Options
 from autotune.tuning.prior_results import gather_priors, priors_text, recommended_configs
@@ -48,6 +49,8 @@ if TYPE_CHECKING:  # needs the extra `cluster`
 
 # proposals per compiler: more would slow the process that draws the inputs
 PREFETCHED = 2
+
+_T = TypeVar("_T")
 
 
 def search(
@@ -81,11 +84,10 @@ def search(
         policy = POLICY if journaled.scoring.objective is Objective.TIME else FULL_POLICY
     began = cpu_times()
     times = StageTimes(observer)
-    aside = ThreadPoolExecutor(1, thread_name_prefix="searcher")  # its imports take long
-    making = aside.submit(_make_searcher, engine, strategy, priors, stops=stops)
-    aside.submit(lambda: _get_ready(making.result()))
-    aside.shutdown(wait=False)
-    with open_context(journaled, exploration_options(options), times, policy, processes, cluster) as context:
+    make = partial(make_searcher, engine, strategy, priors=priors, stop_when_unlikely=stops)
+    making = _aside("import and make the searcher", make)
+    explored = options_before_last_round(options)
+    with open_context(journaled, explored, times, policy, processes, cluster) as context:
         context.evaluator.prefetch([task.spec.default])
         searcher = making.result()
         known = tuple(priors)  # more may come
@@ -94,12 +96,12 @@ def search(
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
-        limits = last_round_limits(options, seconds)
-        exploration = Exploration(root, label, options.seed, seconds, began, limits, tuple(priors))
+        deadline = last_round_deadline(options, seconds)
+        setting = LastRoundSetting(root, label, options.seed, seconds, began, deadline, tuple(priors))
         if context.fleet is None:
-            result = finish_search(context, exploration)
+            result = finish_search(context, setting)
         else:
-            result = finish_on_two_devices(context, context.fleet, exploration)
+            result = finish_on_two_devices(context, context.fleet, setting)
         times.turn_to("ending the processes")
         if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
             context.journal.append_stages(times.seconds, timing_warnings(result), result.coverage)
@@ -128,12 +130,16 @@ def explore(
         began: CPU times at the start, to warn of other programs.
         enqueued: Configurations to try before the searcher's proposals.
         warns: False leaves out all warnings, also of mistakes in the source: an earlier search gave them.
-        last_round_follows: True if one follows in this context: its references are computed meanwhile.
+        last_round_follows: True if one follows in this context: its references are computed meanwhile, and
+            its processes begin with the last trials.
 
     Raises:
         SetupError: The default configuration fails.
     """
     task, limit = context.task, options.budget.trials
+    looking = look_for_mistakes(task, warns=warns)
+    load = searcher.get_ready if isinstance(searcher, ProposesAhead) else lambda: None
+    loading = _aside("load what the searcher needs", load)
     total = None if limit is None else min(limit, len(task.space))
     known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *enqueued]
     needed = [task.spec.default] if context.fleet is None else calibration_configs(task.space)
@@ -142,7 +148,9 @@ def explore(
         proposals = searcher.opening(task.space, seed=options.seed)[: PREFETCHED * context.pool.size]
     prefetched = dict.fromkeys([*needed, *known, *proposals])
     context.evaluator.prefetch(islice(prefetched, total))  # while the default is verified
-    default = try_default(context, options, total, note, searcher, warns=warns)
+    if last_round_follows:
+        context.evaluator.on_spent = partial(begin_processes, context)
+    default = try_default(context, options, total, note, looking, loading)
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
     for warning in cpu_load_warnings(default, task.device.kind, began) if warns else ():
@@ -154,6 +162,7 @@ def explore(
         searcher.search(task.space, context.evaluator, seed=options.seed)
         while True:  # what it left under way
             context.evaluator.collect()
+    looking.result()  # what it has found is told before the last round
 
 
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
@@ -212,54 +221,52 @@ def try_default(
     context: TuningContext,
     options: Options,
     total: int | None,
-    note: str = "",
-    searcher: Searcher | None = None,
-    *,
-    warns: bool = True,
+    note: str,
+    looking: Future[tuple[Finding, ...]],
+    loading: Future[None] | None = None,
 ) -> Trial:
     """Announce the run, and try the default; if it fails, the setup is broken.
 
-    Meanwhile the searcher gets ready. With `warns`, report likely mistakes in the source.
+    Mistakes that the run is `looking` for are told as soon as they are found. They, and what it is `loading`,
+    are waited for where they would disturb times.
     """
-    task = context.task
-    context.observer.started(task, total, context.journal, note)
-    with ThreadPoolExecutor(1, thread_name_prefix="meanwhile") as aside:
-        preparing = aside.submit(_prepare, task, searcher, warns=warns)
-        aside.submit(sanitizers, context)  # for the journal: programs that take long to tell their versions
-        functions = task.spec.functions
-        if task.device.kind == "cpu" or functions.source or functions.values:
-            preparing.result()  # it would disturb the default's times, or two threads call these functions
-        try:
-            (trial,) = evaluate(context.evaluator, [task.spec.default])
-        finally:  # a mistake in the source may be the cause of an error
-            findings = preparing.result()
-            warn_of(context.observer, (finding for finding in findings if not finding.is_about_checks))
-    if trial.status is not Status.OK:
-        raise _setup_error(context, trial, is_dumped=options.dump_wrong is not None)
-    warn_of(context.observer, (finding for finding in findings if finding.is_about_checks))
-    return trial
+    task, observer = context.task, context.observer
+    observer.started(task, total, context.journal, note)
+    _aside("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
+    functions = task.spec.functions
+    if task.device.kind == "cpu" or functions.source or functions.values:
+        looking.result()
+        if loading is not None:
+            loading.result()
+    default: Trial | None = None
+    try:
+        (default,) = evaluate(context.evaluator, [task.spec.default])
+    finally:
+        if default is None or default.status is not Status.OK:  # a mistake in the source may be the cause
+            warn_of(observer, (finding for finding in looking.result() if not finding.is_about_checks))
+    if default.status is not Status.OK:
+        raise _setup_error(context, default, is_dumped=options.dump_wrong is not None)
+    looking.add_done_callback(lambda found: warn_of(observer, found.result()))
+    return default
 
 
-def _prepare(task: TuningTask, searcher: Searcher | None, *, warns: bool) -> tuple[Finding, ...]:
-    """Let the searcher get ready, and find likely mistakes in the source."""
-    with timeline.span("find mistakes in the source"):
-        findings = lint_source(task.space, task.source.text) if warns else ()
-    _get_ready(searcher)
-    return findings
+def look_for_mistakes(task: TuningTask, *, warns: bool = True) -> Future[tuple[Finding, ...]]:
+    """Begin to look for likely mistakes in the source; without `warns`, none are found."""
+    look: Callable[[], tuple[Finding, ...]] = partial(lint_source, task.space, task.source.text)
+    return _aside("find mistakes in the source", look if warns else tuple)
 
 
-def _make_searcher(
-    engine: str, strategy: str | None, priors: Iterable[PriorResults], *, stops: bool
-) -> Searcher:
-    with timeline.span("import and make the searcher"):
-        return make_searcher(engine, strategy, priors=priors, stop_when_unlikely=stops)
+def _aside(what: str, function: Callable[[], _T]) -> Future[_T]:
+    """Call a function that takes long in a thread of its own, for which nobody has to wait."""
 
+    def call() -> _T:
+        with timeline.span(what):
+            return function()
 
-def _get_ready(searcher: Searcher | None) -> None:
-    """Load what the searcher needs; another thread that loads it is waited for."""
-    if isinstance(searcher, ProposesAhead):
-        with timeline.span("load what the searcher needs"):
-            searcher.get_ready()
+    thread = ThreadPoolExecutor(1, thread_name_prefix="searcher")
+    called = thread.submit(call)
+    thread.shutdown(wait=False)
+    return called
 
 
 def _setup_error(context: TuningContext, trial: Trial, *, is_dumped: bool) -> SetupError:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from statistics import mean, median
 
+from autotune.checks.deadline import NO_DEADLINE, Deadline
 from autotune.core.records import Config
 from autotune.core.stages import TIMING, Stage
 from autotune.core.trials import Failure, Objective, median_interval
@@ -69,10 +68,10 @@ class Turns:
         # workloads differ where shapes depend on the configuration: keep all in memory if they fit
         context.worker.load(*(timed.built.instance.workload for timed in series))
 
-    def run(self, rounds: int, deadline_s: float = math.inf) -> None:
-        """Time that many more rounds, but begin none after `deadline_s` once MIN_ROUNDS are done."""
+    def run(self, rounds: int, deadline: Deadline = NO_DEADLINE) -> None:
+        """Time that many more rounds, but begin none after the deadline once MIN_ROUNDS are done."""
         last = self._rounds + rounds
-        while self._rounds < last and (self._rounds < MIN_ROUNDS or time.perf_counter() < deadline_s):
+        while self._rounds < last and (self._rounds < MIN_ROUNDS or not deadline.is_over):
             self._rounds += 1
             self._context.observer.stage(Stage(self._what, self._rounds, last))
             self._random.shuffle(self._order)  # no series should always follow the same neighbour

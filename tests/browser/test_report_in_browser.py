@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.evaluation.journal_rows import encode_measurement
 from autotune.report.gather import gather
 from autotune.report.search_page import report_html
@@ -32,10 +32,10 @@ def trials(rates):
         config = Config({"BLOCK": block, "WORK": work, "LAYOUT": layout, "FAST": number >= 90})
         key, cost = f"{number:032x}", {"compile_ms": 300.0, "cost_s": 0.5, "registers": 16 + work}
         if block * work > 8192:
-            yield Trial(config, key, Status.LAUNCH_ERROR, HOSTILE, **cost)
+            yield Trial(config, key, Failure(Status.LAUNCH_ERROR, HOSTILE), **cost)
         else:
             time_ms = rates * (1 + abs(block - 256) / 100 + 3 / work + (layout == "plain"))
-            yield Trial(config, key, Status.OK, measurement=Measurement((time_ms,) * 6, Rule.STEADY), **cost)
+            yield Trial(config, key, measurement=Measurement((time_ms,) * 6, Rule.STEADY), **cost)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autotune.analysis.merge import merge_devices, merge_records, merge_rows
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.evaluation.journal import parse_journal
 from autotune.evaluation.journal_rows import encode_trial
 from autotune.serving.cache_schema import entry_text, parse_record, record_text
@@ -97,7 +97,8 @@ def journal_rows(draw):
     samples = tuple(draw(st.lists(st.sampled_from([1.0, 2.0]), min_size=1, max_size=3)))
     key = draw(st.sampled_from("ab"))
     measured = Measurement(samples, Rule.STEADY) if status is Status.OK else None
-    trial = Trial(Config({"A": 1}), key, status, measurement=measured)
+    failure = None if measured else Failure(status, "")
+    trial = Trial(Config({"A": 1}), key, failure, measurement=measured)
     return json.dumps({"trial": encode_trial(trial)})
 
 

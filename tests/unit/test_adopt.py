@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from autotune import tune
 from autotune.cli import main
 from autotune.core.records import Tier
 from autotune.evaluation.journal import read_journal
@@ -54,6 +55,12 @@ def test_another_size_is_served_from_a_few_runs_until_a_search_has_been_there(fo
     known = json.loads(adopt("--size", "n=500", "--json").stdout)
     assert known["adopted"] is False and known["time_ms"] == searched_result["time_ms"]
     assert folder.files() == before
+
+
+def test_in_python_it_has_the_same_budget(folder, monkeypatch):
+    monkeypatch.chdir(folder.path)
+    folder.search("--budget", "30")
+    assert len(tune("double.yaml", device="fake", strategy="adopt", sizes={"n": 500}).trials) == 11
 
 
 def test_searched_knows_a_probe_from_a_search(folder, adopt, monkeypatch):

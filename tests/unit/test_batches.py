@@ -7,7 +7,7 @@ import pytest
 
 from autotune.analysis.merge import merge_rows
 from autotune.core.records import Config, Launch
-from autotune.core.trials import Binary, CallMode, Measurement, Problem, Rule, Status, Trial
+from autotune.core.trials import Binary, CallMode, Measurement, Problem, Rule, Trial
 from autotune.devices import backend
 from autotune.devices.fake import FakeDevice
 from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
@@ -122,7 +122,7 @@ def test_rows_in_the_order_of_a_merge_keep_the_batch(tmp_path):
     assert journal.batch is None
     for key, rule, batch in (("b", Rule.STEADY, 5), ("c", Rule.STEADY, 2), ("a", Rule.HOPELESS, 1)):
         measured = Measurement((0.01,), rule, batch=batch)
-        journal.append(Trial(Config({"A": key}), key, Status.OK, measurement=measured))
+        journal.append(Trial(Config({"A": key}), key, measurement=measured))
     assert journal.batch == 5
     journal.close()
     first, *rows = path.read_text().splitlines()

@@ -40,7 +40,7 @@ def test_blocks_that_are_no_whole_warps_are_found_on_a_gpu_and_not_on_a_cpu():
     found = {}
     for device in (GPU, CPU):
         space = bind(spec, device, problem_of(spec, device))
-        findings = lint(space, source, constraint_report(space))
+        findings = lint(space, source, constraint_report(space)).mistakes
         found[device.kind] = [one for one in findings if one.kind == "partial_warp"]
     (one,) = found["gpu"]
     assert one.subject == "launch[0].block" and found["cpu"] == []

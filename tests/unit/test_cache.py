@@ -426,7 +426,7 @@ def test_kernels_and_folders_are_listed(tmp_path):
 def test_every_field_of_the_records_is_in_the_file():
     later = {"measured": ((DEFAULT, 1.0),), "registers": 32, "front": ((DEFAULT, 1.0, 0.5),)}
     later |= {"work_bytes": 256.0, "work_flops": 64.0, "noise": 0.5, "uncompared": ("y",)}
-    later |= {"rivals": (entry(64),), "data": "banded", "data_sha256": "ab"}
+    later |= {"arguments": record().arguments, "rivals": (entry(64),), "data": "banded", "data_sha256": "ab"}
     words = {"objective": "time_ms", "workload_sha256": "cd", "checks": "data zeros"}
     words |= {"cache_state": "warm", "launch_mode": "graph", "checked": {"many runs": "no time was left"}}
     later |= {"provenance": replace(PROVENANCE, **words)}
@@ -443,6 +443,12 @@ def test_every_field_of_the_records_is_in_the_file():
     assert data["entries"][0].keys() == {item.name for item in fields(Entry)}
     assert data["entries"][0]["provenance"].keys() == {item.name for item in fields(Provenance)}
     assert parse_device(device_text(DEVICE), "here") == DEVICE
+
+
+def test_arguments_of_an_entry_are_those_that_the_record_declares():
+    own = replace(entry(64), arguments=record().arguments[1:])
+    with pytest.raises(CacheError, match=r"entries\[0\].arguments: expected the arguments x, part, out, n"):
+        parse_record(record_text(record(own)), "here")
 
 
 def test_a_device_whose_slug_leads_out_of_the_cache_is_damaged(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from autotune.cli import main
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Status, Trial
+from autotune.core.trials import Failure, Measurement, Status, Trial
 from autotune.evaluation.journal import Journal, read_journal
 from autotune.serving.cache import read_device, read_record, store
 from autotune.serving.miss_log import CacheMiss, read_misses, record_miss
@@ -40,7 +40,7 @@ def two(tmp_path):
         journal = Journal(tmp_path / name / "runs/reduce.jsonl", {"kernel": "reduce"})
         for number in configs:
             measured = Measurement((float(number),), "steady")
-            journal.append(Trial(Config({"A": number}), f"key{number}", Status.OK, measurement=measured))
+            journal.append(Trial(Config({"A": number}), f"key{number}", measurement=measured))
         journal.close()
         record_miss(
             tmp_path / name / "cache", CacheMiss("reduce", None, None, {"n": len(name), "m": ord(name)})
@@ -82,7 +82,7 @@ def test_order_repetition_and_grouping_change_no_byte(two, tmp_path):
 def test_journals_that_are_true_of_other_things_are_kept_apart(tmp_path):
     for name in ("a", "b", "c"):
         journal = Journal(tmp_path / name / "reduce.jsonl", {"kernel": "reduce", "source": name})
-        journal.append(Trial(Config({"A": 1}), name, Status.TIMEOUT))
+        journal.append(Trial(Config({"A": 1}), name, Failure(Status.TIMEOUT, "")))
         journal.close()
     folders = [tmp_path / name for name in "abc"]
     assert merge(*folders, into=tmp_path / "all") == 0

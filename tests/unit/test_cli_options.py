@@ -22,7 +22,7 @@ def test_without_options_a_run_has_the_defaults(verb):
 
 @pytest.mark.parametrize("verb", RUNNING)
 def test_every_option_of_a_run_reaches_it(verb):
-    typed = "--timeout 2.5 --compile-timeout 9 --workers 3 --journal j --fresh --no-binary-cache --cache c"
+    typed = "--timeout 2.5 --compile-timeout 9 --compilers 3 --journal j --fresh --no-binary-cache --cache c"
     parsed = parser().parse_args([verb, "reduce", *typed.split()])
     assert options.run_options(parsed, budget=Budget(trials=7)) == Options(
         budget=Budget(trials=7),

@@ -47,6 +47,17 @@ def test_a_space_without_constraints_has_no_empty_table(folder):
     assert "no findings" in said and "\n\n\n" not in said
 
 
+def test_sizes_that_are_left_out_are_told_in_one_line(folder):
+    cuda_space(folder)
+    loop = "    for (int k = threadIdx.x; k < n * 100000; k++)\n        y[k % n] = k;\n"
+    (folder.path / "double.cu").write_text(CUDA.replace("{\n", f"{{\n{loop}"))
+    command = ("space", "double.yaml", "--device", "sm_90")
+    (line,) = [one for one in folder.run(*command).stdout.split("\n") if one.startswith("left out: ")]
+    left_out = json.loads(folder.run(*command, "--json").stdout)["left_out"]
+    assert line == "left out: launches at n=1, n=17, n=1,000 take too long to follow"
+    assert left_out == [{"n": 1}, {"n": 17}, {"n": 1000}]
+
+
 def test_without_a_device_the_error_says_that_a_name_is_enough(folder):
     cuda_space(folder)
     for device in ("fake", "sm_99", "NVIDIA H999"):

@@ -12,7 +12,7 @@ from autotune.compilers import nvrtc
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.core.records import Config
 from autotune.core.trials import Binary, Failure, Measurement, Rule, Status, Trial
-from autotune.errors import MissingExtra
+from autotune.errors import Blame, MissingExtra
 from autotune.evaluation.compiler_pool import CompilerPool, cuda_setting
 from autotune.evaluation.journal import read_trials
 from autotune.evaluation.journal_rows import decode_trial, encode_trial
@@ -119,15 +119,19 @@ def test_a_search_says_which_binaries_were_kept(folder, monkeypatch, short_last_
 
 
 numbers = st.none() | st.integers(0, 255)
+FAILURES = st.builds(
+    Failure,
+    status=st.sampled_from(list(Status)[1:]),  # the first is no failure
+    detail=st.text(),
+    blame=st.sampled_from((Blame.NOTHING, Blame.MACHINE)),
+)
 
 
-@given(
-    st.builds(
+def trials(**more):
+    return st.builds(
         Trial,
         config=st.just(Config({"A": 1})),
         key=st.text(),
-        status=st.sampled_from(Status),
-        detail=st.text(),
         measurement=st.none()
         | st.just(Measurement((1.0, 2.0), Rule.STEADY, (3.0,), 4, conditions={"clock": 5})),
         compile_ms=st.floats(0, 1e6),
@@ -137,15 +141,18 @@ numbers = st.none() | st.integers(0, 255)
         registers=numbers,
         spill_bytes=numbers,
         shared_bytes=numbers,
+        **more,
     )
-)
+
+
+@given(trials(note=st.text()) | trials(failure=FAILURES))
 def test_a_trial_comes_back_from_its_row_as_it_was(trial):
     assert decode_trial(json.loads(json.dumps(encode_trial(trial)))) == trial
 
 
 @pytest.mark.parametrize("value", [0, None])
 def test_no_spills_and_unknown_spills_are_two_things(value):
-    trial = Trial(Config({"A": 1}), "key", Status.OK, spill_bytes=value)
+    trial = Trial(Config({"A": 1}), "key", spill_bytes=value)
     assert encode_trial(trial).get("spill_bytes") == value
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autotune.core.records import Config
-from autotune.core.trials import Problem, Status, Trial
+from autotune.core.trials import Problem, Trial
 from autotune.errors import BrokenReference, SpaceError
 from autotune.evaluation.identity import journal_header
 from autotune.evaluation.journal_edits import edit_of
@@ -182,7 +182,7 @@ def test_a_journal_is_verified_again_when_special_values_are_added(folder):
     before, now = (
         journal_header(one, Problem({"n": 1}, "int32"), "") for one in (spec, load_space(folder.space))
     )
-    timed = Trial(Config({"A": 1}), "key", Status.OK)
+    timed = Trial(Config({"A": 1}), "key")
     edit = edit_of(before, now, {}, [timed], lambda config: "key")
     assert edit.kept == (timed,) and not edit.is_harmless
     assert edit.changes == ("the special values in the space file",)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.core.records import Launch
+from autotune.core.records import Argument, Launch
 from autotune.core.trials import CallMode, Failure, Measurement, Problem, Rule, Status
 from autotune.devices import Address, backend
 from autotune.errors import Blame, OutOfMemory
@@ -13,6 +13,7 @@ from autotune.evaluation.device_process import (
     DeviceSetting,
     DeviceState,
     run_and_reset_clocks,
+    run_bare,
     verify_and_time,
     verify_once,
 )
@@ -192,6 +193,19 @@ def test_a_launch_of_the_incumbent_that_is_refused_beside_a_configuration_leaves
     failure = verify_and_time(state, item)
     assert failure.status is Status.LAUNCH_ERROR and failure.blame is Blame.PROCESS
     assert isinstance(verify_and_time(state, item.without_incumbent()), Measurement)
+
+
+def test_a_run_for_sanitizers_passes_the_arguments_that_a_checked_run_passes(open_state):
+    (launch,) = problem().launches
+    view = Argument("v", "float32", "view", of="x", offset_bytes=4 * (N - 1))
+    local = Argument("l", "float32", "local", (8,))
+    steps = (replace(launch, arguments=(*launch.arguments, "v", "l")),)
+    workload = replace(problem(), launches=steps, views=(view,), local=(local,))
+    source = KERNEL.replace("n)", "n, v, l)")
+    source += f"    assert (v.size, l.size_bytes) == (4, 32) and (v == x[{4 * (N - 1)}:]).all()\n"
+    state, binary = open_state(2**30, workload), backend("fake").open_compiler(0).compile(source, ())
+    assert verify_once(state, binary, workload) is True
+    assert run_bare(state, binary, workload) is None
 
 
 def test_what_does_not_fit_is_refused_in_words(open_state):

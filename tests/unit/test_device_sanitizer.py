@@ -1,5 +1,6 @@
 """The sanitizer's verdict on a winner, from a stand-in for the program that needs a GPU."""
 
+import math
 import time
 from pathlib import Path
 
@@ -9,9 +10,9 @@ from autotune.checks.deadline import Deadline
 from autotune.checks.device_sanitizer import BROKEN, RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
 from autotune.core.checks import PASSED, Unchecked
 from autotune.core.records import Launch
-from autotune.core.trials import Failure, Problem, Status
+from autotune.core.trials import Budget, Failure, Problem, Status
 from autotune.devices import Address, backend
-from autotune.errors import ChildTimeout
+from autotune.errors import ChildTimeout, SetupError
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
 from autotune.problem.workload import Array, Scalar, Workload
 from autotune.processes.child import Child
@@ -19,8 +20,10 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.stress_checks import MANY_RUNS
 from autotune.tuning.task import Target, bind_target
+from autotune.tuning.tuner import search
 from autotune.tuning.winner_checks import WinnerChecks
 from tests.conftest import LIMIT_S, opened, wait_until
+from tests.unit.test_child import _alive
 
 FAKE = Address("fake", 0)
 KERNEL = 'def double(grid, block, x, n):\n    x.view("float32")[:n] *= 2\n'
@@ -83,17 +86,36 @@ def test_what_a_tool_finds_is_a_failure_with_its_first_words(stand_in, binary, t
     assert failure.detail == f"compute-sanitizer found: {words.removeprefix('Error: ')}"
 
 
-def test_processes_that_stand_by_run_the_first_check_and_others_end(tmp_path, stand_in, binary, only):
+@pytest.mark.parametrize("opens", [False, True])
+def test_a_process_that_stands_by_runs_the_first_check_alone(tmp_path, stand_in, binary, only, opens):
     only("memcheck")
     sanitizer = stand_in("", 0)
     program = tmp_path / "compute-sanitizer"
     program.write_text(program.read_text().replace('"$@"', f'echo $$ >> {tmp_path}/started\n"$@"'))
-    sanitizer.begin()
+    sanitizer.spares["memcheck"].begin(opens=False)
+    sanitizer.spares["memcheck"].begin(opens=opens)
     for count in (1, 2):  # no process stands by for the second check
         assert sanitizer.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
         assert len((tmp_path / "started").read_text().split()) == count
-    sanitizer.begin()
-    sanitizer.end()
+    spare = sanitizer.spares["memcheck"]
+    spare.begin(opens=opens)
+    begun = spare._child
+    spare.end()
+    spare.begin(opens=opens)
+    assert spare._child is begun and not _alive(begun.pid)
+    assert sanitizer.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
+
+
+def test_a_device_that_refuses_to_be_opened_ahead_is_opened_by_the_check(
+    tmp_path, stand_in, binary, only, monkeypatch
+):
+    only("memcheck")
+    monkeypatch.setenv("AUTOTUNE_FAKE_LOST", str(tmp_path))
+    (tmp_path / "0").touch()
+    sanitizer = stand_in("", 0)
+    sanitizer.spares["memcheck"].begin(opens=True)
+    sanitizer.spares["memcheck"].settle(LIMIT_S)
+    (tmp_path / "0").unlink()
     assert sanitizer.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
 
 
@@ -224,6 +246,71 @@ def test_a_child_that_does_not_end_is_killed(binary, reference):
     assert not isinstance(child.call(verify_once, binary, PROBLEM, timeout_s=LIMIT_S), Failure)
     with pytest.raises(ChildTimeout):
         child.finish(0.5)
+
+
+class WhenAllAreTried(Observer):
+    """Waits at the end of the last trial until each tool has a process, and then does what it is told to."""
+
+    def __init__(self, started, count, then):
+        self.log, self.left, self.then, self.before = started, count, then, []
+
+    def tried(self, trial):
+        self.left -= 1
+        if self.left == 0:
+            wait_until(lambda: len(processes(self.log)) >= len(TOOLS))
+            self.before = processes(self.log)
+            self.then()
+
+    def last_round(self, count):
+        self.left = math.inf  # whatever runs again is no trial of the search
+
+
+def processes(started):
+    return started.read_text().split() if started.exists() else []
+
+
+@pytest.fixture
+def logged(tmp_path, monkeypatch):
+    """The processes of a sanitizer for the fake device, in a file."""
+    program, started = tmp_path / "compute-sanitizer", tmp_path / "started"
+    program.write_text(f'#!/bin/sh\n{SKIP_OPTIONS}\necho $$ >> {started}\nexec "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr("autotune.tuning.shared_processes.find_sanitizer", lambda address: str(program))
+    return started
+
+
+def options_for(folder, **words):
+    return Options(journal=folder.path / "j.jsonl", cache=folder.path / "c", transfer=False, **words)
+
+
+def test_the_processes_of_the_checks_begin_while_the_last_trials_run(folder, logged):
+    task, options = bind_target(Target(folder.space, "fake")), options_for(folder, budget=Budget(trials=5))
+    observer = WhenAllAreTried(logged, 5, lambda: None)
+    result = search(task, options, observer)
+    assert all(result.checks[tool] is PASSED for tool in TOOLS)
+    assert processes(logged) == observer.before and len(observer.before) == len(
+        TOOLS
+    )  # no others were needed
+    again = search(task, options, Observer())
+    assert again.resumed == 5 and processes(logged) == observer.before  # nothing ran, nothing was begun
+
+
+def test_a_search_without_sanitizers_begins_none(folder, logged):
+    options = options_for(folder, budget=Budget(trials=5), sanitizer=False)
+    search(bind_target(Target(folder.space, "fake")), options, Observer())
+    assert not processes(logged)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SetupError])
+def test_the_processes_end_with_a_search_that_is_interrupted_or_fails(folder, logged, error):
+    def fail():
+        raise error
+
+    observer = WhenAllAreTried(logged, 5, fail)
+    options = options_for(folder, budget=Budget(trials=5))
+    with pytest.raises(error):
+        search(bind_target(Target(folder.space, "fake")), options, observer)
+    assert not any(_alive(int(process)) for process in observer.before)
 
 
 class Interrupts(Observer):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.space import bind, lint_source, load_space, problem_of
+from autotune.space import bind, lint, load_space, problem_of
 from tests.space_example import GPU
 
 SPACE = """\
@@ -45,7 +45,7 @@ __global__ void sums(const float *values, float *out, int n)
 FOUND = ("out_of_bounds", "divergent_barrier", "small_grid", "unwritten_output")
 
 
-def findings(folder, *edits, source=SOURCE, space=SPACE):
+def linted(folder, *edits, source=SOURCE, space=SPACE):
     for old, new in edits:
         assert (source + space).count(old) == 1
         source, space = source.replace(old, new), space.replace(old, new)
@@ -54,7 +54,18 @@ def findings(folder, *edits, source=SOURCE, space=SPACE):
     (folder / "sums.yaml").write_text(space)
     spec = load_space(folder / "sums.yaml")
     bound = bind(spec, GPU, problem_of(spec, GPU))
-    return [one for one in lint_source(bound, source) if one.kind in FOUND]
+    return lint(bound, source, ())
+
+
+def findings(folder, *edits, source=SOURCE, space=SPACE):
+    found = linted(folder, *edits, source=source, space=space)
+    return [one for one in found.mistakes if one.kind in FOUND]
+
+
+def test_sizes_at_which_launches_take_too_long_to_follow_are_told(tmp_path):
+    assert linted(tmp_path).left_out == ()
+    slow = ("k < ITEMS; k++", "k < (n < 257 ? ITEMS : 100000); k++")
+    assert linted(tmp_path, slow).left_out == ({"n": 257}, {"n": 100_000})
 
 
 def test_a_right_kernel_has_no_finding(tmp_path):

@@ -16,7 +16,7 @@ from autotune.cli.output import emit
 from autotune.cli.show import TrialRow, trials_csv
 from autotune.cli.tables import table
 from autotune.core.escapes import c_string, csv_text, terminal_text
-from autotune.core.trials import Status, Trial
+from autotune.core.trials import Failure, Status, Trial
 from autotune.interop.c_header import header
 from tests.cache_example import DEVICE, PROVENANCE, entry, record
 from tests.cache_files import write
@@ -73,7 +73,7 @@ def test_a_spreadsheet_takes_no_text_for_a_formula():
     rule = re.compile(f"[{signs}]")  # that of the page's own download
     for text in (chr(number) + "HYPERLINK(1)" for number in range(1, 0x200)):
         assert csv_text(text) == (f"'{text}" if rule.match(text) else text)
-    trial = Trial({"A": -1}, "key", Status.COMPILE_ERROR, detail="=1+1")
+    trial = Trial({"A": -1}, "key", Failure(Status.COMPILE_ERROR, "=1+1"))
     row = list(csv.reader(StringIO(trials_csv([TrialRow(Path("-x.jsonl"), trial)]))))[1]
     assert (row[0], row[1], row[-1]) == ("'-x.jsonl", "-1", "'=1+1")
 

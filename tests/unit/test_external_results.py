@@ -2,10 +2,12 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from autotune.cli import main
+from autotune.serving.cache import device_text, read_device
 from autotune.serving.lookup import best_config
 from tests.recorded_files import CACHE, T4
 
@@ -25,14 +27,14 @@ def test_compare_shows_imported_results_and_marks_them(capsys):
         run("import", CACHE, "--kernel", "convolution", "--device", "A4000", "--journal", "a4000.jsonl") == 0
     )
     assert "`autotune best` ignores them" in capsys.readouterr().out
-    given = ("--dtype", "float32", "--size", "problem_size_x=4096", "--size", "problem_size_y=4096")
+    given = ("--dtype", "float32", "--size", "x=4096", "--size", "y=4096")
     assert run("compare", "convolution", "--imported", T4, "a4000.jsonl", *given) == 0
     shown = capsys.readouterr().out
     assert "a100 (imported) " in shown and "a4000 (imported) " in shown
     assert shown.count("imported, not verified") == 2
     assert run("compare", "convolution", "--imported", T4, "a4000.jsonl", *given, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["dtype"] == "float32" and found["sizes"] == {"problem_size_x": 4096, "problem_size_y": 4096}
+    assert found["dtype"] == "float32" and found["sizes"] == {"x": 4096, "y": 4096}
     assert found["matrix"]["a100 (imported)"]["a4000 (imported)"] is not None
 
 
@@ -75,6 +77,26 @@ def test_what_is_of_another_problem_is_named(searched):
     devices, _, said = compared(folder, "--imported", *files)
     assert devices == ["fake-gpu", "third (imported)"]
     assert said == "not compared, because of another problem: other (imported) (float32 n=1000)\n"
+
+
+def test_a_kernel_tuner_cache_stands_beside_the_result_of_the_same_numbers_on_the_same_machine(searched):
+    """Its file names extents by their place and a device by its name, and no kind of device."""
+    folder, journal_of = searched
+    path = folder.path / "cache/fake-gpu/device.json"
+    device = replace(read_device(str(path)), kind="cpu")
+    path.write_text(device_text(device))
+    for name, alike in ((device.name, [1000]), ("Some Machine", [1000]), ("Other", [999])):
+        options = ("--format", "kernel-tuner", "--output", "theirs.json")
+        assert folder.run("export", journal_of(name), *options).returncode == 0
+        content = json.loads((folder.path / "theirs.json").read_text())
+        content["problem_size"] = alike
+        del content["problem_size_names"]
+        (folder.path / "theirs.json").write_text(json.dumps(content))
+        devices, _, said = compared(folder, "--imported", folder.path / "theirs.json")
+        is_alike = alike == [1000]
+        assert (len(devices) == 2) is is_alike, said
+        assert ("whether it is a CPU or a GPU" in said) is (device.name != name)
+        assert ("another problem: other (imported) (int32 x=999)" in said) is not is_alike
 
 
 def with_other_parameters(journal):

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from autotune.compilers.kernel_source import read_source
-from autotune.core.trials import ArrayFault, Status, Trial
+from autotune.core.trials import ArrayFault, Failure, Status, Trial
 from autotune.devices import Address
+from autotune.sources.kernel_source import read_kernel_source
+from autotune.sources.loops import loops_of
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.task import TuningTask
@@ -36,17 +38,37 @@ def task(tmp_path):
 
 def _wrong(config, found, expected):
     fault = ArrayFault("result", {"n": 9}, "result[3]", found, expected)
-    return Trial(config, "", Status.WRONG_RESULT, fault=fault)
+    return Trial(config, "", Failure(Status.WRONG_RESULT, "", fault=fault))
 
 
 def test_a_kernel_that_does_not_end_is_told_with_three_loops_the_most_suspect_first(task):
-    found = failed_default(task, Trial(task.spec.default, "", Status.TIMEOUT, "did not end"))
+    found = failed_default(task, Trial(task.spec.default, "", Failure(Status.TIMEOUT, "did not end")))
     loops, barrier, limit = found.helps
     assert loops == (
-        "make sure that each loop ends: axpy.cu:18 `for (unsigned int j = 0; j < n; j + 1) {}`, "
-        "axpy.cu:20 `while (true) {}`, axpy.cu:15 `for (unsigned int k = 0; k < WORK_PER_THREAD; k++) {`"
+        "make sure that each loop ends: axpy.cu:17 `while (i < BLOCK_INDEX(x))`, "
+        "axpy.cu:18 `for (unsigned int j = 0; j < n; j + 1)`, axpy.cu:20 `while (true)`"
     )
     assert barrier.endswith("reaches each BARRIER()") and "--timeout" in limit
+
+
+@pytest.mark.parametrize(
+    ("code", "looks_endless"),
+    [
+        ("for (;;)\n;", True),
+        ("for (;;) if (n) break;", False),
+        ("for (unsigned int k = n;\n k; k >>= 1);", False),
+        ("do {} while (n);", True),
+        ("unsigned int k = n; do { k--; } while (k);", False),
+        ("unsigned int k = n; while (k--);", False),
+        ("while (flags[n]);", False),  # another thread may change it
+    ],
+)
+def test_a_loop_in_which_nothing_changes_that_it_tests_looks_endless(code, looks_endless):
+    code += " for (int one : {1, 2});"
+    body = f"#if 0\nwhile (1);\n#endif\n{code}"
+    source = f"__global__ void f(volatile const int *flags, unsigned int n) {{\n{body} // for (;;)\n}}"
+    (loop,) = loops_of(read_kernel_source(source))
+    assert loop.looks_endless == looks_endless and source[loop.place :].startswith(loop.head.split()[0])
 
 
 @pytest.mark.parametrize(
@@ -62,7 +84,10 @@ def test_a_wrong_result_names_both_sides_and_the_one_that_other_configurations_s
 ):
     wrong = _wrong(task.spec.default, "1.0", "2.0")
     rows = zip((0, len(task.space) - 1), statuses, strict=True)
-    others = [Trial(task.space.config(row), "", status) for row, status in rows]
+    others = [
+        Trial(task.space.config(row), "", None if status is Status.OK else Failure(status, ""))
+        for row, status in rows
+    ]
     sides, number, *more, dump = failed_default(task, wrong, others).helps
     assert sides == (
         "for result[3], the kernel at axpy.cu:5 gave 1.0 and `reference` in axpy.py 2.0: correct the one "
@@ -96,7 +121,7 @@ def test_a_number_that_depends_on_the_configuration_is_none_of_the_references(ta
 def test_a_cause_without_advice_is_told_as_the_cause(task):
     text = task.source.text.replace("const unsigned int n", "GLOBAL const unsigned int *n")
     changed = replace(task, source=replace(task.source, text=text))
-    found = failed_default(changed, Trial(task.spec.default, "", Status.LAUNCH_ERROR, "refused"))
+    found = failed_default(changed, Trial(task.spec.default, "", Failure(Status.LAUNCH_ERROR, "refused")))
     assert found.cause.startswith("arguments[4].dtype: parameter 5 of axpy is") and not found.helps
 
 
@@ -104,7 +129,7 @@ def test_a_parameter_that_the_source_replaces_is_not_told_as_undefined(task):
     text = f"#define WORK_PER_THREAD(x) x\n{task.source.text}"
     changed = replace(task, source=replace(task.source, text=text))
     said = "axpy.cu:14:17: use of undeclared identifier 'WORK_PER_THREAD'"
-    found = failed_default(changed, Trial(task.spec.default, "", Status.COMPILE_ERROR, said))
+    found = failed_default(changed, Trial(task.spec.default, "", Failure(Status.COMPILE_ERROR, said)))
     assert found.cause == "WORK_PER_THREAD: this `#define` replaces the values of the parameter"
 
 

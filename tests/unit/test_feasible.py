@@ -117,7 +117,7 @@ def test_those_that_are_asked_for_are_checked_with_a_further_option(space):
 
 
 def test_the_command_shows_a_table_and_every_reason(folder, space):
-    command = ("space", space, "--compile", "--device", "sm_75,sm_90", "--budget", "all", "--workers", "1")
+    command = ("space", space, "--compile", "--device", "sm_75,sm_90", "--budget", "all", "--compilers", "1")
     done = folder.run(*command)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -156,11 +156,11 @@ def test_one_configuration_is_compiled_for_a_gpu_by_its_name(folder, space):
         "--config",
         "BLOCK_SIZE=128",
     )
-    h200, turing = json.loads(folder.run(*command, "--workers", "1").stdout)
+    h200, turing = json.loads(folder.run(*command, "--compilers", "1").stdout)
     assert (h200["architecture"], h200["as_on"]["name"], h200["tried"]) == ("sm_90", "NVIDIA H200", 1)
     assert h200["configurations"][0]["config"]["BLOCK_SIZE"] == 128
     assert turing["as_on"]["name"] == "NVIDIA T4" and turing["tried"] == 1
-    done = folder.run(*command[:5], "--config", "SHARED_KIB=200,BLOCK_SIZE=1024", "--workers", "1")
+    done = folder.run(*command[:5], "--config", "SHARED_KIB=200,BLOCK_SIZE=1024", "--compilers", "1")
     assert done.returncode == 1 and "SHARED_KIB=200" in done.stderr and "cannot run on sm_75: " in done.stderr
 
 
@@ -199,7 +199,7 @@ def test_a_parameter_that_changes_nothing_of_what_was_compiled_is_named(folder, 
         "RANK: 1}", "RANK: 1, SPARE: 1}"
     )
     space.write_text(text.replace("[false, true]", "[false]"))
-    command = ("space", space, "--compile", "--device", "sm_75,sm_90", "--workers", "1")
+    command = ("space", space, "--compile", "--device", "sm_75,sm_90", "--compilers", "1")
     done = folder.run(*command, "--budget", "all")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -221,7 +221,7 @@ def test_the_configuration_that_spills_most_is_named(folder, space):
         text.replace("[false, true]", "[false]").replace("[128, 1024, 2048]", "[128]")
         + "compiler_options:\n  cuda: {--maxrregcount: MOST}\n"
     )
-    command = ("space", space, "--compile", "--device", "sm_90", "--workers", "1")
+    command = ("space", space, "--compile", "--device", "sm_90", "--compilers", "1")
     done = folder.run(*command, "--budget", "all")
     assert done.returncode == 0, done.stderr
     (line,) = (line for line in done.stdout.splitlines() if "spills most" in line)

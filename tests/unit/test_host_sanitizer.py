@@ -1,6 +1,5 @@
 """What the sanitizers of g++ find in kernels whose results are right; a right kernel passes."""
 
-import math
 import re
 import time
 from dataclasses import replace
@@ -266,18 +265,21 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
     instance = SimpleNamespace(source=source, config=config, verify_workloads=(PROBLEM,))
     context = SimpleNamespace(
         task=SimpleNamespace(
-            is_c=True, device=SimpleNamespace(kind=kind), spec=SimpleNamespace(verify_sizes=())
+            is_c=True,
+            dialect="portable",
+            device=SimpleNamespace(kind=kind),
+            spec=SimpleNamespace(default=config),
         ),
         worker=SimpleNamespace(compared=frozenset()),
-        processes=SimpleNamespace(skips_sanitizers=False),
+        processes=SimpleNamespace(skips_sanitizers=False, sanitizer=None),
         further_sizes=ONLY_VERIFIED,
         pool=SimpleNamespace(size=1),
         maker=SimpleNamespace(make=lambda config: instance),
     )
     timeline.begin("test")
-    (on_host,) = (check for check in CHECKS if check.early)
+    (on_host,) = (check for check in CHECKS if check.early is check_on_host)
     checks = WinnerChecks()
-    with checks.begun_early(context, [config], math.inf):
+    with checks.begun_early(context, [config], Deadline()):
         found = checks._run(on_host, context, {config: BuiltConfig(instance, None)}, Deadline())
     assert found == {config: dict.fromkeys((*HOST_TOOLS, LOOPS), PASSED)}
     compiled = [one for one in timeline.taken() if one.name == "g++ for races"]

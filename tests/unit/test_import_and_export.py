@@ -41,9 +41,7 @@ def test_imported_results_are_a_journal_that_show_reads(tmp_path, monkeypatch, c
     assert first.startswith(
         "convolution on NVIDIA A100: 39 results, 34 with a time; best 0.5536 ms with block_size_x="
     )
-    assert second.endswith(
-        "recorded in runs/convolution_kernel.nvidia-a100.problem_size_x4096-problem_size_y4096.imported.jsonl"
-    )
+    assert second.endswith("recorded in runs/convolution_kernel.nvidia-a100.x4096-y4096.imported.jsonl")
     journal = "runs/convolution.nvidia-a100.imported.jsonl"
     assert main(["show", journal, "--limit", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["config"] == read_recording(T4).best.config

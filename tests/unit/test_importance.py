@@ -11,7 +11,7 @@ import pytest
 from autotune.analysis.importance import MAX_TRIALS, importance
 from autotune.cli import main
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.errors import InputError
 from autotune.evaluation.journal_rows import encode_trial
 from autotune.interop import journals, read_recording
@@ -24,7 +24,7 @@ def trials(log_time, **values):
     for combination in product(*values.values()):
         config = Config(dict(zip(values, combination, strict=True)))
         time_ms = math.exp(log_time(**config))
-        found.append(Trial(config, config.key, Status.OK, measurement=Measurement((time_ms,), Rule.STEADY)))
+        found.append(Trial(config, config.key, measurement=Measurement((time_ms,), Rule.STEADY)))
     return found
 
 
@@ -59,7 +59,7 @@ def test_noise_is_not_taken_for_importance():
 
 def test_failures_and_a_surplus_of_trials_are_left_out_and_a_seed_repeats():
     many = trials(lambda A, B, **_: A * B / 40, A=range(30), B=range(30))
-    failed = [Trial(Config({"A": 99, "B": 99}), "x", Status.TIMEOUT, "hangs")]
+    failed = [Trial(Config({"A": 99, "B": 99}), "x", Failure(Status.TIMEOUT, "hangs"))]
     found = importance(many + failed)
     assert found.trials == MAX_TRIALS and found == importance(many + failed)
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 import jsonschema
 import pytest
 
-from autotune.core.trials import Status
+from autotune.core.trials import Failure, Status
 from autotune.errors import InputError
 from autotune.evaluation.journal import read_trials
 from autotune.interop import journals, read_recording, t4
@@ -74,7 +74,7 @@ def test_both_formats_of_the_same_search_agree():
     assert {r.status for r in one.trials} == {Status.OK, Status.LAUNCH_ERROR, Status.COMPILE_ERROR}
     assert (one.kernel, one.device, one.sizes) == ("convolution", "A100", None)
     assert (other.kernel, other.device) == ("convolution_kernel", "NVIDIA A100-PCIE-40GB")
-    assert other.sizes == {"problem_size_x": 4096, "problem_size_y": 4096}
+    assert other.sizes == {"x": 4096, "y": 4096}
     assert other.best.time_ms == min(r.time_ms for r in one.trials if r.time_ms is not None)
 
 
@@ -82,7 +82,8 @@ def test_both_formats_of_the_same_search_agree():
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_every_status_has_a_word_in_every_format(write, status):
     recording = read_recording(CACHE)
-    assert write(replace(recording, trials=(replace(recording.trials[0], status=status),)))
+    failure = None if status is Status.OK else Failure(status, "")
+    assert write(replace(recording, trials=(replace(recording.trials[0], failure=failure),)))
 
 
 def test_costs_are_the_phases_without_the_searchers_own():

@@ -11,7 +11,7 @@ import pytest
 
 from autotune.core.checks import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.errors import InputError, JournalError
 from autotune.evaluation.journal import FollowedJournal, Journal, LastRound, read_journal, read_trials
 from tests.conftest import KERNEL, Folder
@@ -33,7 +33,7 @@ def test_all_rows_are_on_the_disk_once_the_journal_is_closed(tmp_path, monkeypat
     monkeypatch.setattr(os, "fsync", noted_fsync)
     path = tmp_path / "j.jsonl"
     journal = Journal(path, {"kernel": "reduce"})
-    journal.append(Trial(Config({"A": 1}), "a", Status.COMPILE_ERROR, "line 1"))
+    journal.append(Trial(Config({"A": 1}), "a", Failure(Status.COMPILE_ERROR, "line 1")))
     journal.close()
     assert [trial.key for trial in read_trials(path)] == ["a"]
     assert held_bytes[-1] == path.stat().st_size
@@ -208,9 +208,7 @@ def test_a_last_round_is_read_as_it_was_written(tmp_path):
         journal = Journal(tmp_path / "j.jsonl", {})
         assert (list(journal.last_rounds.values()) == [found]) is expected
         if not expected:
-            journal.append(
-                Trial(Config({"A": 1}), "key", Status.OK, measurement=Measurement((1.0,), Rule.STEADY))
-            )
+            journal.append(Trial(Config({"A": 1}), "key", measurement=Measurement((1.0,), Rule.STEADY)))
             assert not journal.is_concluded
             journal.append_last_round(found)
         assert journal.is_concluded

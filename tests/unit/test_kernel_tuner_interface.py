@@ -164,6 +164,19 @@ def test_a_kernel_that_is_always_wrong_is_told_apart_from_the_answer_of_the_scri
     assert "`reference`" not in str(caught.value) and "--dump-wrong" not in str(caught.value)
 
 
+def test_a_wrong_kernel_is_named_by_its_file(tmp_path):
+    (tmp_path / "sums.cl").write_text(ADD.replace("a[i] +", "a[i] -"))
+    given = arguments()
+    with pytest.raises(SetupError, match=r"^sums.cl:2: .*\n.* the kernel at sums.cl:2 gave"):
+        tuned("sums.cl", params={"block_size_x": [32]}, answer=[given[1] + given[2], None, None, None])
+
+
+def test_verbose_tells_of_each_configuration(capsys):
+    tune_kernel("vector_add", ADD, SIZE, arguments(), {"block_size_x": [32, 64]}, verbose=True)
+    said = capsys.readouterr().err
+    assert re.search(r"(?m)^\d \S+ ms: block_size_x=64$", said), said
+
+
 def test_the_script_s_own_verify_decides():
     seen = []
 
@@ -239,6 +252,81 @@ def test_a_result_is_loaded_from_the_file_that_the_script_gave(tmp_path, recwarn
     with pytest.raises(InputError, match=r"of shape \(999,\); for other sizes, write a space: autotune new$"):
         autotune.load_kernel("vector_add")(c[1:], a, b, x=SIZE)
     assert not [one for one in recwarn if "stale" in str(one.message)]
+
+
+def shaped(size, extra=0.0, shape=None, source="own.cl"):
+    """Tune an addition of a number for a size, as a script does; return its arrays."""
+    a = np.random.default_rng(1).random(shape or size, dtype=np.float32)
+    given = [np.zeros_like(a), a, np.float32(extra), np.int32(size)]
+    tune_kernel("add", source, size, given, {"block_size_x": [32]}, quiet=True)
+    return given[:2]
+
+
+@pytest.fixture
+def add_file(tmp_path):
+    (tmp_path / "own.cl").write_text(
+        "__kernel void add(__global float *c, __global const float *a, float extra, int n) {"
+        " int i = get_group_id(0) * block_size_x + get_local_id(0); if (i < n) c[i] = a[i] + extra; }"
+    )
+
+
+def test_shapes_and_scalars_of_a_script_belong_to_its_sizes(add_file):
+    c, a = shaped(1000, 0.5)
+    shaped(512, 0.25)
+    add = autotune.load_kernel("add")
+    with pytest.raises(InputError, match=r"argument_0: expected float32 of shape \(512,\), .* write a space"):
+        add(c, a, x=512)
+    with pytest.raises(InputError, match=r"for x=512 and x=1000 alone: for x=100, run the script with them"):
+        add(c, a, x=100)
+    assert not c.any()
+    add(c, a)  # whose shapes give the size
+    assert np.array_equal(c, a + np.float32(0.5))
+    add(c[:512], a[:512])
+    assert np.array_equal(c[:512], a[:512] + np.float32(0.25))
+    add(c[:512], a[:512], argument_2=2.0)
+    assert np.array_equal(c[:512], a[:512] + np.float32(2))
+    with pytest.raises(
+        InputError, match=r"no result is for arrays .*, argument_0 of \(7,\); tuned for x=512 a"
+    ):
+        add(c[:7], a[:7])
+    first = autotune.best_config("add", x=1000)
+    assert [one.shape or one.value for one in first.arguments(x=1000)] == [(1000,), (1000,), 0.5, 1000]
+
+
+def test_arrays_of_one_shape_for_several_sizes_do_not_give_the_size(add_file):
+    c, a = shaped(1000)
+    shaped(500, shape=1000)
+    with pytest.raises(InputError, match=r"several sizes have arrays of these shapes.*: pass x="):
+        autotune.load_kernel("add")(c, a)
+
+
+def test_another_scalar_for_the_same_sizes_is_refused_before_it_runs(add_file):
+    shaped(1000, 0.5)
+    stored = next(Path("cache").glob("*/add.json")).read_text()
+    with pytest.raises(
+        InputError, match=r"for x=1000 whose argument_2 is float32 0.5; here it is float32 0.25"
+    ):
+        shaped(1000, 0.25)
+    with pytest.raises(InputError, match=r"argument_0 is float32 of shape \(1000\); here it is .* \(2000\)"):
+        shaped(1000, 0.5, shape=2000)
+    assert next(Path("cache").glob("*/add.json")).read_text() == stored
+
+
+def test_an_older_file_has_the_arguments_of_its_newest_result(add_file):
+    shaped(1000, 0.5)
+    c, a = shaped(512, 0.25)
+    path = next(Path("cache").glob("*/add.json"))
+    content = json.loads(path.read_text())
+    for number, entry in enumerate(content["entries"]):  # in the order of their sizes
+        del entry["arguments"]
+        entry["provenance"]["tuned_at"] = f"2026-01-0{2 - number}T00:00:00+00:00"
+    path.write_text(json.dumps(content))
+    add = autotune.load_kernel("add")
+    add(c, a)
+    assert np.array_equal(c, a + np.float32(0.25))
+    assert autotune.best_config("add", x=1000)["block_size_x"] == 32
+    with pytest.raises(InputError, match="for x=512 alone: for x=1000"):
+        autotune.best_config("add", x=1000).arguments(x=1000)
 
 
 def test_a_file_of_the_kernel_s_name_is_its_source_only_if_the_script_gave_it(tmp_path):

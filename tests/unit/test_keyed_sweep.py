@@ -7,7 +7,7 @@ import pytest
 
 from autotune.frameworks import FORMATS
 from autotune.frameworks.config_file import nearest
-from autotune.frameworks.incumbents import Incumbents
+from autotune.frameworks.installed import InstalledConfigs
 from autotune.plans.sweep import KeyedTable
 
 TILE = {"BLOCK_SIZE_M": 16, "BLOCK_SIZE_N": 64, "BLOCK_SIZE_K": 64, "GROUP_SIZE_M": 1}
@@ -104,11 +104,11 @@ def test_a_launcher_cuts_a_step_down_to_the_block_and_a_default_serves_without_a
     place = tmp_path / "vllm" / form.folder
     place.mkdir(parents=True)
     name = form.name_of(sizes, "NVIDIA H200", "fp8_w8a8")
-    assert Incumbents(form, "NVIDIA H200").entry(sizes)[0] == "the default of vllm"
+    assert InstalledConfigs(form, "NVIDIA H200").entry(sizes)[0] == "the default of vllm"
     (place / name).write_text("{")  # the framework fails, too
-    assert Incumbents(form, "NVIDIA H200").entry(sizes)[0] == "the default of vllm"
+    assert InstalledConfigs(form, "NVIDIA H200").entry(sizes)[0] == "the default of vllm"
     (place / name).write_text(json.dumps({"24": ENTRY | {"BLOCK_SIZE_K": 256}, "64": ENTRY}))
-    where, entry = Incumbents(form, "NVIDIA H200").entry(sizes)
+    where, entry = InstalledConfigs(form, "NVIDIA H200").entry(sizes)
     assert where.endswith(name) and entry["BLOCK_SIZE_K"] == 128
 
 
@@ -121,7 +121,7 @@ def test_other_versions_of_triton_are_searched_newest_first(monkeypatch, tmp_pat
         place = tmp_path / "sglang" / form.folder / f"configs/triton_{version}"
         place.mkdir(parents=True)
         (place / name).write_text(json.dumps({"8": ENTRY | {"BLOCK_SIZE_M": tile}}))
-    assert Incumbents(form, "NVIDIA H200").entry(sizes)[1]["BLOCK_SIZE_M"] == 64
+    assert InstalledConfigs(form, "NVIDIA H200").entry(sizes)[1]["BLOCK_SIZE_M"] == 64
 
 
 def test_a_space_without_the_sizes_of_the_format_is_refused(moe):

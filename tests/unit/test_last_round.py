@@ -13,17 +13,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from autotune.checks.deadline import Deadline
+from autotune.checks.deadline import NO_DEADLINE, Deadline
 from autotune.checks.device_sanitizer import TOOLS
 from autotune.checks.host_sanitizer import HOST_TOOLS
 from autotune.cli.progress import SearchProgress
 from autotune.core.checks import LARGER_SIZES, NO_TIME, OTHER_SIZES, PASSED, Passed, Unchecked, reasons
-from autotune.core.records import Config
+from autotune.core.records import Config, Launch
 from autotune.core.trials import Failure, Measurement, Objective, Problem, Rule, Status, Trial
 from autotune.evaluation.device_samples import energy
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
-from autotune.problem.workload import Workload
+from autotune.problem.workload import Array, Workload
 from autotune.searchers.base import StoppingEstimate
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, winner_checks
@@ -37,7 +37,6 @@ from autotune.tuning.finalists import (
 )
 from autotune.tuning.further_sizes import SmallWorkloads
 from autotune.tuning.last_round import check_winners
-from autotune.tuning.limits import TimeLeft
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.remeasure import ROUNDS, Remeasurement, remeasure
@@ -62,7 +61,7 @@ from autotune.tuning.turns import (
     is_precise,
     remove_shifts,
 )
-from autotune.tuning.winner_checks import Check, WinnerChecks, expected_checks
+from autotune.tuning.winner_checks import Check, WinnerChecks, expected_checks, open_spares
 from tests.conftest import KERNEL, LIMIT_S, opened
 
 
@@ -100,7 +99,7 @@ def test_a_clock_step_that_all_saw_tells_nobody_apart_who_is_not():
 
 def timed(key, time_ms, control=None):
     measured = Measurement((time_ms,), Rule.STEADY, control=control)
-    return Trial(Config({"A": key}), key, Status.OK, measurement=measured, binary_sha256=key)
+    return Trial(Config({"A": key}), key, measurement=measured, binary_sha256=key)
 
 
 def test_one_that_was_timed_while_all_was_slow_takes_part():
@@ -237,7 +236,7 @@ def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
 
         monkeypatch.setattr(context.worker, "run", noted)
         trials = [
-            Trial(config, context.maker.make(config).key, Status.OK, measurement=entry(1.0))
+            Trial(config, context.maker.make(config).key, measurement=entry(1.0))
             for config in (Config({"A": number, "B": 0}) for number in (1, 2, 3))
         ]
         context = replace(context, policy=MeasurementPolicy(energy_s=0.01))
@@ -326,17 +325,17 @@ def test_a_last_round_of_an_older_journal_is_reused_and_its_checks_are_made_agai
 class PassAll(WinnerChecks):
     """Checks that all configurations pass, at once."""
 
-    def check(self, context, configs, until_s=math.inf):
+    def check(self, context, configs, deadline=NO_DEADLINE):
         self.outcomes |= {config: {} for config in configs}
         return {}
 
 
 def test_the_five_best_ties_are_checked_and_the_others_are_named_and_not_stored():
-    chosen = [Trial(Config({"A": number}), str(number), Status.OK) for number in range(9)]
+    chosen = [Trial(Config({"A": number}), str(number)) for number in range(9)]
     times = {trial.key: entry(*[1.0 + 1e-4 * int(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
     checks = PassAll()
-    found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, TimeLeft())
+    found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, NO_DEADLINE)
     assert [trial.key for trial in found.stored] == ["0", "1", "2", "3", "4", "5"]
     assert [trial.key for trial in found.ties_left] == ["6", "7", "8"]
     assert checks.outcomes.keys() == {trial.config for trial in found.stored}
@@ -346,18 +345,18 @@ def test_what_is_left_to_find_is_estimated_for_the_winner_while_it_is_checked():
     both = Barrier(2, timeout=LIMIT_S)
 
     class Meets(PassAll):
-        def check(self, context, configs, until_s=math.inf):
+        def check(self, context, configs, deadline=NO_DEADLINE):
             both.wait()
-            return super().check(context, configs, until_s)
+            return super().check(context, configs, deadline)
 
     def estimate(winner):
         both.wait()
         return StoppingEstimate(int(winner.key), 9, 0.5, 0.1)
 
-    chosen = [Trial(Config({"A": number}), str(number), Status.OK) for number in (3, 4)]
+    chosen = [Trial(Config({"A": number}), str(number)) for number in (3, 4)]
     times = {trial.key: entry(*[float(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
-    found = check_winners(context, chosen, Remeasurement(times, {}, {}), Meets(), TimeLeft(), estimate)
+    found = check_winners(context, chosen, Remeasurement(times, {}, {}), Meets(), NO_DEADLINE, estimate)
     assert found.estimate == StoppingEstimate(3, 9, 0.5, 0.1)
 
 
@@ -398,8 +397,8 @@ def perturbed_context(compiled, verdict):
 @pytest.mark.parametrize(
     ("compilation", "verdict", "outcome"),
     [
-        ("binary", True, PASSED),
-        (Failure(Status.COMPILE_ERROR, "no"), True, "could not run"),
+        ("binary", None, PASSED),
+        (Failure(Status.COMPILE_ERROR, "no"), None, "could not run"),
         ("binary", Failure(Status.TIMEOUT, "it hangs"), "could not run"),
         ("binary", Failure(Status.WRONG_RESULT, "x[0] is 1"), "failed"),
     ],
@@ -421,24 +420,43 @@ def test_a_build_with_another_schedule_that_does_not_run_has_not_passed(compilat
 def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu(kind, builds):
     done, compiled = Future(), Queue()
     done.set_result("binary")
-    instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', ())
-    context = perturbed_context(done, True)
-    context.task.device.kind = kind
+    problem = Workload(Problem({"n": 1}, "int32"), (), (), ())
+    instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', (problem,))
+    context = perturbed_context(done, None)
+    context.task.device.kind = context.task.dialect = kind
     context.maker = SimpleNamespace(make=lambda config: instance)
     context.pool = SimpleNamespace(size=1, compile=lambda one: compiled.put(one.source) or done)
     calls = []
-    sanitizer = SimpleNamespace(begin=lambda: calls.append("begin"), end=lambda: calls.append("end"))
-    context.processes = SimpleNamespace(skips_sanitizers=True, sanitizer=sanitizer)
-    context.task.spec = SimpleNamespace(verify_sizes=({"n": 1},))
-    with WinnerChecks().begun_early(context, [Config({})], math.inf):
+    spare = SimpleNamespace(begin=lambda *, opens: calls.append(opens))
+    sanitizer = SimpleNamespace(spares={"memcheck": spare})
+    context.processes = SimpleNamespace(skips_sanitizers=False, sanitizer=sanitizer)
+    context.task.spec = SimpleNamespace(default=Config({}))
+    with WinnerChecks().begun_early(context, [Config({})], Deadline()):
         sources = {compiled.get() for _ in range(builds)}
-    assert calls == (["begin", "end"] if builds else [])
+    assert calls == ([False] if builds else [])  # it opens no device, which would disturb times
     assert len(sources) == builds and instance.source not in sources and compiled.empty()
+
+
+@pytest.mark.parametrize(("elements", "opens"), [(2**20, [True]), (2**29, [])])
+def test_processes_of_checks_open_a_device_that_has_room_for_them(monkeypatch, elements, opens):
+    array = Array("x", "float32", (elements,), "inout", ("constant", 1))
+    launches = (Launch("one", (1, 1, 1), (1, 1, 1), 0, ("x",)),)
+    workload = Workload(Problem({"n": elements}, "float32"), (array,), (), launches)
+    spec, calls = SimpleNamespace(default=Config({})), []
+    context = SimpleNamespace(
+        task=SimpleNamespace(device=SimpleNamespace(memory_bytes=2**33), spec=spec),
+        maker=SimpleNamespace(make=lambda config: SimpleNamespace(workload=workload)),
+    )
+    spare = SimpleNamespace(begin=lambda *, opens: calls.append(opens))
+    rows = (Check("", check_tile_sizes, lambda context: {"": None}, spares=lambda context: [spare]),)
+    monkeypatch.setattr(winner_checks, "CHECKS", rows)
+    open_spares(context)
+    assert calls == opens
 
 
 def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypatch):
     config, instance = Config({}), SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ())
-    context = perturbed_context(Future(), True)
+    context = perturbed_context(Future(), None)
     context.task.spec = SimpleNamespace(verify_sizes=({"n": 1},), default=config)
     context.maker = SimpleNamespace(make=lambda config: instance)
     context.pool.size = 1
@@ -453,33 +471,42 @@ def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypat
         return {"one": PASSED}
 
     both = (
-        Check("sanitizers", outcome_of("one"), lambda context: {"one": NO_TIME}, is_aside=True, early=begin),
-        Check("sanitizers", outcome_of("two"), lambda context: {"two": NO_TIME}, is_aside=True),
+        Check("sanitizers", outcome_of("one"), lambda context: {"one": None}, is_aside=True, early=begin),
+        Check("sanitizers", outcome_of("two"), lambda context: {"two": None}, is_aside=True),
     )
     monkeypatch.setattr(winner_checks, "CHECKS", both)
-    monkeypatch.setattr(winner_checks, "with_schedules", lambda context, instances: [])
     checks = WinnerChecks()
-    with checks.begun_early(context, [config], math.inf):
+    with checks.begun_early(context, [config], Deadline()):
         assert checks.check(context, [config]) == {}
     assert checks.outcomes[config] == {OTHER_SIZES: PASSED, "one": PASSED, "two": PASSED}
 
 
-@pytest.mark.parametrize(("expected_s", "outcome"), [(0.1, PASSED), (99.0, "3 s")])
-def test_a_size_whose_reference_would_take_the_time_of_the_check_is_left_out(expected_s, outcome):
+@pytest.mark.parametrize(
+    ("expected_s", "outcome"),
+    [
+        ((0.1, 0.1), PASSED),
+        ((0.1, 99.0), Unchecked("1 of 2 were verified in 3 s")),
+        ((99.0, 99.0), Unchecked("0 of 2 were verified in 3 s")),
+    ],
+)
+def test_sizes_whose_references_would_take_the_time_of_the_check_are_left_out_and_counted(
+    expected_s, outcome
+):
     prepared = []
-    problem = Workload(Problem({"n": 1}, "int32"), (), (), ())
+    problems = [Workload(Problem({"n": n}, "int32"), (), (), ()) for n in range(len(expected_s))]
     context = SimpleNamespace(
         task=SimpleNamespace(spec=SimpleNamespace(default=Config({}))),
         build=lambda configs: ({}, {}),
         observer=SimpleNamespace(stage=lambda stage: None),
-        worker=SimpleNamespace(load=prepared.append, run=lambda *_, timeout_s: expected_s),
-        verify=lambda *_: True,
-        further_sizes=SimpleNamespace(of_tiles=lambda instance: [problem]),
+        worker=SimpleNamespace(
+            load=prepared.append, run=lambda _, one, timeout_s: expected_s[one.problem.sizes["n"]]
+        ),
+        verify=lambda *_: None,
+        further_sizes=SimpleNamespace(of_tiles=lambda instance: problems),
     )
-    built = {Config({}): BuiltConfig(SimpleInstance("", (problem,)), None)}
-    found = check_tile_sizes(context, built, Deadline())[Config({})][TILE_SIZES]
-    assert found is PASSED if outcome is PASSED else outcome in found.reason
-    assert len(prepared) == (outcome is PASSED)
+    built = {Config({}): BuiltConfig(SimpleInstance("", tuple(problems)), None)}
+    assert check_tile_sizes(context, built, Deadline()) == {Config({}): {TILE_SIZES: outcome}}
+    assert prepared == [one for one, its_s in zip(problems, expected_s, strict=True) if its_s < 3]
 
 
 @pytest.mark.parametrize(
@@ -507,16 +534,16 @@ def test_checks_in_turns_share_the_time_and_those_aside_have_all_of_it(monkeypat
     calls, stages = {}, []
     good, bad = Config({"A": 1}), Config({"A": 2})
 
-    def check(name, expected, *, is_aside=False):
+    def check(name, obstacle, *, is_aside=False):
         def run(context, builds, deadline):
             calls[name] = [*builds], deadline.at_s - began_s
             outcomes = dict.fromkeys(builds, PASSED) | {bad: Failure(Status.WRONG_RESULT, name)}
             return {config: {name: outcomes[config]} for config in builds}
 
-        return Check(name, run, lambda context: {name: expected}, is_aside=is_aside)
+        return Check(name, run, lambda context: {name: obstacle}, is_aside=is_aside)
 
     unable = Unchecked("it is not installed")
-    rows = [("aside", NO_TIME), ("first", NO_TIME), ("unable", unable), ("second", NO_TIME)]
+    rows = [("aside", None), ("first", None), ("unable", unable), ("second", None)]
     chosen = tuple(check(*row, is_aside=row[0] == "aside") for row in rows)
     monkeypatch.setattr(winner_checks, "CHECKS", chosen[1:] + chosen[:1])
     instance = SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ())
@@ -528,7 +555,7 @@ def test_checks_in_turns_share_the_time_and_those_aside_have_all_of_it(monkeypat
         observer=SimpleNamespace(stage=lambda stage: stages.append((stage.name, stage.configs)), warn=print),
     )
     checks, began_s = WinnerChecks(), time.perf_counter()
-    failures = checks.check(context, [good, bad], began_s + 1000.0)
+    failures = checks.check(context, [good, bad], Deadline(began_s + 1000.0))
     assert failures == {bad: Failure(Status.WRONG_RESULT, "first")}
     assert calls["first"] == ([good, bad], pytest.approx(500.0, rel=0.01))
     assert calls["second"] == ([good], pytest.approx(1000.0, rel=0.01))
@@ -590,18 +617,24 @@ def test_only_kernels_on_a_gpu_that_can_be_read_run_beyond_32_bits(kind, is_c, c
 
 
 def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():
-    left = TimeLeft(round_end_s=0.0, checks_s=0.1)
-    with left.checking() as end_s:
-        time.sleep(0.02)
-    assert left.checks_s <= 0.08
-    with left.checking() as later_s:
-        time.sleep(0.2)
-    assert later_s <= end_s + 0.01 and left.checks_end_s <= time.perf_counter()
+    class Takes(WinnerChecks):
+        def check(self, context, configs, deadline=NO_DEADLINE):
+            ends_s.append(deadline.at_s)
+            time.sleep(0.02)
+            return {config: Failure(Status.WRONG_RESULT, "") for config in configs}
+
+    chosen, ends_s = [Trial(Config({}), "0")], []
+    context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
+    again, deadline = Remeasurement({"0": entry(*[1.0] * ROUNDS)}, {}, {}), Deadline(0.0, checks_s=0.03)
+    for left_s in (0.01, 0.0):
+        deadline = check_winners(context, chosen, again, Takes(), deadline).deadline
+        assert deadline.at_s == 0.0 and deadline.checks_s <= left_s
+    assert ends_s[1] <= ends_s[0] + 0.03 and deadline.of_checks().left_s() == 0.0
 
 
 def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
     trials = [
-        Trial(Config({"A": number}), str(number), Status.OK, measurement=entry(1.0 + number), cost_s=2.0)
+        Trial(Config({"A": number}), str(number), measurement=entry(1.0 + number), cost_s=2.0)
         for number in range(6)
     ]
     needed = [trials[0], trials[5]]

@@ -33,7 +33,7 @@ def prepare(stream, launches=(STEP,), make=cuda._Prepared, **plan):
 
 
 def call(bound):
-    if status := bound.queue():
+    if status := bound.enqueue():
         bound.finish(status)
 
 

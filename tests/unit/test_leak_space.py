@@ -30,7 +30,7 @@ def test_every_landmark_is_valid_on_a_gpu_and_only_other_devices_need_the_block_
     for landmark in spec.landmarks:
         assert space.why_invalid(landmark.config) == (), landmark.name
         assert landmark.note
-    found = lint(space, read_source(spec.source).text, constraint_report(space))
+    found = lint(space, read_source(spec.source).text, constraint_report(space)).mistakes
     device_limits = {text for text in (c.text for c in spec.constraints) if "device." in text}
     assert {(item.kind, item.subject in device_limits) for item in found} <= {("idle_constraint", True)}
 

@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Measurement, Rule, Trial
 from autotune.processes.machine_load import CpuTimes, cores, cpu_times
 from autotune.tuning.timing_warnings import busy_text, cpu_load_warnings, is_busy
 
@@ -33,9 +33,7 @@ def test_the_time_of_children_is_our_own_while_they_live_and_after():
 
 def test_a_busy_machine_and_a_shared_device_are_told_before_the_search():
     conditions = {"other_processes": "1 (pid 7)"}
-    trial = Trial(
-        Config({}), "key", Status.OK, measurement=Measurement((1.0,), Rule.STEADY, conditions=conditions)
-    )
+    trial = Trial(Config({}), "key", measurement=Measurement((1.0,), Rule.STEADY, conditions=conditions))
     now = cpu_times()
     long_ago = replace(now, at_s=now.at_s - 10, machine_s=now.machine_s - 1e6)
     load, *_, device = cpu_load_warnings(trial, "gpu", long_ago)

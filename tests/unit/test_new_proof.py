@@ -75,6 +75,17 @@ def points_to(link: Path, file: Path) -> bool:
         return False
 
 
+@pytest.mark.parametrize(("guard", "doubts"), [("i % 16 == 0", 1), ("i % 2 == 0", 0)])
+def test_a_default_that_leaves_most_of_an_output_as_it_was_is_doubted(folder, guard, doubts):
+    """Nothing is compared yet, so only that shows a block or a grid that covers too little."""
+    source = folder.path / "sparse.cl"
+    source.write_text(CALM.replace("i < n", f"i < n && {guard}").replace("= x[i]", "= x[i] + helped(i)"))
+    source.write_text("float helped(int i) { while (i > 9) i -= 9; return 2 + i; }\n" + source.read_text())
+    notes = list(map(str, first_space(source, None, unobserved).notes))
+    asked = [note for note in notes if "after a run, as before it: do grid and block cover" in note]
+    assert len(asked) == doubts and notes[-1].startswith("good  the default took"), notes
+
+
 @pytest.mark.skipif(not has_nvrtc(), reason="NVRTC is not installed")
 def test_a_source_that_stalls_the_compiler_gets_its_space_and_one_line(folder, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")

@@ -11,7 +11,7 @@ from autotune.cli.run import ladder_table, run_text
 from autotune.cli.show import TrialRow, trials_table
 from autotune.compilers.occupancy import bytes_to_add, occupancy, why_refused
 from autotune.core.records import Launch
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.errors import InputError
 from autotune.hardware.architectures import ARCHITECTURES, architecture
 from autotune.space import bind, load_space, problem_of
@@ -157,8 +157,8 @@ def test_ladder_and_trials_have_columns_for_the_use_of_the_device(root):
     spec = load_space(root / "spaces/reduce.yaml")
     device = architecture("sm_90").device
     space = bind(spec, device, problem_of(spec, device, {"n": 2**27}, "float32"))
-    timed = Trial(spec.default, "k", Status.OK, measurement=Measurement((0.32,), Rule.STEADY), registers=64)
-    failed = Trial(spec.default, "k", Status.CRASHED, "why")
+    timed = Trial(spec.default, "k", measurement=Measurement((0.32,), Rule.STEADY), registers=64)
+    failed = Trial(spec.default, "k", Failure(Status.CRASHED, "why"))
     landmarks = {"default": timed, "other": failed}
     drawn = ladder_table(space, landmarks)
     cells = dict(zip(drawn.columns, map(list, zip(*drawn.rows, strict=True)), strict=True))

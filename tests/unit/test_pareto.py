@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autotune.cli import main
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Objective, Rule, Status, Trial, pareto_front
+from autotune.core.trials import Measurement, Objective, Rule, Trial, pareto_front
 
 SPACE = """\
 schema: 1
@@ -76,7 +76,7 @@ def test_a_journal_without_energies_has_no_front(folder, capsys):
 
 def _trial(number, time_ms, energy_j):
     measurement = Measurement((time_ms,), Rule.STEADY, energy_j=energy_j)
-    return Trial(Config({"A": number}), str(number), Status.OK, measurement=measurement)
+    return Trial(Config({"A": number}), str(number), measurement=measurement)
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=30))

@@ -95,7 +95,7 @@ def test_problems_share_the_axes_in_which_they_differ(spaces):
     )
     blocks, size, dtype = -3, -2, -1
     assert (large[:, size] - small[:, size] == 1).all()  # a doubling of a doubling
-    assert np.allclose(two.axes[size].places, np.log2(SIZES) / OCTAVES)
+    assert np.allclose(two.axes[size].coordinates, np.log2(SIZES) / OCTAVES)
     assert np.isin(large[:, blocks] - small[:, blocks], (3, 4)).all()
     assert (third[:, :dtype] == small[:, :dtype]).all() and (third[:, dtype] != small[:, dtype]).all()
     assert max(positions.max() for positions in (small, large)) <= MAX_STEPS

@@ -6,7 +6,7 @@ import pytest
 
 from autotune.compilers.kernel_source import read_source
 from autotune.core.records import Config, Parameter, Provenance
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.devices import Address
 from autotune.evaluation.journal import Journal
 from autotune.serving import cache
@@ -50,9 +50,9 @@ def write_journal(path, device, n, times):
     header = {"kernel": "reduce", "device": device, "sizes": repr([("n", n)]), "dtype": "int32"}
     journal = Journal(path, header)
     for number, (config, time_ms) in enumerate(times):
-        status = Status.OK if time_ms else Status.COMPILE_ERROR
+        failure = None if time_ms else Failure(Status.COMPILE_ERROR, "")
         measured = Measurement((time_ms,), Rule.STEADY) if time_ms else None
-        journal.append(Trial(Config(config), f"key {number}", status, "", measured))
+        journal.append(Trial(Config(config), f"key {number}", failure, "", measured))
     journal.close()
 
 

@@ -7,14 +7,15 @@ from autotune.cli.forecast import Forecast
 from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.core.records import Config
 from autotune.core.stages import Stage
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.tuning.task import Target, bind_target
 from tests.conftest import KERNEL
 
 
 def trial(time_ms=None, status=Status.OK):
     measurement = None if time_ms is None else Measurement((time_ms,), Rule.STEADY)
-    return Trial(Config({"A": 1}), "key", status, measurement=measurement)
+    failure = None if status is Status.OK else Failure(status, "")
+    return Trial(Config({"A": 1}), "key", failure, measurement=measurement)
 
 
 def test_every_stage_of_a_search_is_told_with_its_time(folder):

@@ -1,12 +1,10 @@
 """What a search leaves behind for other devices."""
 
-from dataclasses import replace
-
 import pytest
 
 from autotune import NoConfig, best_config
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.serving.cache import kernels, read_record
 from autotune.space import load_space
 from autotune.tuning.cache_entry import MAX_MEASURED, choose_measured
@@ -16,9 +14,8 @@ from tests.conftest import ROOT
 def trial(number: int, time_ms: float | None) -> Trial:
     """A trial that was timed, or one that failed."""
     found = None if time_ms is None else Measurement((time_ms,), Rule.STEADY)
-    return Trial(
-        Config({"A": number}), str(number), Status.OK if found else Status.TIMEOUT, measurement=found
-    )
+    failure = None if found else Failure(Status.TIMEOUT, "no answer")
+    return Trial(Config({"A": number}), str(number), failure, measurement=found)
 
 
 def test_the_fastest_are_kept_in_order_and_bests_of_other_devices_always():
@@ -95,10 +92,3 @@ def test_uncompared_outputs_are_recorded_and_reported(folder, returned, uncompar
     else:
         with pytest.raises(NoConfig, match="never compared with a reference"):
             best_config("double", "fake-gpu", cache=cache, strict=True, **asked)
-
-
-@pytest.mark.parametrize("by_machine", [False, True])
-def test_a_trial_s_failure_says_whether_the_machine_may_be_the_cause(by_machine):
-    lost = replace(trial(1, None), detail="no answer", by_machine=by_machine)
-    assert str(lost.failure) == "timeout: no answer" and lost.failure.by_machine is by_machine
-    assert trial(1, 2.0).failure is None

@@ -76,7 +76,7 @@ def test_sizes_to_verify_differ_and_lie_around_the_tiles(tmp_path, indices, argu
     result = made(text)
     space = load_space(write(tmp_path, result, text))
     bound = bind(space, GPU, problem_of(space, GPU))
-    assert [one for one in lint(bound, text, ()) if one.kind == "untried_edge"] == []
+    assert [one for one in lint(bound, text, ()).mistakes if one.kind == "untried_edge"] == []
     assert all(len(set(sizes.values())) == len(sizes) for sizes in space.verify_sizes[1:])
 
 
@@ -167,6 +167,54 @@ def test_a_size_that_is_divided_without_a_remainder_is_a_multiple(tmp_path, more
     spec = load_space(write(tmp_path, made(text), text))
     assert [one.text for one in spec.constraints] == constraints
     assert spec.default["VEC"] == (1 if constraints else 4)
+
+
+STRIDED = """
+    const int x0 = get_group_id(0) * (BLOCK_X * PER), y = get_group_id(1) * BLOCK_Y + get_local_id(1);
+    for (int t = 0; t < PER; t++) {
+        const int x = x0 + get_local_id(0) + t * BLOCK_X;
+        if (x < w && y < h) p[y * w + x] = 1;
+    }"""
+ASKED = "  # threads: how many along x? the kernel reads their index, and does not show it"
+
+
+@pytest.mark.parametrize(
+    ("body", "block"),
+    [
+        (STRIDED, "[BLOCK_X, BLOCK_Y]  # threads"),
+        (STRIDED.replace("(BLOCK_X * PER)", "PER * BLOCK_X"), "[BLOCK_X, BLOCK_Y]  # threads"),
+        (STRIDED.replace("BLOCK_X", "WIDE"), "[WIDE, BLOCK_Y]  # threads"),  # no name says it
+        (
+            STRIDED.replace("t = 0; t < PER; t++", "t = 0; t < BLOCK_X * PER; t += BLOCK_X").replace(
+                "t * BLOCK_X", "t"
+            ),
+            "[BLOCK_X, BLOCK_Y]  # threads",
+        ),
+        (STRIDED.replace("t * BLOCK_X", "t * PITCH"), "[BLOCK_X, BLOCK_Y]  # threads"),  # by its name
+        (STRIDED.replace("t * BLOCK_X", "t * PITCH").replace("BLOCK_X", "WIDE"), f"[1, BLOCK_Y]{ASKED}"),
+    ],
+)
+def test_the_distance_between_a_thread_s_elements_is_the_block_s_extent(body, block):
+    """As in Kernel Tuner's kernels: `block_size_x * tile_size_x` elements of a block, BLOCK_X apart."""
+    assert f"    block: {block}\n" in made(kernel(body, "float *p, int w, int h")).space
+
+
+def test_a_guard_on_a_sum_bounds_it_in_an_index():
+    """Of `y * w + x + t * BLOCK_X`, which a condition keeps below `w` but for the row."""
+    body = STRIDED.replace("+ t * BLOCK_X", "").replace("(x <", "(x + t * BLOCK_X <")
+    found = made(kernel(body.replace("+ x]", "+ x + t * BLOCK_X]"), "float *p, int w, int h"))
+    assert [one.shape for one in found.guess.arguments if one.role is not None] == [("h", "w")]
+
+
+def test_defaults_under_the_ifndef_of_one_of_them_are_parameters():
+    together = "#ifndef BLOCK_X\n#define BLOCK_X 16\n#define BLOCK_Y 8\n#define PER 2\n#endif\n"
+    text = kernel(STRIDED, "float *p, int w, int h")
+    found = made(together + text).guess.launch
+    assert found.default == {"BLOCK_X": 16, "BLOCK_Y": 8, "PER": 2}
+    assert found.block == ("BLOCK_X", "BLOCK_Y")
+    guard = "#ifndef KERNELS\n#define KERNELS 1\n"
+    guarded = guard + "#define BLOCK_Y 8\n#define PER 2\n#define BLOCK_X 16\n" + text + "#endif\n"
+    assert not {"BLOCK_X", "BLOCK_Y", "PER"} & made(guarded).guess.launch.default.keys()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from autotune.core.checks import OTHER_SIZES, PASSED
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.evaluation.identity import sizes_text
 from autotune.evaluation.journal_rows import encode_checks, encode_measurement, encode_trial
 from autotune.hardware.architectures import ARCHITECTURES
@@ -29,9 +29,12 @@ from tests.recorded_files import EXCERPT, T4
 HOSTILE = '</script><script>document.title="owned"</script>"\'`\u202e\u0000&<!--'
 
 
-def trial(number, status=Status.OK, time_ms=1.0, config=None, **others):
-    measurement = Measurement((time_ms,) * 7, Rule.SAMPLES) if status is Status.OK else None
-    return Trial(Config(config or {"A": number}), f"{number:032x}", status, measurement=measurement, **others)
+def trial(number, status=Status.OK, time_ms=1.0, config=None, detail="", **others):
+    if status is Status.OK:
+        others |= {"measurement": Measurement((time_ms,) * 7, Rule.SAMPLES), "note": detail}
+    else:
+        others |= {"failure": Failure(status, detail)}
+    return Trial(Config(config or {"A": number}), f"{number:032x}", **others)
 
 
 def journal(path, trials, finals=None, kernel="double", n=1000, sizes=None, **header):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from autotune.cli.show import TrialRow, trials_table
 from autotune.core.records import Config
-from autotune.core.trials import Measurement, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 
-TIMED = Trial(Config({"A": 1}), "a", Status.OK, measurement=Measurement((0.5,), Rule.STEADY))
-FAILED = Trial(Config({"A": 2}), "b", Status.COMPILE_ERROR, "line 1\nline 2")
+TIMED = Trial(Config({"A": 1}), "a", measurement=Measurement((0.5,), Rule.STEADY))
+FAILED = Trial(Config({"A": 2}), "b", Failure(Status.COMPILE_ERROR, "line 1\nline 2"))
 
 
 def rows(text):
@@ -34,7 +34,8 @@ def test_a_kernels_name_means_its_newest_search(folder):
 def test_a_name_without_a_journal_gets_the_nearest(folder):
     done = folder.run("show", "double")
     assert done.returncode == 2
-    assert "double: no such file, and no journals in runs/; run autotune search" in done.stderr
+    assert f"double: no such file, and in runs/ of {folder.path} no journal of any kernel; " in done.stderr
+    assert 'tune_kernel(cache="DIR/NAME.json") writes DIR/NAME.*.jsonl' in done.stderr
     folder.search("--budget", "1")
     assert "did you mean double?" in folder.run("show", "doubel").stderr
     assert "runs/doubel.jsonl: cannot be read" in folder.run("show", "runs/doubel.jsonl").stderr

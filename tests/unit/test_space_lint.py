@@ -25,7 +25,9 @@ def bound(folder, text=YAML, source=SOURCE):
 
 
 def findings(space, source):
-    return {(finding.kind, finding.subject) for finding in lint(space, source, constraint_report(space))}
+    return {
+        (finding.kind, finding.subject) for finding in lint(space, source, constraint_report(space)).mistakes
+    }
 
 
 EXPECTED = {
@@ -81,7 +83,7 @@ def test_a_parameter_of_other_devices_has_no_unreachable_values(tmp_path):
         )
         subjects = {
             one.subject
-            for one in lint(space, SOURCE, constraint_report(space))
+            for one in lint(space, SOURCE, constraint_report(space)).mistakes
             if one.kind == "unreachable_value"
         }
         assert {one for one in subjects if one.startswith("UNROLL")} == found
@@ -89,7 +91,7 @@ def test_a_parameter_of_other_devices_has_no_unreachable_values(tmp_path):
 
 def test_an_invalid_default_is_found(tmp_path):
     space = bound(tmp_path, YAML.replace("tree, BLOCK_SIZE: 64", "tree, BLOCK_SIZE: 2048"))
-    found = [one for one in lint(space, SOURCE, ()) if one.kind == "invalid_default"]
+    found = [one for one in lint(space, SOURCE, ()).mistakes if one.kind == "invalid_default"]
     assert len(found) == 1 and "BLOCK_SIZE <= device.max_threads_per_block" in found[0].detail
 
 
@@ -116,7 +118,7 @@ def test_a_tolerance_below_the_last_bit_of_16_bits_is_found_with_the_one_to_writ
     text = YAML.replace("dtypes: [int32, float32]", "dtypes: [float32, bfloat16]")
     text = text.replace("{name: sum, dtype: DTYPE", f"{{name: sum, dtype: {dtype}")
     text = text.replace("""'0 if DTYPE == "int32" else 1e-5'""", rtol)
-    found = [one for one in lint(bound(tmp_path, text), SOURCE, ()) if one.kind == "tight_tolerance"]
+    found = [one for one in lint(bound(tmp_path, text), SOURCE, ()).mistakes if one.kind == "tight_tolerance"]
     assert [one.detail.partition("; write rtol: ")[2] for one in found] == ([mend] if mend else [])
 
 
@@ -203,7 +205,7 @@ def test_a_macro_that_replaces_a_word_of_the_portable_dialect_is_found(tmp_path,
 def test_a_misspelt_macro_gets_a_suggestion(tmp_path):
     space = bound(tmp_path)
     source = SOURCE + "#if ALGORITHM_SHUFLE\n#endif"
-    found = [str(finding) for finding in lint(space, source, constraint_report(space))]
+    found = [str(finding) for finding in lint(space, source, constraint_report(space)).mistakes]
     place = f"{tmp_path}/reduce.cu:5"
     assert f"{place}: ALGORITHM_SHUFLE: nothing defines it; did you mean ALGORITHM_SHUFFLE?" in found
 
@@ -244,7 +246,7 @@ def test_a_parameter_that_an_argument_reads_is_used(tmp_path, change):
 )
 def test_missing_sizes_at_the_edges_of_the_largest_tile_are_found(tmp_path, sizes, missing):
     space = bound(tmp_path, YAML.replace("{n: 1}, {n: 1003}", sizes))
-    found = [one.detail for one in lint(space, SOURCE, ()) if one.kind == "untried_edge"]
+    found = [one.detail for one in lint(space, SOURCE, ()).mistakes if one.kind == "untried_edge"]
     assert found == [] if missing is None else found[0].endswith(missing)
 
 
@@ -252,7 +254,7 @@ def test_a_divisor_that_depends_on_a_size_is_no_tile(tmp_path):
     text = YAML.replace("ceil_div(n, PER_BLOCK)", "ceil_div(n, SHARE)").replace(
         "derived:\n", "derived:\n  SHARE: ceil_div(1000 * n, 64)\n"
     )
-    assert not [one for one in lint(bound(tmp_path, text), SOURCE, ()) if one.kind == "untried_edge"]
+    assert not [one for one in lint(bound(tmp_path, text), SOURCE, ()).mistakes if one.kind == "untried_edge"]
 
 
 @pytest.mark.parametrize("command", [("search", "--budget", "1"), ("run", "--landmarks")])

@@ -19,7 +19,7 @@ def space(tmp_path):
 
 def page(space):
     constraints = constraint_report(space)
-    return space_json(space, constraints, lint(space, SOURCE, constraints))
+    return space_json(space, constraints, lint(space, SOURCE, constraints).mistakes)
 
 
 def test_the_funnel_counts_what_each_constraint_leaves(space):

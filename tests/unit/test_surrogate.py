@@ -29,7 +29,7 @@ from autotune.searchers.surrogate.gaussian_process import (
 from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.searchers.surrogate.posterior import Posterior
 from autotune.searchers.surrogate.run import maximin_order
-from autotune.searchers.surrogate.search import AHEAD, DESIGN
+from autotune.searchers.surrogate.search import DESIGN_SIZE, MAX_PENDING
 from autotune.searchers.surrogate.stopping import improvement
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.searchers.surrogate.transfer import SourceModel, results_in_space
@@ -92,9 +92,9 @@ def prior_of(space, outcome, source="elsewhere"):
 
 def test_numbers_lie_on_a_log_axis_and_names_do_not(space):
     block, tile, unroll, memory, pad = Encoding(space).axes
-    assert block.is_ordinal and np.allclose(block.places, np.linspace(0, 1, 6))
+    assert block.is_ordinal and np.allclose(block.coordinates, np.linspace(0, 1, 6))
     assert tile.distances[0, 1] == pytest.approx(tile.distances[1, 3])  # 1 to 2 is as far as 2 to 4
-    assert np.allclose(unroll.places, [0, 1 / 3, 2 / 3, 1])  # a zero has no logarithm: by order
+    assert np.allclose(unroll.coordinates, [0, 1 / 3, 2 / 3, 1])  # a zero has no logarithm: by order
     assert not memory.is_ordinal and np.array_equal(memory.distances, 1 - np.eye(3))
     assert not pad.is_ordinal
 
@@ -171,12 +171,12 @@ def test_what_is_under_way_changes_no_expected_time_or_cost(space):
 
     model = conditioned([], [], [])
     for point in (first, second, third):
-        model.begin(point)
+        model.add_pending(point)
     assert are_as_in(conditioned([], [], []))
-    model.end(second, 0.3, 0.5)
+    model.tell(second, 0.3, 0.5)
     assert are_as_in(conditioned([second], [0.3], [0.5]))
     average, predicted = log_ms.mean() / fitted.scale, model.expectations()[0][third]
-    model.end(third, np.nan, np.nan)
+    model.tell(third, np.nan, np.nan)
     assert abs(model.expectations()[0][third] - average) < abs(predicted - average) / 2
     assert are_as_in(conditioned([second, third], [0.3, np.nan], [0.5, np.nan]))
 
@@ -247,7 +247,7 @@ def test_a_part_of_what_is_under_way_runs_while_the_rest_compiles(space):
         evaluate = Compilers(space, valley(128, 4), 60)
         with pytest.raises(NoMoreTrials):
             SurrogateSearch().search(space, evaluate, seed=seed)
-        assert 0 < evaluate.most < AHEAD
+        assert 0 < evaluate.most < MAX_PENDING
         best = min(trial.time_ms for trial in evaluate.trials.values() if trial.time_ms)
         ratios.append(best / min(t for c in space if isinstance(t := valley(128, 4)(c), float)))
     assert np.mean(ratios) < 1.05
@@ -384,9 +384,9 @@ def test_scores_that_are_not_worked_out_again_change_no_proposal(space, monkeypa
             SurrogateSearch().search(space, evaluate, seed=1)
         return evaluate.tried
 
-    monkeypatch.setattr(model, "HIGHEST", len(space))
+    monkeypatch.setattr(model, "RESCORED", len(space))
     all_again = tried()
-    monkeypatch.setattr(model, "HIGHEST", highest)
+    monkeypatch.setattr(model, "RESCORED", highest)
     assert tried() == all_again
 
 
@@ -399,7 +399,7 @@ def test_what_takes_long_to_find_out_must_be_worth_it(space):
         timed = Timed(space, lambda config: 1.0 + config["TILE"] / 100, budget=40)
         with pytest.raises(NoMoreTrials):
             SurrogateSearch().search(space, timed, seed=0)
-        return np.mean([config["BLOCK"] for config in timed.tried[DESIGN:]])
+        return np.mean([config["BLOCK"] for config in timed.tried[DESIGN_SIZE:]])
 
     assert mean_block(float) < 0.5 * mean_block(lambda block: 1.0)
 

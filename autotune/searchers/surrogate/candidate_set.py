@@ -30,14 +30,14 @@ def _neighbours(encoding: Encoding, centres: Indices, rng: np.random.Generator) 
     axes, changed = encoding.parameter_axes, []
     fastest = encoding.space.rows[centres]
     for axis in axes:
-        copies = np.repeat(fastest, len(axis.places), axis=0)
-        copies[:, axis.column] = np.tile(np.arange(len(axis.places)), len(fastest))
+        copies = np.repeat(fastest, len(axis.coordinates), axis=0)
+        copies[:, axis.column] = np.tile(np.arange(len(axis.coordinates)), len(fastest))
         changed.append(copies)
     jumps = np.repeat(fastest, JUMPS, axis=0)
     for _ in range(3):  # the third change often undoes or repeats an earlier one
         chosen = rng.integers(0, len(axes), len(jumps))
         for number, axis in enumerate(axes):
             moved = np.flatnonzero(chosen == number)
-            jumps[moved, axis.column] = rng.integers(0, len(axis.places), len(moved))
+            jumps[moved, axis.column] = rng.integers(0, len(axis.coordinates), len(moved))
     found = find_rows(encoding.space.rows, np.concatenate([*changed, jumps]))
     return np.unique(found[found >= 0])

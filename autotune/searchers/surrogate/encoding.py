@@ -18,13 +18,13 @@ Positions = NDArray[np.intp]  # (rows, axes): position of each value in its para
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One parameter with several values: their places in 0 to 1 and their distances, shape (values, values).
+    """One parameter with several values: their coordinates from 0 to 1, and a matrix of their distances.
 
-    Names, booleans and pairs are categories, all at distance 1; their places mean nothing.
+    Names, booleans and pairs are categories, all at distance 1; their coordinates mean nothing.
     """
 
     column: int
-    places: Floats
+    coordinates: Floats
     distances: Floats
     is_ordinal: bool
 
@@ -39,7 +39,7 @@ class Encoding:
             for column, parameter in enumerate(space.parameters)
             if len(parameter.values) > 1
         )
-        self.parameter_axes = self.axes
+        self.parameter_axes = self.axes  # a pool of problems has further axes
         self._columns = [axis.column for axis in self.axes]
 
     def positions(self, rows: Indices | slice) -> Positions:
@@ -50,10 +50,10 @@ class Encoding:
 def _axis(column: int, values: Sequence[Value]) -> Axis:
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) < len(values) or len(values) == 2:
-        places = np.linspace(0.0, 1.0, len(values))
-        return Axis(column, places, 1.0 - np.eye(len(values)), is_ordinal=False)
+        coordinates = np.linspace(0.0, 1.0, len(values))
+        return Axis(column, coordinates, 1.0 - np.eye(len(values)), is_ordinal=False)
     raw = np.array(numbers, dtype=float)
     # block sizes, tiles and unrolling act by factors; with zeros or negative values only the order counts
     scale = np.log(raw) if raw.min() > 0 else np.argsort(np.argsort(raw)).astype(float)
-    places = (scale - scale.min()) / np.ptp(scale)
-    return Axis(column, places, np.abs(places[:, None] - places), is_ordinal=True)
+    coordinates = (scale - scale.min()) / np.ptp(scale)
+    return Axis(column, coordinates, np.abs(coordinates[:, None] - coordinates), is_ordinal=True)

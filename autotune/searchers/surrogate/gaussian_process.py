@@ -22,14 +22,14 @@ MAX_ITERATIONS = 25  # of the optimiser, which starts from the previous fit
 CACHED_ELEMENTS = 2**16  # of a matrix that stay in a core's cache
 JOINED_ROWS = 128  # of a table of several axes
 ROOT_5 = math.sqrt(5.0)
-VARIANCE, NOISE = 0, 1  # places of the logarithms of these two hyperparameters
+VARIANCE, NOISE = 0, 1  # indices of the logarithms of these two hyperparameters
 
 
-def places(axes: int) -> tuple[slice, slice, slice]:
-    """The places of the other hyperparameters of a kernel with so many axes; their scales are unbounded.
+def slices_of(axes: int) -> tuple[slice, slice, slice]:
+    """The slices of the other hyperparameters of a kernel over so many axes, all of them unbounded.
 
-    They are the log length of each axis, the logit of its depth, and the log variance of the weight of each
-    basis function.
+    They are the log length scale of each axis, the logit of its depth, and the log variance of each basis
+    function's weight.
     """
     return slice(2, 2 + axes), slice(2 + axes, 2 + 2 * axes), slice(2 + 2 * axes, None)
 
@@ -39,37 +39,37 @@ class HyperPrior:
     """Independent normal priors of a kernel's hyperparameters."""
 
     mean: Floats
-    spread: Floats
+    deviation: Floats  # standard deviation
 
 
 def default_hyper_prior(axes: int, basis: int = 0, *, noise: float = 0.01) -> HyperPrior:
     """Assume that times are smooth over most of an axis and that every parameter may matter."""
     mean = [0.0, math.log(noise), *[math.log(0.7)] * axes, *[2.0] * axes, *[math.log(0.1)] * basis]
-    spread = [0.7, 1.5, *[1.0] * axes, *[1.5] * axes, *[1.0] * basis]
-    return HyperPrior(np.array(mean), np.array(spread))
+    deviation = [0.7, 1.5, *[1.0] * axes, *[1.5] * axes, *[1.0] * basis]
+    return HyperPrior(np.array(mean), np.array(deviation))
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A covariance function over some axes; `values` are hyperparameters, at their `places`."""
+    """A covariance function over some axes; the hyperparameters are in the order of `slices_of`."""
 
     axes: Sequence[Axis]
-    values: Floats
+    hyperparameters: Floats
 
     @property
     def variance(self) -> float:
         """Variance of the process without the basis functions."""
-        return math.exp(self.values[VARIANCE])
+        return math.exp(self.hyperparameters[VARIANCE])
 
     @property
     def noise(self) -> float:
         """Variance of a measurement."""
-        return math.exp(self.values[NOISE]) + MIN_NOISE
+        return math.exp(self.hyperparameters[NOISE]) + MIN_NOISE
 
     @property
     def weights(self) -> Floats:
         """Prior variance of the weight of each basis function."""
-        return np.exp(self.values[places(len(self.axes))[2]])
+        return np.exp(self.hyperparameters[slices_of(len(self.axes))[2]])
 
     def correlations(self) -> list[Floats]:
         """For each axis the correlation of its values, shape (values, values)."""
@@ -92,8 +92,8 @@ class Kernel:
 
     def correlations_with_gradients(self) -> list[tuple[Floats, Floats, Floats]]:
         """For each axis its correlations with their derivatives by log length and by logit of the depth."""
-        of_lengths, of_depths, _ = places(len(self.axes))
-        lengths, logits = np.exp(self.values[of_lengths]), self.values[of_depths]
+        of_lengths, of_depths, _ = slices_of(len(self.axes))
+        lengths, logits = np.exp(self.hyperparameters[of_lengths]), self.hyperparameters[of_depths]
         found = []
         for axis, length, logit in zip(self.axes, lengths, logits, strict=True):
             depth = 1.0 / (1.0 + math.exp(-logit))
@@ -106,7 +106,7 @@ class Kernel:
 
 
 def _joined(tables: Sequence[Floats], columns: Positions) -> list[tuple[Floats, Indices]]:
-    """Multiply tables of successive axes into larger ones, each with the rows to look up, which are fewer.
+    """Multiply the tables of successive axes, which saves look-ups; each comes with the rows to look up.
 
     A table has a row for each value. One of several axes has at most JOINED_ROWS, and no more than are looked
     up, or making it would take longer.
@@ -114,9 +114,9 @@ def _joined(tables: Sequence[Floats], columns: Positions) -> list[tuple[Floats, 
     found: list[tuple[Floats, Indices]] = []
     for table, column in zip(tables, columns, strict=True):
         if found and len(found[-1][0]) * len(table) <= min(JOINED_ROWS, len(column)):
-            before, places = found.pop()
-            product = (before[:, None] * table).reshape(len(before) * len(table), table.shape[1])
-            found.append((product, places * len(table) + column))
+            left, rows = found.pop()
+            product = (left[:, None] * table).reshape(len(left) * len(table), table.shape[1])
+            found.append((product, rows * len(table) + column))
         else:
             found.append((table, column))
     return found
@@ -138,12 +138,12 @@ def fit(
         The kernel, and the log of likelihood times prior, up to a constant for the number of targets.
     """
     objective = _NegativeLogPosterior(start.axes, prior, positions, targets, basis)
-    bounds = list(zip(prior.mean - 4 * prior.spread, prior.mean + 4 * prior.spread, strict=True))
+    bounds = list(zip(prior.mean - 4 * prior.deviation, prior.mean + 4 * prior.deviation, strict=True))
     options = {"maxiter": MAX_ITERATIONS}
     found = scipy.optimize.minimize(
-        objective, start.values, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        objective, start.hyperparameters, jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )
-    return replace(start, values=found.x), -float(found.fun)
+    return replace(start, hyperparameters=found.x), -float(found.fun)
 
 
 class _NegativeLogPosterior:
@@ -166,7 +166,7 @@ class _NegativeLogPosterior:
         self._diagonal = np.flatnonzero(rows == columns)
         self._outer = [function[rows] * function[columns] for function in basis.T]
         self._pairs = [  # for each axis the index into its flat table of correlations
-            column[rows] * len(axis.places) + column[columns]
+            column[rows] * len(axis.coordinates) + column[columns]
             for axis, column in zip(axes, positions.T, strict=True)
         ]
 
@@ -188,16 +188,16 @@ class _NegativeLogPosterior:
         except scipy.linalg.LinAlgError:
             return 1e10, np.zeros_like(values)
         solved = scipy.linalg.cho_solve((root, True), self._targets, check_finite=False)
-        deviation = (values - self._prior.mean) / self._prior.spread
-        loss = 0.5 * self._targets @ solved + np.log(np.diag(root)).sum() + 0.5 * deviation @ deviation
+        standardized = (values - self._prior.mean) / self._prior.deviation
+        loss = 0.5 * self._targets @ solved + np.log(np.diag(root)).sum() + 0.5 * standardized @ standardized
         inverse, _ = scipy.linalg.lapack.dpotri(root, lower=1)  # its lower triangle
         by_entry = inverse.ravel()[self._entries] - solved[self._lower[0]] * solved[self._lower[1]]
         by_entry[self._diagonal] *= 0.5  # the other entries count for the upper triangle, too
-        gradient = deviation / self._prior.spread
+        gradient = standardized / self._prior.deviation
         shares = by_entry * product
         gradient[VARIANCE] += shares.sum()
         gradient[NOISE] += by_entry[self._diagonal].sum() * (kernel.noise - MIN_NOISE)
-        lengths, depths, weights = (gradient[at] for at in places(len(self._axes)))
+        lengths, depths, weights = (gradient[at] for at in slices_of(len(self._axes)))
         for index, ((_, by_length, by_logit), factor) in enumerate(zip(tables, factors, strict=True)):
             by_pair = np.bincount(self._pairs[index], shares / factor, by_length.size)
             lengths[index] += by_pair @ by_length.ravel()

@@ -19,7 +19,7 @@ class History:
     """Evaluated rows of the space, with the logarithms of score and cost."""
 
     def __init__(self, *, has_costs: bool = True) -> None:
-        """Begin without trials; without costs, none is known."""
+        """Begin without trials. Without `has_costs`, the cost of none is known."""
         self._has_costs = has_costs
         self._rows: list[int] = []
         self._log_score: list[float] = []

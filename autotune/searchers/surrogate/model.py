@@ -22,7 +22,7 @@ MAX_FAILURE_PROBABILITY = 0.98
 MANY_FAILURES = 0.1  # share of the trials, or of MIN_TRIALS, above which likely failures come last
 MIN_TRIALS = 30
 LIKELY_FAILURE = 0.15  # failure probability of what then comes last
-HIGHEST = 300  # scores that are worked out again after each choice
+RESCORED = 300  # highest scores, which are worked out again after each choice
 MAX_DRAWN = 300  # candidates whose times are drawn jointly
 GROWTH = 1.25  # fit a new model when the history has grown by this factor
 MAX_TRAINING = 500  # trials that a model is fitted to: of more, the fastest half and a sample
@@ -47,7 +47,8 @@ class FailureModel:
     ) -> None:
         """Fit to the outcomes of points.
 
-        The optimiser starts from hyperparameters, if there are any. With `is_fixed` they are kept.
+        `start` has the hyperparameters that the optimiser starts from; None is for the mean of their prior.
+        With `is_fixed` they are kept.
         """
         self._outcomes = [float(outcome) for outcome in failed]
         prior, rate = default_hyper_prior(len(axes), noise=FAILURE_NOISE), self._rate
@@ -83,7 +84,7 @@ class Model:
         failures: FailureModel | None,
         failed_elsewhere: Floats,
         pending: Sequence[int],
-        limit: float = math.inf,
+        max_log_score: float = math.inf,
     ) -> None:
         """Combine processes that were fitted to the history as it is now.
 
@@ -93,16 +94,17 @@ class Model:
                 which is no row of this space and is not proposed.
             times: Of the candidates' log times.
             failures: Of their failures; None if there was none.
-            failed_elsewhere: How likely each fails, by what is known of it from elsewhere.
-            pending: Rows that are being tried, and of which there is no trial yet.
-            limit: Log times beyond this one count as this one.
+            failed_elsewhere: The probability that each fails, as results of other devices say.
+            pending: Rows that are being tried.
+            max_log_score: Greater log times count as this one.
         """
         self._history, self._rows, self._times = history, rows, times
-        self._failures, self._failed_elsewhere, self._limit = failures, failed_elsewhere, limit
-        self._learnt = len(history)  # trials
+        self._failures, self._failed_elsewhere = failures, failed_elsewhere
+        self._max_log_score = max_log_score
+        self._known = len(history)  # trials that it is conditioned on
         self._tried = np.isin(rows, history.rows) | (rows < 0)
         for point in points_of(rows, pending):
-            self._begin(point)
+            self._add_pending(point)
 
     def propose(self, count: int) -> list[int]:
         """Choose rows to try next, the most promising first; fewer where fewer candidates are left.
@@ -127,40 +129,40 @@ class Model:
         for are_next in (acceptable, ~acceptable):
             if len(chosen) < count:
                 points = np.flatnonzero(are_next & ~self._tried)
-                chosen += self._begin_highest(points, count - len(chosen), score)
+                chosen += self._take_highest(points, count - len(chosen), score)
         return [int(self._rows[point]) for point in chosen]
 
-    def _begin_highest(self, points: Indices, count: int, score: Callable[[Indices], Floats]) -> list[int]:
-        """Begin at most `count` points, each of which has the highest score once those before it have begun.
+    def _take_highest(self, points: Indices, count: int, score: Callable[[Indices], Floats]) -> list[int]:
+        """Take at most `count` points, each of which has the highest score once those before it are pending.
 
-        What begins makes other times more certain, so no score grows. Only the highest are worked out again,
-        unless they fall below others.
+        A pending point makes other times more certain, so no score grows. Only the highest are worked out
+        again, unless they fall below others.
         """
         chosen: list[int] = []
         scores = score(points)
         for _ in range(min(count, len(points))):
-            first = max(0, len(points) - HIGHEST)
-            high = np.argpartition(scores, first)[first:]
-            limit = scores[high].min()  # of all others
+            left_out = max(0, len(points) - RESCORED)
+            high = np.argpartition(scores, left_out)[left_out:]
+            bound = scores[high].min()  # of all others
             scores[high] = score(points[high])
-            if scores[high].max() <= limit:
+            if scores[high].max() <= bound:
                 scores = score(points)
             place = int(np.argmax(scores))
             chosen.append(int(points[place]))
-            self._begin(chosen[-1])
+            self._add_pending(chosen[-1])
             points, scores = np.delete(points, place), np.delete(scores, place)
         return chosen
 
     def update(self) -> None:
         """Condition on the trials that the history has got since, all of them of rows that were proposed."""
-        history, new = self._history, slice(self._learnt, None)
+        history, new = self._history, slice(self._known, None)
         trials = zip(history.rows[new], history.log_score[new], history.log_cost[new], strict=True)
         for row, log_score, log_cost in trials:
             (point,) = points_of(self._rows, [row])
-            self._times.end(point, float(np.minimum(log_score, self._limit)), log_cost)
+            self._times.tell(point, float(np.minimum(log_score, self._max_log_score)), log_cost)
             if self._failures is not None:
                 self._failures.add(point, failed=math.isnan(log_score))
-        self._learnt = len(history)
+        self._known = len(history)
 
     def sample_best(self, draws: int, rng: np.random.Generator) -> Floats:
         """Draw the log of the best untried candidate's time over the best time so far.
@@ -182,9 +184,9 @@ class Model:
         works = rng.random(drawn.shape) >= self._failure_probability()[likeliest]
         return np.asarray((np.where(works, drawn, np.inf).min(axis=1) - best) * self._times.scale)
 
-    def _begin(self, point: int) -> None:
+    def _add_pending(self, point: int) -> None:
         self._tried[point] = True
-        self._times.begin(point)
+        self._times.add_pending(point)
 
     def _failure_probability(self) -> Floats:
         if self._failures is None:
@@ -193,23 +195,24 @@ class Model:
         return np.clip(probability, 0.0, MAX_FAILURE_PROBABILITY)
 
 
-class Models:
-    """The models of one search, each of which starts from the hyperparameters of the one before."""
+class ModelFitter:
+    """Fits the models of one search, each from the hyperparameters of the one before."""
 
     def __init__(self, encoding: Encoding, priors: Iterable[PriorResults], rng: np.random.Generator) -> None:
         self._encoding, self._priors, self._rng = encoding, priors, rng
         self.transfer = TransferModel(encoding, tuple(priors), rng)
-        self._with_sources: Floats | None = None  # hyperparameters of times, without sources, and of failures
-        self._alone: Floats | None = None
+        # hyperparameters of the latest model
+        self._with_sources: Floats | None = None  # of times, if results of other devices count
+        self._alone: Floats | None = None  # of times, if they do not
         self._failure: Floats | None = None
 
     def fit(self, history: History, pending: Sequence[int] = ()) -> Model:
         """A model of trials, of which at least two have a time, and of what the priors have by now.
 
-        `pending` are rows that were proposed and have no trial yet.
+        `pending` are rows that are being tried.
         """
         encoding, priors = self._encoding, tuple(self._priors)
-        if sum(len(prior.results) for prior in priors) > GROWTH * self.transfer.results:
+        if sum(len(prior.results) for prior in priors) > GROWTH * self.transfer.result_count:
             self.transfer = TransferModel(encoding, priors, self._rng)
             self._with_sources = None  # of other priors
         fastest_first = np.argsort(history.log_score, kind="stable")  # failures last
@@ -223,12 +226,12 @@ class Models:
         points, log_score = points_of(rows, history.rows[timed]), history.log_score[timed]
         data = encoding.axes, positions, points, log_score
         chosen = alone = TimeFit(*data, plain_prior(len(encoding.axes), len(rows)), self._alone)
-        self._alone = alone.kernel.values
+        self._alone = alone.kernel.hyperparameters
         failed_elsewhere = np.zeros(len(rows))
         if self.transfer.models:
-            prior, failed_elsewhere = self.transfer.predict(rows)
+            prior, failed_elsewhere = self.transfer.prior_of(rows)
             with_sources = TimeFit(*data, prior, self._with_sources)
-            self._with_sources = with_sources.kernel.values
+            self._with_sources = with_sources.kernel.hyperparameters
             if len(history) < MIN_TO_COMPARE or with_sources.evidence >= alone.evidence:
                 chosen = with_sources
         times = TimeModel(chosen, positions, points, log_score, history.log_cost[timed])
@@ -237,12 +240,12 @@ class Models:
         if failed.any():
             points = points_of(rows, history.rows[training])
             failures = FailureModel(encoding.axes, positions, points, failed, self._failure)
-            self._failure = failures.kernel.values
+            self._failure = failures.kernel.hyperparameters
         return Model(history, rows, times, failures, failed_elsewhere, pending)
 
 
 def points_of(rows: Indices, wanted: Indices | Sequence[int]) -> list[int]:
-    """The places of wanted rows among some, which are ascending."""
+    """The points of wanted rows: their indices among the rows of all candidates, which are ascending."""
     return [int(point) for point in np.searchsorted(rows, wanted)]
 
 

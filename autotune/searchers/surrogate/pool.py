@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from autotune.core.expressions import names_behind, parse
 from autotune.core.launch_plan import device_values
@@ -28,7 +27,6 @@ OCTAVES = 20.0  # doublings of a size, or of the number of blocks, that count as
 STEPS = 2  # of a doubling, to which numbers of blocks are rounded
 MAX_STEPS = 40 * STEPS
 MAX_COMBINATIONS = 1_000_000  # of the parameters that an expression reads
-Numbers = NDArray[np.float64]
 
 
 class PooledEncoding(Encoding):
@@ -64,7 +62,7 @@ class PooledProblem:
     history: History
 
     def fastest(self, count: int) -> Indices:
-        """Places of at most so many trials in the history: the fastest first, none that failed."""
+        """Indices of at most so many trials in the history: the fastest first, none that failed."""
         timed = int((~self.history.failed).sum())
         return np.argsort(self.history.log_score, kind="stable")[: min(count, timed)]
 
@@ -79,8 +77,8 @@ class Pool:
         self._dtypes = sorted({problem.dtype for problem in problems})
         self._trials: dict[Space, tuple[Trial, ...]] = {}
         self._encodings: dict[Space, PooledEncoding] = {}
-        self.time: Floats | None = None  # hyperparameters of times, and of failures
-        self.failure: Floats | None = None
+        self.time_hyperparameters: Floats | None = None
+        self.failure_hyperparameters: Floats | None = None
         self.fitted_to = 0  # trials
 
     def learn(self, space: Space, trials: Iterable[Trial]) -> None:
@@ -114,8 +112,8 @@ class Pool:
 
 
 def _octaves(log2: Floats) -> Axis:
-    places = log2 / OCTAVES
-    return Axis(-1, places, np.abs(places[:, None] - places), is_ordinal=True)
+    coordinates = log2 / OCTAVES
+    return Axis(-1, coordinates, np.abs(coordinates[:, None] - coordinates), is_ordinal=True)
 
 
 def _categories(count: int) -> Axis:
@@ -125,8 +123,8 @@ def _categories(count: int) -> Axis:
 class LaunchExtents(NamedTuple):
     """Launches and blocks of each row of a space, both of shape (rows,) and at least 1."""
 
-    launches: Numbers
-    blocks: Numbers  # of the largest launch
+    launches: Floats
+    blocks: Floats  # of the largest launch
 
 
 def launch_extents(space: Space) -> LaunchExtents:
@@ -147,7 +145,7 @@ def launch_extents(space: Space) -> LaunchExtents:
     return LaunchExtents(np.maximum(launches, 1.0), blocks)
 
 
-def _values(space: Space, tables: Tables, text: str, kind: type[bool] | type[float] = float) -> Numbers:
+def _values(space: Space, tables: Tables, text: str, kind: type[bool] | type[float] = float) -> Floats:
     expression = parse(text)
     behind = names_behind(expression.names, space.spec.derived)
     lengths = (len(parameter.values) for parameter in space.parameters if parameter.name in behind)

@@ -25,7 +25,7 @@ from autotune.space import Space
 # Configurations are under way at once: one for so many trials of other problems, which tell so much that a
 # few more hardly change the model. The most are three parts of three (`PARTS` of run.py).
 TRIALS_PER_PROPOSAL, MAX_PROPOSALS = 6, 9
-FIRST_OF, FIRST_EACH = 2, 2  # nearest problems, and the best of each, which are tried first
+OPENING_PROBLEMS, OPENING_EACH = 2, 2  # nearest problems, and the best of each, which are tried first
 NEAREST = 5  # problems that a model learns from
 CENTRES_EACH = 5  # of the best of each of these, and of the own, around which the candidates lie
 TRAINING_EACH = 40  # of the trials of each
@@ -38,9 +38,11 @@ REFIT_GROWTH = 1.3  # fit the hyperparameters again when there are so many times
 class PooledSearch:
     """Tries the greatest expected improvement by a Gaussian process over configurations and problems."""
 
-    def __init__(self, pool: Pool, first: Sequence[Config] = (), *, stop_when_unlikely: bool = False) -> None:
-        """Learn from a pool to which the space belongs; begin with some configurations, if there are any."""
-        self._pool, self._first = pool, first
+    def __init__(
+        self, pool: Pool, opening: Sequence[Config] = (), *, stop_when_unlikely: bool = False
+    ) -> None:
+        """Learn from a pool to which the space belongs; try the configurations of the opening first."""
+        self._pool, self._opening = pool, opening
         self._stop_when_unlikely = stop_when_unlikely
 
     def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
@@ -50,23 +52,22 @@ class PooledSearch:
         """
         with one_blas_thread():
             rng = np.random.default_rng(seed)
-            models = _PooledModels(self._pool, space, rng)
+            fitter = _PooledModelFitter(self._pool, space, rng)
             # an estimate of what is left to gain needs all trials
             most = MAX_BATCH if self._stop_when_unlikely else MAX_PROPOSALS
-            proposals = self._pool.count_others(space) // TRIALS_PER_PROPOSAL
-            least = max(1, min(most, proposals))
+            least = max(1, min(most, self._pool.count_others(space) // TRIALS_PER_PROPOSAL))
             # costs do not count: what was compiled for another problem is cheap to try, but not better
-            run = Run(models.encoding, stream, rng, has_costs=False, least=least, most=most)
-            first = list(dict.fromkeys([*_rows(space, self._first), *models.first])) or run.design(1)
-            run.search(first, models.fit, stop_when_unlikely=self._stop_when_unlikely)
+            run = Run(fitter.encoding, stream, rng, has_costs=False, min_pending=least, max_pending=most)
+            opening = list(dict.fromkeys([*_rows(space, self._opening), *fitter.opening])) or run.design(1)
+            run.search(opening, fitter.fit, stop_when_unlikely=self._stop_when_unlikely)
 
 
-class _PooledModels:
+class _PooledModelFitter:
     def __init__(self, pool: Pool, space: Space, rng: np.random.Generator) -> None:
         self._pool, self._rng = pool, rng
         self.encoding = pool.problem(space).encoding
         nearest = pool.nearest(space, NEAREST)
-        self.first = _fastest_rows(space, nearest[:FIRST_OF], FIRST_EACH)
+        self.opening = _fastest_rows(space, nearest[:OPENING_PROBLEMS], OPENING_EACH)
         self._centres = _fastest_rows(space, nearest, CENTRES_EACH)
         self._known = _fastest_rows(space, nearest, TRAINING_EACH)
         positions, log_score = [self.encoding.positions(slice(0))], [np.zeros(0)]
@@ -84,7 +85,7 @@ class _PooledModels:
         fastest_first = np.argsort(history.log_score, kind="stable")  # failures last
         training = training_sample(fastest_first, MAX_OWN, self._rng)
         log_best = history.log_score[training[0]]
-        limit = log_best + FAR_SLOWER
+        max_log_score = log_best + FAR_SLOWER
         log_score = np.concatenate([log_best + self._log_score, history.log_score[training]])
         failed = np.isnan(log_score)
 
@@ -98,16 +99,19 @@ class _PooledModels:
         trials = len(history) + self._pool.count_others(self.encoding.space)
         pool, is_fixed = self._pool, trials <= REFIT_GROWTH * self._pool.fitted_to
         axes, timed = self.encoding.axes, np.array(points)[~failed].tolist()
-        data = positions, timed, np.minimum(log_score[~failed], limit)
-        fitted = TimeFit(axes, *data, plain_prior(len(axes), len(rows)), pool.time, is_fixed=is_fixed)
+        data = positions, timed, np.minimum(log_score[~failed], max_log_score)
+        prior = plain_prior(len(axes), len(rows))
+        fitted = TimeFit(axes, *data, prior, pool.time_hyperparameters, is_fixed=is_fixed)
         times = TimeModel(fitted, *data, np.full(len(timed), np.nan))
         failures = None
         if failed.any():
-            is_known = is_fixed and pool.failure is not None
-            failures = FailureModel(axes, positions, points, failed, pool.failure, is_fixed=is_known)
-            pool.failure = failures.kernel.values
-        pool.time, pool.fitted_to = fitted.kernel.values, pool.fitted_to if is_fixed else trials
-        return Model(history, rows, times, failures, np.zeros(len(rows)), pending, limit)
+            start = pool.failure_hyperparameters
+            is_known = is_fixed and start is not None
+            failures = FailureModel(axes, positions, points, failed, start, is_fixed=is_known)
+            pool.failure_hyperparameters = failures.kernel.hyperparameters
+        pool.time_hyperparameters = fitted.kernel.hyperparameters
+        pool.fitted_to = pool.fitted_to if is_fixed else trials
+        return Model(history, rows, times, failures, np.zeros(len(rows)), pending, max_log_score)
 
 
 def _fastest_rows(space: Space, problems: Iterable[PooledProblem], each: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""The posterior of a Gaussian process with known hyperparameters: candidates, given some of them."""
+"""A Gaussian process over candidates, given measurements of some of them; its hyperparameters are fixed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ MIN_VARIANCE = 1e-6
 
 
 class Posterior:
-    """A Gaussian process over candidates, conditioned on some of them.
+    """A Gaussian process over candidates, conditioned on some of them, its points.
 
-    The variance depends on where was measured and not on the results, so it is known as soon as a point is
-    proposed, and several quantities measured at the same points share one factorisation. Source: Rasmussen
-    and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1.
+    The variance depends on the points alone, and not on what was measured there: it is known before their
+    trials end. Quantities that are measured at the same points share one factorisation. Source: Rasmussen and
+    Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1.
     """
 
     def __init__(self, kernel: Kernel, positions: Positions, basis: Floats, points: list[int]) -> None:
-        """Condition candidates on those at some points; `basis` has the shape (candidates, functions)."""
+        """Condition on points; `basis` has each candidate's basis functions: (candidates, functions)."""
         self.points = list(points)
         self._kernel, self._noise, self._weights = kernel, kernel.noise, kernel.weights
         self._positions = positions

@@ -39,39 +39,41 @@ class Run:
         rng: np.random.Generator,
         *,
         has_costs: bool = True,
-        least: int = 1,
-        most: int = MAX_BATCH,
+        min_pending: int = 1,
+        max_pending: int = MAX_BATCH,
     ) -> None:
         """Begin without trials.
 
-        Without `has_costs`, it does not count how long a trial takes. One device tries half as many as were
-        tried so far at once, but at least `least` and at most `most`. If these are more than MAX_BATCH, a
-        part of them runs while the rest compiles, except on a CPU, where compilers would disturb the timing.
+        Without `has_costs`, it does not count how long a trial takes. On one device, half as many trials are
+        pending as have ended, but at least `min_pending` and at most `max_pending`. If these are more than
+        MAX_BATCH, a part of them runs while the rest compiles, except on a CPU, where compilers would disturb
+        the timing.
         """
         self._encoding, self._space, self._rng = encoding, encoding.space, rng
         self._stream = stream
-        self._most = min(most, MAX_BATCH) if self._space.device.kind == "cpu" else most
-        self._least = min(least, self._most)
+        is_cpu = self._space.device.kind == "cpu"
+        self._max_pending = min(max_pending, MAX_BATCH) if is_cpu else max_pending
+        self._min_pending = min(min_pending, self._max_pending)
         self._pending: dict[Config, int] = {}  # rows under way
         self._history = History(has_costs=has_costs)
 
-    def search(self, first: Sequence[int], fit: Fit, *, stop_when_unlikely: bool) -> None:
+    def search(self, opening: Sequence[int], fit: Fit, *, stop_when_unlikely: bool) -> None:
         """Search until everything was tried, an improvement is unlikely, or NoMoreTrials is raised.
 
         Args:
-            first: Rows to try before there is a model.
+            opening: Rows to try before there is a model.
             fit: Makes models.
             stop_when_unlikely: True to return when two models in a row find an improvement unlikely.
         """
         space, history = self._space, self._history
-        self._try(first)
-        unlikely = 0  # models in a row
+        self._submit_and_collect(opening)
+        unlikely = 0  # models in a row that found an improvement unlikely
         while len(history) < len(space):
             if (~history.failed).sum() < MIN_TIMED:
-                self._try(self.design(self._room(MAX_BATCH)))
+                self._submit_and_collect(self.design(self._room(MAX_BATCH)))
                 continue
             if not stop_when_unlikely and not self._room():
-                self._try(())  # a model could propose nothing
+                self._submit_and_collect(())  # a model could propose nothing
                 continue
             fitted_to = len(history)
             with timeline.span("fit the model"):
@@ -86,10 +88,10 @@ class Run:
                     rows = model.propose(self._room())
                 if not rows and not self._pending:
                     break
-                self._try(rows)
+                self._submit_and_collect(rows)
                 model.update()
         while self._pending:
-            self._try(())
+            self._submit_and_collect(())
 
     def design(self, count: int) -> list[int]:
         """Rows that are far from each other and from all that was tried."""
@@ -104,24 +106,24 @@ class Run:
         order = maximin_order(axes, positions(sample), positions(tried), self._rng)
         return [int(sample[point]) for point in islice(order, count)]
 
-    def _window(self, least: int = 0) -> int:
-        """The number of configurations that should be under way; one device has `least` of them at least."""
+    def _wanted_pending(self, at_least: int = 0) -> int:
+        """The number of trials that should be pending; `at_least` is for one device."""
         if self._stream.parallel > 1:
             return self._stream.parallel
-        return max(least, self._least, min(self._most, len(self._history) // 2))
+        return max(at_least, self._min_pending, min(self._max_pending, len(self._history) // 2))
 
-    def _room(self, least: int = 0) -> int:
-        """The number of further configurations to try at once."""
-        return max(0, self._window(least) - len(self._pending))
+    def _room(self, at_least: int = 0) -> int:
+        """The number of configurations to submit now."""
+        return max(0, self._wanted_pending(at_least) - len(self._pending))
 
-    def _try(self, rows: Sequence[int]) -> None:
-        """Begin to try some rows, and wait for trials."""
+    def _submit_and_collect(self, rows: Sequence[int]) -> None:
+        """Submit rows, if there are any, and wait for trials."""
         configs = [self._space.config(row) for row in rows]
         self._pending |= zip(configs, rows, strict=True)
         self._stream.submit(configs)
         if not self._pending:
             return
-        parts = PARTS if self._window() > MAX_BATCH else 1
+        parts = PARTS if self._wanted_pending() > MAX_BATCH else 1
         trials = collect_next(self._stream, ceil(len(self._pending) / parts))
         self._history.add([self._pending.pop(trial.config) for trial in trials], trials)
 
@@ -158,7 +160,7 @@ def _distances(axes: Sequence[Axis], positions: Positions, point: Positions) -> 
 
 def _distances_from_middle(axes: Sequence[Axis], positions: Positions) -> Floats:
     distances = [
-        np.abs(axis.places - 0.5)[column]
+        np.abs(axis.coordinates - 0.5)[column]
         for axis, column in zip(axes, positions.T, strict=True)
         if axis.is_ordinal
     ]

@@ -11,12 +11,12 @@ from autotune.searchers.base import NoTrials, PriorResults, ProposesAhead, Trial
 from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.blas_threads import load_scipy, one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
-from autotune.searchers.surrogate.model import Models
+from autotune.searchers.surrogate.model import ModelFitter
 from autotune.searchers.surrogate.run import MAX_BATCH, Run
 from autotune.space import Space
 
-DESIGN = 8  # configurations of the initial design, which compile while the default is prepared
-AHEAD = 15  # configurations under way: about as many as compilers
+DESIGN_SIZE = 8  # configurations of the initial design, which compile while the default is prepared
+MAX_PENDING = 15  # trials: about as many as compilers
 
 
 class SurrogateSearch(ProposesAhead):
@@ -35,9 +35,9 @@ class SurrogateSearch(ProposesAhead):
         """As of other searchers; none where priors have to be learnt first, which takes time."""
         if tuple(self._priors):
             return []
-        if len(space) <= DESIGN:
+        if len(space) <= DESIGN_SIZE:
             return super().opening(space, seed=seed)
-        rows = Run(Encoding(space), NoTrials(), np.random.default_rng(seed)).design(DESIGN)
+        rows = Run(Encoding(space), NoTrials(), np.random.default_rng(seed)).design(DESIGN_SIZE)
         return [space.config(row) for row in rows]
 
     def get_ready(self) -> None:
@@ -46,15 +46,16 @@ class SurrogateSearch(ProposesAhead):
 
     def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
         """Propose every configuration once, the most promising first; NoMoreTrials passes through."""
-        if len(space) <= DESIGN:
+        if len(space) <= DESIGN_SIZE:
             RandomSearch().search(space, stream, seed=seed)
             return
         with one_blas_thread():
             rng = np.random.default_rng(seed)
             encoding = Encoding(space)
-            models = Models(encoding, self._priors, rng)
-            run = Run(encoding, stream, rng, most=MAX_BATCH if self._stop_when_unlikely else AHEAD)
-            first = list(models.transfer.first)
-            if not models.transfer.models:
-                first += [row for row in run.design(DESIGN) if row not in first]
-            run.search(first, models.fit, stop_when_unlikely=self._stop_when_unlikely)
+            fitter = ModelFitter(encoding, self._priors, rng)
+            max_pending = MAX_BATCH if self._stop_when_unlikely else MAX_PENDING
+            run = Run(encoding, stream, rng, max_pending=max_pending)
+            opening = list(fitter.transfer.opening)
+            if not fitter.transfer.models:
+                opening += [row for row in run.design(DESIGN_SIZE) if row not in opening]
+            run.search(opening, fitter.fit, stop_when_unlikely=self._stop_when_unlikely)

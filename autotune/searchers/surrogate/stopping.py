@@ -12,7 +12,7 @@ from autotune.searchers.base import FASTER, StoppingEstimate
 from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.history import History
-from autotune.searchers.surrogate.model import Model, Models
+from autotune.searchers.surrogate.model import Model, ModelFitter
 from autotune.space import Space
 
 UNLIKELY = 0.01  # on recorded spaces two such models in a row were wrong 4 times of 24
@@ -35,7 +35,7 @@ def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0)
     best = min((trial.score for trial in trials if trial.score), default=0.0)
     log_floor = math.log(floor / best) if 0 < floor <= best else -math.inf
     with one_blas_thread():
-        model = Models(Encoding(space), (), np.random.default_rng(0)).fit(history)
+        model = ModelFitter(Encoding(space), (), np.random.default_rng(0)).fit(history)
         return StoppingEstimate(len(trial_of), len(space), *improvement(model, log_floor))
 
 

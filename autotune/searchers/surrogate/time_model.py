@@ -20,14 +20,14 @@ from autotune.searchers.surrogate.posterior import Posterior
 class TimePrior:
     """The expectation of log times before any is known."""
 
-    hyper: HyperPrior  # of the hyperparameters of the process
+    hyper_prior: HyperPrior
     mean: Floats  # of every candidate, in units of the scale
     basis: Floats  # values of the basis functions, shape (candidates, functions)
     scale: float | None = None  # unit of log times; None is their standard deviation
 
 
 def plain_prior(axes: int, candidates: int) -> TimePrior:
-    """The prior without results of other devices."""
+    """The prior without results of other devices: no candidate is expected to be faster than another."""
     return TimePrior(default_hyper_prior(axes), np.zeros(candidates), np.empty((candidates, 0)))
 
 
@@ -47,26 +47,27 @@ class TimeFit:
     ) -> None:
         """Fit to the log times of points.
 
-        The optimiser starts from hyperparameters, if there are any. With `is_fixed` they are kept, and the
-        evidence, which takes as long as a step of the optimiser, is nan.
+        `start` has the hyperparameters that the optimiser starts from; None is for the mean of their prior.
+        With `is_fixed` they are kept, and the evidence, which takes as long as a step of the optimiser, is
+        nan.
         """
         self.prior = prior
         self.scale = max(float(log_score.std()), 1e-3) if prior.scale is None else prior.scale
         residuals = log_score / self.scale - prior.mean[points]
         self.offset = float(residuals.mean())
-        kernel = Kernel(axes, prior.hyper.mean if start is None else start)
+        kernel = Kernel(axes, prior.hyper_prior.mean if start is None else start)
         targets, basis = residuals - self.offset, prior.basis[points]
-        data = prior.hyper, positions[points], targets, basis
+        data = prior.hyper_prior, positions[points], targets, basis
         self.kernel, evidence = (kernel, math.nan) if is_fixed else fit(kernel, *data)
         self.evidence = evidence - len(log_score) * math.log(self.scale)
 
 
 class TimeModel:
-    """The process of a fit, conditioned on candidates; log times are in units of `scale`.
+    """The process of a fit, conditioned on trials; log times are in units of `scale`.
 
-    A point is a candidate that was proposed. Until its trial ends, it is expected to be what the other points
-    predict, and so changes no expected time or cost. If it fails, its time is taken as nearer the average
-    until the next fit: a search then turns to other candidates.
+    A point is a candidate that was proposed. Until its trial ends it is pending: the time that the other
+    points predict is taken for its own, so it changes no expected time or cost. If it fails, its time is
+    taken as nearer the average until the next fit: a search then turns to other candidates.
     """
 
     def __init__(
@@ -90,15 +91,15 @@ class TimeModel:
         """Standard deviation of every candidate's log time."""
         return np.sqrt(self._posterior.variance)
 
-    def begin(self, point: int) -> None:
-        """Make a candidate a point."""
+    def add_pending(self, point: int) -> None:
+        """Condition on a candidate whose trial has not ended."""
         self._posterior.add(point)
         self._log_score.append(math.nan)
         self._log_cost.append(math.nan)
         self._is_pending.append(True)
 
-    def end(self, point: int, log_score: float, log_cost: float) -> None:
-        """Learn the outcome of a point; its log time is nan if it failed."""
+    def tell(self, point: int, log_score: float, log_cost: float) -> None:
+        """Take the outcome of a pending point; its log time is nan if it failed."""
         place = self._posterior.points.index(point)
         self._log_score[place], self._log_cost[place] = log_score, log_cost
         self._is_pending[place] = False

@@ -23,13 +23,13 @@ from autotune.searchers.surrogate.gaussian_process import (
     Kernel,
     default_hyper_prior,
     fit,
-    places,
+    slices_of,
 )
 from autotune.searchers.surrogate.history import MIN_SCORE, training_sample
 from autotune.searchers.surrogate.time_model import TimePrior
 from autotune.space import Space
 
-FIRST = 2  # configurations that are tried before there is a model, at least
+MIN_OPENING = 2  # configurations that are tried before there is a model, at least
 FAST_SHARE = 0.1  # of each source's configurations: where sources are compared
 MIN_COMPARED, MAX_COMPARED = 20, 240  # configurations that sources are compared on
 MIN_NOISE = 1e-3  # variance of log times
@@ -65,7 +65,7 @@ class SourceModel:
     def predict(self, rows: Indices) -> tuple[Floats, NDArray[np.bool_]]:
         """Log times of candidates, and which of them failed on this source."""
         is_small = len(self._encoding.space) <= MAX_CANDIDATES  # then all rows are candidates
-        predicted = self._of_all[rows] if is_small else self._expected(rows)
+        predicted = self._expected_of_all[rows] if is_small else self._expected(rows)
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         known = self.rows[at] == rows
         log_ms = np.where(known, self.log_ms[at], np.nan)
@@ -73,7 +73,7 @@ class SourceModel:
         return np.where(ran, log_ms, predicted), known & ~ran
 
     @cached_property
-    def _of_all(self) -> Floats:
+    def _expected_of_all(self) -> Floats:
         return self._expected(slice(None))
 
     def _expected(self, rows: Indices | slice) -> Floats:
@@ -104,14 +104,14 @@ class TransferModel:
     """The models of all sources of a search.
 
     Attributes:
-        results: the number of results of all sources.
+        result_count: of all sources.
         models: of the sources with enough results, the most alike one first.
-        first: rows to try before there is a model: the best of each source.
+        opening: rows to try before there is a model: the best of each source.
     """
 
     def __init__(self, encoding: Encoding, sources: Sequence[PriorResults], rng: np.random.Generator) -> None:
         self._encoding = encoding
-        self.results = sum(len(source.results) for source in sources)
+        self.result_count = sum(len(source.results) for source in sources)
         self.models: list[SourceModel] = []
         fastest: list[list[int]] = []  # of each source, the most alike one first
         here, weights = encoding.space.device, []
@@ -119,12 +119,12 @@ class TransferModel:
             rows, log_ms = results_in_space(encoding.space, source)
             timed = int((~np.isnan(log_ms)).sum())
             if timed:
-                fastest.append(rows[np.argsort(log_ms, kind="stable")[: min(timed, FIRST)]].tolist())
+                fastest.append(rows[np.argsort(log_ms, kind="stable")[: min(timed, MIN_OPENING)]].tolist())
             if timed >= MIN_RESULTS:
                 self.models.append(SourceModel(encoding, rows, log_ms, rng))
                 weights.append(source_weight(here, source.traits))
         ranked = list(dict.fromkeys(row for same in zip_longest(*fastest) for row in same if row is not None))
-        self.first = ranked[: max(FIRST, len(fastest))]
+        self.opening = ranked[: max(MIN_OPENING, len(fastest))]
         self._weights = np.array(weights) / sum(weights)
         self._hyper_prior = self._learn_hyper_prior(rng)
 
@@ -134,7 +134,7 @@ class TransferModel:
         fastest = [model.rows[np.argsort(model.log_ms, kind="stable")[:each]] for model in self.models]
         return np.unique(np.concatenate(fastest)) if fastest else np.empty(0, dtype=np.intp)
 
-    def predict(self, rows: Indices) -> tuple[TimePrior, Floats]:
+    def prior_of(self, rows: Indices) -> tuple[TimePrior, Floats]:
         """The prior of these candidates' log times, and their failure probability; needs one source at least.
 
         The basis functions of the prior are the log times on each source relative to its best. Its mean is
@@ -154,15 +154,15 @@ class TransferModel:
         default = default_hyper_prior(axes, sources)
         if not sources:
             return default
-        mean, spread = default.mean.copy(), default.spread.copy()
-        mean[VARIANCE], spread[VARIANCE] = 2 * math.log(0.5), 1.0
-        typical = np.mean([model.kernel.values for model in self.models], axis=0)
-        lengths, depths, weights = places(axes)
-        for shape in (lengths, depths):
-            mean[shape] = typical[shape]
-        prior = replace(default, mean=mean, spread=spread)
+        mean, deviation = default.mean.copy(), default.deviation.copy()
+        mean[VARIANCE], deviation[VARIANCE] = 2 * math.log(0.5), 1.0
+        typical = np.mean([model.kernel.hyperparameters for model in self.models], axis=0)
+        lengths, depths, weights = slices_of(axes)
+        for part in (lengths, depths):
+            mean[part] = typical[part]
+        prior = replace(default, mean=mean, deviation=deviation)
         every = [self._leave_one_out(left_out, prior, rng) for left_out in range(sources)]
-        fitted = [values for values in every if values is not None]
+        fitted = [one for one in every if one is not None]
         if fitted:
             learnt = np.mean(fitted, axis=0)
             # sources that are alike do not promise that this device is like them
@@ -189,6 +189,6 @@ class TransferModel:
         others = np.delete(basis[chosen], left_out, axis=1)
         weights = np.delete(self._weights, left_out)
         targets = basis[chosen, left_out] - others @ weights / weights.sum()
-        own = replace(prior, mean=prior.mean[:-1], spread=prior.spread[:-1])
+        own = replace(prior, mean=prior.mean[:-1], deviation=prior.deviation[:-1])
         start, positions = Kernel(self._encoding.axes, own.mean), self._encoding.positions(rows[chosen])
-        return fit(start, own, positions, targets - targets.mean(), others)[0].values
+        return fit(start, own, positions, targets - targets.mean(), others)[0].hyperparameters

@@ -17,7 +17,7 @@ from autotune.frameworks.planned_file import package_folders
 _FORCED = ("SPLIT_K",)  # launchers set it to 1, whatever a file says
 
 
-class Incumbents:
+class InstalledConfigs:
     """The entries of the installed framework's files, or its defaults, by shape and number of tokens."""
 
     def __init__(self, form: Format, device: str, quantization: str | None = None) -> None:

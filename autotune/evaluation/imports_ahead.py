@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from autotune.devices.listing import Listing
 
 
-def get_ready(listing: Listing, *, triton: bool) -> None:
+def import_ahead(listing: Listing, *, triton: bool) -> None:
     """Import what the processes of a search need, once, in the background, while files are being read.
 
     The search chooses from the devices of `listing`.
