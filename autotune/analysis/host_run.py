@@ -25,7 +25,15 @@ from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
 from autotune.devices.fake import FakeDevice
-from autotune.errors import ChildFailed, ChildTimeout, ExpressionError, InputError, SetupError
+from autotune.errors import (
+    BrokenReference,
+    ChildFailed,
+    ChildRaised,
+    ChildTimeout,
+    ExpressionError,
+    InputError,
+    SetupError,
+)
 from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.verify import compare_memory
@@ -92,7 +100,7 @@ def run_on_host(
     spec = space.spec
     if spec.dialect not in _C_DIALECTS:
         raise InputError(
-            f"{spec.path}: g++ runs kernels in C; this one is written in dialect {spec.dialect!r}"
+            f"{spec.path}: --run takes kernels in C; this one is written in dialect {spec.dialect!r}"
         )
     require_seen(space, source.text)
     tool = find_host_sanitizer()
@@ -182,7 +190,9 @@ class _Expected:
             except ChildTimeout:
                 return NO_TIME
             except ChildFailed as error:
-                raise SetupError(getattr(error, "message", str(error))) from None
+                if isinstance(error, ChildRaised) and error.kind == BrokenReference.__name__:
+                    raise BrokenReference(error.message) from None
+                raise SetupError(f"{self._reference}: {error}") from None
         return failure or PASSED
 
     def close(self) -> None:
@@ -206,5 +216,5 @@ class _Reference:
         buffers = WorkloadBuffers(workload, SharedBuffers(device, data))
         for guarded in buffers.arrays():
             if guarded.array.name in files:
-                device.write(guarded.region, np.fromfile(files[guarded.array.name], np.uint8))
+                device.write(guarded.from_offset(0), np.fromfile(files[guarded.array.name], np.uint8))
         return compare_memory(buffers), {*data.expected}

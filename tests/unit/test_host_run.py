@@ -6,6 +6,7 @@ import pytest
 
 from autotune.analysis.host_run import run_on_host
 from autotune.checks.host_sanitizer import find_host_sanitizer
+from autotune.compilers.kernel_source import packaged
 from autotune.core.checks import NO_TIME, PASSED
 from autotune.core.records import Config
 from autotune.core.trials import Status
@@ -138,12 +139,12 @@ def test_what_was_not_compared_or_not_run_is_said(space):
     assert (found.runs[0].outcome, found.uncompared) == (PASSED, ("y",))
 
 
-def test_other_languages_than_c_are_refused(space):
-    edit(space, "dialect: cuda", "dialect: triton")
-    edit(space, "scale.cu", "scale_kernel.py")
-    space.with_name("scale_kernel.py").write_text("import triton\n@triton.jit\ndef scale(x, y): pass\n")
-    with pytest.raises(InputError):
-        ran(space)
+def test_other_languages_than_c_are_refused():
+    triton = packaged("spaces") / "triton_reduce.yaml"
+    with pytest.raises(
+        InputError, match=r"--run takes kernels in C; this one is written in dialect 'triton'"
+    ):
+        ran(triton)
 
 
 def test_each_configuration_has_a_line_and_nothing_is_kept(folder, space):
