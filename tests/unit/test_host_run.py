@@ -141,9 +141,7 @@ def test_what_was_not_compared_or_not_run_is_said(space):
 
 def test_other_languages_than_c_are_refused():
     triton = packaged("spaces") / "triton_reduce.yaml"
-    with pytest.raises(
-        InputError, match=r"--run takes kernels in C; this one is written in dialect 'triton'"
-    ):
+    with pytest.raises(InputError, match=r"--run takes kernels in C; this one is written in .*'triton'"):
         ran(triton)
 
 
