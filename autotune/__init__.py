@@ -73,7 +73,8 @@ def __getattr__(name: str) -> object:
             except ModuleNotFoundError as error:
                 from autotune.core.extras import missing_extra
 
-                raise missing_extra(error) or error from None
+                first = "search" if module.startswith("api.") else "load"
+                raise missing_extra(error, first) or error from None
             globals()[name] = value
             return value
     raise AttributeError(f"module 'autotune' has no attribute {name!r}")

@@ -32,7 +32,7 @@ from autotune.evaluation.device_process import DeviceSetting, verify_often, veri
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.worker import Worker
 from autotune.problem.covering import covering
-from autotune.problem.data_sets import DATA_SETS, at_sizes, other_data, with_margin
+from autotune.problem.data_sets import DATA_SETS, OnOtherData, on_other_data, other_data, with_margin
 from autotune.problem.stored_inputs import StoredInputs
 from autotune.problem.workload import Workload
 from autotune.space import SpaceSpec, load_space
@@ -225,9 +225,8 @@ class Verifier:
         """The runs on each data set; as in a search, none on which the right default fails."""
         for name in (*DATA_SETS, *self._spec.special):
             for instance, workloads in tried:
-                used = at_sizes(name, workloads, instance.workload)
-                other = (found for workload in used if (found := other_data(workload, name)))
-                fit = tuple(workload for workload in other if self._is_fit(name, workload))
+                on_set = on_other_data(name, workloads, instance.workload)
+                fit = tuple(one.other for one in on_set if self._is_fit(name, one.other))
                 if fit:
                     yield instance, fit, 0
 
@@ -238,10 +237,13 @@ class Verifier:
             self._unfit[name] = {
                 what_of(one)
                 for default, workloads in self._defaults
-                for one in (*workloads, *at_sizes(name, workloads, default.workload))
+                for one in (
+                    *workloads,
+                    *(it.usual for it in on_other_data(name, workloads, default.workload)),
+                )
                 if (other := other_data(one, name))
                 and (
-                    not is_robust_to_rounding(self._worker, other)
+                    not is_robust_to_rounding(self._worker, OnOtherData(one, other))
                     or self._verified([(default, (with_margin(other),), 0)])
                 )
             }

@@ -21,9 +21,11 @@ from autotune.checks.host_sanitizer import (
     workloads_for_cpu,
 )
 from autotune.core.checks import NO_TIME, PASSED, Outcome
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
+from autotune.devices import INTERPRETER
 from autotune.devices.fake import FakeDevice
 from autotune.errors import (
     BrokenReference,
@@ -99,8 +101,10 @@ def run_on_host(
     space, source = count_space(target)
     spec = space.spec
     if spec.dialect not in _C_DIALECTS:
+        mend = f"; run it with: autotune run {spec.path} --device {INTERPRETER}"
         raise InputError(
             f"{spec.path}: --run takes kernels in C; this one is written in dialect {spec.dialect!r}"
+            f"{mend if spec.dialect == TRITON else ''}"
         )
     require_seen(space, source.text)
     tool = find_host_sanitizer()

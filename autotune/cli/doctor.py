@@ -8,7 +8,9 @@ from dataclasses import asdict
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.cli.tables import table
+from autotune.core.launch_plan import DIALECTS, PYTHON
 from autotune.core.runs_folder import RUNS
+from autotune.devices import BACKENDS
 from autotune.errors import SetupError
 
 EXAMPLE = "autotune doctor"
@@ -24,7 +26,8 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.analysis.health import Severity, examine
     from autotune.devices.listing import find_devices
 
-    findings = examine(find_devices(), parsed.cache, RUNS)
+    devices = find_devices()
+    findings = examine(devices, parsed.cache, RUNS)
     if parsed.json:
         emit([asdict(finding) | {"state": finding.state.value} for finding in findings])
     else:
@@ -34,4 +37,17 @@ def run(parsed: argparse.Namespace) -> None:
     if problems:
         raise SetupError(f"problems with {', '.join(dict.fromkeys(problems))}")
     if not parsed.json:
-        emit("nothing keeps searches from running here")
+        works = {finding.subject for finding in findings if finding.state is Severity.GOOD}
+        taken = {
+            one
+            for address, _ in devices
+            if str(address) in works
+            for one in BACKENDS[address.backend].accepts
+        }
+        can, cannot = (
+            [one for one in DIALECTS if one != PYTHON and (one in taken) is is_taken]
+            for is_taken in (True, False)
+        )
+        emit(f"nothing keeps searches of kernels in {' and '.join(can)} from running here")
+        if cannot:
+            emit(f"no device here takes kernels in {' and '.join(cannot)}")

@@ -90,6 +90,7 @@ def findings(found: FirstSpace) -> str:
 
 def next_steps(found: FirstSpace) -> str:
     """The next steps; a kernel that no device here takes is run on the CPU and compiled first."""
+    from autotune.devices import INTERPRETER
     from autotune.new.space_draft import ARCHITECTURE
 
     draft, space = found.draft, found.space
@@ -100,6 +101,8 @@ def next_steps(found: FirstSpace) -> str:
             run = "" if draft.dialect == TRITON else " --run"
             looks = [f"autotune space {space}{how} --device {ARCHITECTURE}" for how in (run, " --compile")]
             steps = [*looks, *steps]
+        if draft.dialect == TRITON:
+            steps.insert(1, f"autotune run {space} --device {INTERPRETER}")
     if not draft.has_reference:
         steps.insert(0, f"write {found.reference}: it says what is expected")
     if draft.arrays:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from autotune.core.checks import (
 )
 from autotune.core.records import NOISY, Config, Entry
 from autotune.core.text import count_text, first_error, ratio_text
-from autotune.core.trials import Measurement, Objective, Status
+from autotune.core.trials import Measurement, Objective, Status, Trial
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.result import SearchResult
@@ -36,6 +37,8 @@ _COSTS = {
     Objective.EDP: "energy times delay",
     Objective.PARETO: "energy times delay",
 }
+# what details of failed checks begin with
+_CHECKS = ("with ", "at sizes", "in run", "run on the CPU", "compute-sanitizer")
 _PRECISE = 0.02  # relative to the median; a narrower interval needs no explanation
 _REASON_LETTERS = 100
 _FASTEST = 10  # number of the fastest configurations that the line `learnt` describes
@@ -64,6 +67,7 @@ def result_text(result: SearchResult) -> str:
         *_own(result),
         *_use(result),
         f"default {result.default.median_ms:.4g} ms{_energy(result.default)}: {_speedup(result)}",
+        *_rejected(result),
         _tried(result),
         *_front(result),
         *_ties(result),
@@ -324,11 +328,36 @@ def _check_command(results: Sequence[SearchResult]) -> str:
     return shlex.join((*command, "--refresh"))
 
 
+def _rejected(result: SearchResult) -> list[str]:
+    """The checks that faster configurations failed: if one is mistaken, the best is too slow."""
+    best_ms = result.winner.time_ms or result.final.median_ms
+    faster = [
+        trial
+        for trial in result.failed_last_round
+        if trial.measurement is not None and trial.measurement.median_ms < best_ms
+    ]
+    if not faster:
+        return []
+    counts = Counter(_check_of(trial) for trial in faster).most_common()
+    checks = ", ".join(f"{count} {name}" for name, count in counts)
+    return [
+        f"faster  {len(faster)} in the search failed a check: {checks}; look there first: "
+        f"autotune show {result.journal} --status {faster[0].status.value}"
+    ]
+
+
+def _check_of(trial: Trial) -> str:
+    """The check that a trial of the last round failed: what its detail begins with, else its status."""
+    head, colon, _ = trial.detail.partition(": ")
+    return head if colon and head.startswith(_CHECKS) else trial.status.value
+
+
 def failures(result: SearchResult) -> list[str]:
-    """Trials that failed in the last round, and of each status how many failed, why, and how to list them."""
+    """The first trial that failed each check of the last round; of each status how many, why, and where."""
+    firsts = {_check_of(trial): trial for trial in reversed(result.failed_last_round)}
     lines = [
         f"failed  in the last round: {trial.status.value}: {trial.config}: {trial.detail}"
-        for trial in result.failed_last_round
+        for trial in reversed(firsts.values())
     ]
     for status, count in result.counts.most_common():
         if status is not Status.OK:

@@ -9,7 +9,7 @@ only what kernels name is left.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import TypeVar
 
@@ -84,20 +84,18 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
         return source
     if tree is None:
         return source
-    declared = [(node, _declared(tree, node, dialect)) for node in _outer(tree.root)]
-    left = declared
-    named: set[str] = set()
+    left = [(node, _declared(tree, node, dialect)) for node in _outer(tree.root)]
     fresh = set(_ROOTS).union(*map(_WORD.findall, names))
+    if not any(names & fresh for _, names in left):  # no kernel was found
+        return source
+    stay = [node for node, _ in left if code.span(node.start_byte, node.end_byte) is None]  # parts of a macro
+    fresh |= _named_in(tree, stay)
+    named: set[str] = set()
     while fresh:
         named |= fresh
         needed = [node for node, names in left if names & named]
         left = [(node, names) for node, names in left if not names & named]
-        texts = (tree.text[node.start_byte : node.end_byte] for node in needed)
-        calls = (one for node in needed for one in descendants(node) if one.type == "call_expression")
-        called = {f"{tree.of(field(one, 'function'))}(" for one in calls}
-        fresh = called.union(*map(_WORD.findall, texts)) - named
-    if left == declared:  # no kernel was found
-        return source
+        fresh = _named_in(tree, needed) - named
     of_host = (one for node in descendants(tree.root) for one in _members_of_host(tree, node))
     spans = (code.span(node.start_byte, node.end_byte) for node in (*(node for node, _ in left), *of_host))
     kept = _without(source, (span for span in spans if span))
@@ -106,6 +104,14 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
         if kept.startswith("const", place):
             kept = f"{kept[:place]}constexpr{kept[place + len('const') :]}"
     return kept
+
+
+def _named_in(tree: SourceTree, nodes: Sequence[Node]) -> set[str]:
+    """The words of declarations, and their calls, such as `sum(`."""
+    texts = (tree.text[node.start_byte : node.end_byte] for node in nodes)
+    calls = (one for node in nodes for one in descendants(node) if one.type == "call_expression")
+    called = {f"{tree.of(field(one, 'function'))}(" for one in calls}
+    return called.union(*map(_WORD.findall, texts))
 
 
 def _without_foreign_errors(source: str) -> str:

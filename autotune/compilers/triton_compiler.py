@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import linecache
 import re
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from itertools import count
@@ -25,6 +23,7 @@ from autotune.compilers.base import triton_name
 from autotune.compilers.occupancy import too_much_shared_memory
 from autotune.compilers.triton_binary import TritonBinary, joined, pack
 from autotune.compilers.triton_constants import typed
+from autotune.compilers.triton_modules import executed
 from autotune.compilers.triton_options import foreign_float8, own_options
 from autotune.core.c_types import element_bytes
 from autotune.core.frozen import replace
@@ -142,23 +141,12 @@ def firsts(source: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _load(source: str) -> ModuleType:
-    """The source as a module whose text Triton can read; raises CompileError."""
+    """The source as a module to compile; raises CompileError."""
     if knobs.runtime.interpret:  # a program of its own may have asked for that
         raise CompileError(
             "TRITON_INTERPRET is set, which leaves nothing to compile: unset it in this program"
         )
-    name = f"autotune_triton_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    file = f"<{name}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    module = sys.modules[name] = ModuleType(name)
-    try:
-        exec(compile(source, file, "exec"), module.__dict__)
-    except Exception as error:  # noqa: BLE001 - whatever the user's file raises
-        del sys.modules[name]
-        raise CompileError(f"the kernel's file cannot be run: {type(error).__name__}: {error}") from None
-    return module
+    return executed(source)
 
 
 class _Task(NamedTuple):

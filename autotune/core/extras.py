@@ -13,6 +13,7 @@ EXTRAS = {
         *("argcomplete", "ml_dtypes", "numpy", "pyopencl", "rich", "scipy", "threadpoolctl"),
         *("tree_sitter", "tree_sitter_cuda", "yaml"),
     ),
+    "load": ("ml_dtypes", "numpy", "pyopencl", "tree_sitter", "tree_sitter_cuda"),
     "report": ("matplotlib", "sklearn"),
     "kernel-tuner": ("kernel_tuner",),
     "optuna": ("optuna",),
@@ -24,16 +25,19 @@ EXTRAS = {
 
 
 @contextmanager
-def naming_extra() -> Iterator[None]:
-    """Raise MissingExtra in place of an import that fails in the block, if an extra brings the module."""
+def naming_extra(first: str = "search") -> Iterator[None]:
+    """Raise MissingExtra in place of an import that fails in the block, if an extra brings the module.
+
+    `first` is the extra to name where several bring it.
+    """
     try:
         yield
     except ImportError as error:
-        raise missing_extra(error) or error from None
+        raise missing_extra(error, first) or error from None
 
 
-def missing_extra(error: ImportError) -> MissingExtra | None:
-    """The error in one line with what to install; None if no extra brings that module."""
+def missing_extra(error: ImportError, first: str = "search") -> MissingExtra | None:
+    """The error in one line with what to install, as `naming_extra`; None if no extra brings that module."""
     top = (error.name or "").partition(".")[0]
-    extra = next((name for name, modules in EXTRAS.items() if top in modules), None)
+    extra = next((name for name in (first, *EXTRAS) if top in EXTRAS[name]), None)
     return None if extra is None else MissingExtra(top, extra)

@@ -68,10 +68,14 @@ CPU_ADVICE = (
     else f"install PoCL, in Debian the package pocl-opencl-icd: pip has no runtime for {_MACHINE}"
 )
 
+INTERPRETER = "interpreter"  # Triton's
+WITHOUT_HARDWARE = (INTERPRETER, "fake")  # used where they are named
+
 BUILT_IN = {
     "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", TRITON), "cuda.bindings", "cuda"),
     "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable", TRITON), "pycuda", "pycuda"),
     "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", "search"),
+    INTERPRETER: BackendEntry("autotune.devices.interpreter", (TRITON,), "triton", "triton"),
     "fake": BackendEntry("autotune.devices.fake", ("python",), "numpy", "search"),
 }
 
@@ -212,7 +216,7 @@ def choose(
 
     If there is no such device, raises InputError with similar names, also of `others`.
     """
-    real = [item for item in devices if item[0].backend != "fake"]
+    real = [item for item in devices if item[0].backend not in WITHOUT_HARDWARE]
     if text is None:
         if not real:
             raise InputError(f"no device found; for one, {CPU_ADVICE}")

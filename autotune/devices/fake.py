@@ -22,14 +22,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from autotune.core.records import DeviceInfo, Launch, Value
 from autotune.core.syntax import parse_module
 from autotune.core.trials import Binary
-from autotune.devices.base import Arguments, Buffer, Bytes, Device, Offsets, Program
+from autotune.devices.base import Arguments, Buffer, Offsets, Program
 from autotune.devices.clocks import Clocks
 from autotune.devices.fake_clocks import FakeControl
+from autotune.devices.host_memory import HostMemory
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 
 COPY_J_PER_BYTE = 1e-9
@@ -77,7 +76,7 @@ class FakeCompiler:
         return Binary(data, hashlib.sha256(data).hexdigest(), "", elapsed_ms)
 
 
-class FakeDevice(Device):
+class FakeDevice(HostMemory):
     """Memory is numpy arrays, a launch is a function call."""
 
     def __init__(self, index: int = 0) -> None:
@@ -93,7 +92,7 @@ class FakeDevice(Device):
         """A fresh array of bytes; raises OutOfMemory when all arrays in use exceed the device's memory."""
         if self._used_bytes + size_bytes > self.info.memory_bytes:
             raise OutOfMemory(f"{size_bytes} bytes, while {self._used_bytes} are in use")
-        buffer = np.zeros(size_bytes, np.uint8)
+        buffer = super().allocate(size_bytes)
         self._used_bytes += size_bytes
         weakref.finalize(buffer, self._release, size_bytes)
         return buffer
@@ -101,25 +100,10 @@ class FakeDevice(Device):
     def _release(self, size_bytes: int) -> None:
         self._used_bytes -= size_bytes
 
-    def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
-        """A view whose `.base` is the whole allocation."""
-        return buffer[offset_bytes : offset_bytes + size_bytes]
-
-    def write(self, buffer: Buffer, data: Bytes) -> None:
-        """Copy into the array."""
-        buffer[: data.size] = data
-
-    def read(self, buffer: Buffer, size_bytes: int, into: Bytes | None = None) -> Bytes:
-        """Copy out of the array."""
-        data = np.empty(size_bytes, np.uint8) if into is None else into
-        data[:] = buffer[:size_bytes]
-        return data
-
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
         """Copy between arrays; uses COPY_J_PER_BYTE."""
         self._energy_j += size_bytes * COPY_J_PER_BYTE
-        into, out_of = (slice(offset, offset + size_bytes) for offset in offsets)
-        target[into] = source[out_of]
+        super().copy(target, source, size_bytes, offsets)
 
     def load(self, binary: Binary) -> Program:
         """Execute the source; the program is its globals."""
@@ -153,9 +137,6 @@ class FakeDevice(Device):
     def energy_j(self) -> float:
         """The energy of all copies and runs; a kernel's `power_w()` gives the power of its runs, else 1 W."""
         return self._energy_j
-
-    def flush_cache(self) -> None:
-        """Do nothing: there is no cache."""
 
 
 def _launch(program: Program, launch: Launch, arguments: Arguments) -> float:

@@ -34,27 +34,27 @@ class Listing:
 
     def __init__(self, names: tuple[str, ...]) -> None:
         """Begin; `devices` waits for the answer."""
-        self._names = names
+        self.names = names
         self._opened = ExitStack()
         self._child: Child | None = None
         self._found: Found | None = None
         self._begin()
 
     def _begin(self) -> Child:
-        preload([module for name in self._names for module in _needed(name)])
+        preload([module for name in self.names for module in _needed(name)])
         scratch = self._opened.enter_context(scratch_folder())
         self._child = Child(int, variables=cold_variables(scratch))
-        self._child.ask(_list, self._names, timeout_s=_TIMEOUT_S)
+        self._child.ask(_list, self.names, timeout_s=_TIMEOUT_S)
         return self._child
 
     @property
     def is_complete(self) -> bool:
         """True if it asks all backends."""
-        return self._names == tuple(BACKENDS)
+        return self.names == tuple(BACKENDS)
 
     def load_packages(self) -> None:
         """Import the packages of the backends in the background, for device processes to come."""
-        preload([BUILT_IN[name].module for name in self._names if name in BUILT_IN])
+        preload([BUILT_IN[name].module for name in self.names if name in BUILT_IN])
 
     def devices(self) -> Found:
         """Wait for the devices; raises SetupError if looking for them fails."""

@@ -203,8 +203,6 @@ class OpenCLDevice(Device):
             )
         if reason := needs_cuda(launch):
             raise LaunchError(reason)
-        if launch.shared_bytes:
-            raise LaunchError("shared_bytes needs CUDA; in OpenCL an argument of role local has its shape")
         if kernel.num_args != len(launch.arguments):
             listed = f"the plan lists {len(launch.arguments)}"
             raise LaunchError(f"{launch.entry} takes {kernel.num_args} arguments, {listed}")

@@ -111,9 +111,9 @@ class DeviceState:
             self._inputs[workload.data_key] = draw_inputs(workload.problem, workload.arrays)
         return self._inputs[workload.data_key]
 
-    def allows_rounding(self, workload: Workload) -> bool:
-        """True if the tolerance of a workload allows sums in any order, and denormals taken for zeros."""
-        return self.preparation.allows_rounding(workload)
+    def allows_rounding(self, workload: Workload, usual: Workload) -> bool:
+        """True if rounding alone explains no difference on other data than the usual."""
+        return self.preparation.allows_rounding(workload, usual)
 
     def reference_s(self, workload: Workload) -> float:
         """The time that the reference may take for a workload; 0 if it is not known."""

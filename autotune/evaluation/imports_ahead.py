@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from autotune.compilers.base import TRITON_MODULE
+from autotune.devices import INTERPRETER
 from autotune.processes.fork_server import preload
 
 if TYPE_CHECKING:
@@ -18,5 +19,5 @@ def import_ahead(listing: Listing, *, triton: bool) -> None:
     """
     preload(("autotune.evaluation.compiler_pool", "autotune.evaluation.device_samples"))
     listing.load_packages()
-    if triton:
+    if triton and listing.names != (INTERPRETER,):  # which imports Triton in its own way
         preload((TRITON_MODULE,))

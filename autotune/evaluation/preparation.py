@@ -45,9 +45,9 @@ class Preparation:
         stored = (name for workload in self._workloads for name, _ in workload.expected or ())
         return frozenset((*(name for data in first for name in data.expected), *stored))
 
-    def allows_rounding(self, workload: Workload) -> bool:
-        """True if the tolerance of a workload allows sums in any order, and denormals taken for zeros."""
-        judged = (workload, self._reference, self.compared, self._cache)
+    def allows_rounding(self, workload: Workload, usual: Workload) -> bool:
+        """True if rounding alone explains no difference on other data than the usual."""
+        judged = (workload, usual, self._reference, self.compared)
         return self._thread.submit(allows_rounding, *judged).result()
 
     def reference_s(self, workload: Workload) -> float:

@@ -7,7 +7,7 @@ reference that uses the device itself has to run where the device is free.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -16,10 +16,8 @@ from autotune.core.text import size_text
 from autotune.errors import ChildFailed
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
-from autotune.problem.data_sets import has_special_values
 from autotune.problem.inputs import prepare
 from autotune.problem.reference_cache import ReferenceCache
-from autotune.problem.rounding import allows_rounding
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 
@@ -40,17 +38,15 @@ class References:
         self,
         workloads: Sequence[Workload],
         other_data: Sequence[Workload] = (),
-        compared: Set[str] = frozenset(),
     ) -> None:
         """Begin to compute workloads, once; none without a place to keep results.
 
-        Those on `other_data` are only needed if rounding cannot decide there, in one of the `compared`
-        arrays.
+        Results on `other_data` are kept for this run, however fast they were.
         """
         reference, cache = self._setting.reference, self._setting.reference_cache
         if cache is not None and (workloads or other_data):
-            self._child = Child(_Keeper, reference, cache, compared, variables=self._variables)
-            for how, group in ((_Keeper.keep, workloads), (_Keeper.judge, other_data)):
+            self._child = Child(_Keeper, reference, cache, variables=self._variables)
+            for how, group in ((_Keeper.keep, workloads), (_Keeper.keep_for_run, other_data)):
                 self._begun |= {
                     workload.data_key: self._thread.submit(self._ask, how, workload) for workload in group
                 }
@@ -78,23 +74,20 @@ class References:
 class _Keeper:
     """The state of the process."""
 
-    def __init__(self, reference: Path, cache: ReferenceCache, compared: Set[str]) -> None:
-        self._reference, self._cache, self._compared = reference, cache, compared
+    def __init__(self, reference: Path, cache: ReferenceCache) -> None:
+        self._reference, self._cache = reference, cache
         self._slow: set[str] = set()  # sizes that get no further data
 
     def keep(self, workload: Workload) -> None:
         """Compute and keep the results of a workload, unless they are on disk or the reference is fast."""
         prepare(workload, self._reference, self._cache)
 
-    def judge(self, workload: Workload) -> None:
-        """Keep, for this run, the verdict on rounding, and the results if they will be needed."""
-        size, cache = size_text(workload.problem.sizes), self._cache.all_of_run()
+    def keep_for_run(self, workload: Workload) -> None:
+        """Compute and keep the results of a workload, unless its size was slow before."""
+        size = size_text(workload.problem.sizes)
         if size in self._slow:
             return
         began_s = time.perf_counter()
-        if has_special_values(workload.arrays) or allows_rounding(
-            workload, self._reference, self._compared, cache
-        ):
-            prepare(workload, self._reference, cache)
+        prepare(workload, self._reference, self._cache.all_of_run())
         if time.perf_counter() - began_s > MAX_JUDGED_S:
             self._slow.add(size)

@@ -18,7 +18,7 @@ from autotune.devices.array_compare import Tolerance, unlike
 from autotune.devices.element_types import plain_dtype
 from autotune.evaluation.buffers import WorkloadBuffers
 from autotune.evaluation.guarded_buffer import GuardedBuffer
-from autotune.problem.workload import Array
+from autotune.problem.workload import Array, Workload
 from autotune.processes.files import writing
 
 MAX_EXAMINED = 2**24  # elements from the first wrong one on; more would take seconds
@@ -79,7 +79,7 @@ def describe(guarded: GuardedBuffer, at: int, count: int, buffers: WorkloadBuffe
     allowance = _allowance(array, worst, typical, tolerance) if len(worst) == 2 else ""
     if allowance:
         parts.append(f"this may be rounding; `{allowance}` in the space file allows it")
-    elif _are_whole(typical) and not _are_whole(wrong[np.isfinite(wrong)]):
+    elif _varies(workload) and _are_whole(typical) and not _are_whole(wrong[np.isfinite(wrong)]):
         parts.append("every expected element is whole: does `reference` make them integers (`.astype(int)`)?")
     parts.append(f"tolerance: {tolerance}")
     return "; ".join(parts), replace(fault, allowance=allowance)
@@ -124,6 +124,12 @@ def _allowance(array: Array, worst: list[float], typical: NDArray[Any], toleranc
     else:
         return ""
     return f"verify: {{rtol: {rtol}}}" if atol == "0" else f"verify: {{rtol: {rtol}, atol: {atol}}}"
+
+
+def _varies(workload: Workload) -> bool:
+    """True if an input has different elements: the results of constant ones may be whole by themselves."""
+    fills = (array.fill for array in workload.arrays if array.role in ("in", "inout"))
+    return any(fill is not None and fill[0] != "constant" for fill in fills)
 
 
 def _are_whole(values: NDArray[Any]) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from autotune.compilers.kernel_source import missing_headers, source_text
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
-from autotune.devices import BACKENDS
+from autotune.devices import BACKENDS, WITHOUT_HARDWARE
 from autotune.devices.listing import find_devices
 from autotune.errors import InputError, KernelUnread
 from autotune.new.compiled_draft import compiled_scaffold, has_host_code, plain_scaffold, why_unread
@@ -46,7 +46,8 @@ def is_in_triton(path: Path) -> bool:
 
 def can_run(dialect: str) -> bool:
     """True if a device of this machine takes a dialect."""
-    return bool(find_devices(name for name, entry in BACKENDS.items() if dialect in entry.accepts))
+    able = (name for name, entry in BACKENDS.items() if dialect in entry.accepts)
+    return bool(find_devices(name for name in able if name not in WITHOUT_HARDWARE))
 
 
 def draft(kernel: KernelFile, headers: Path) -> SpaceDraft:
@@ -198,4 +199,7 @@ def _about_configs(made: TritonScaffold) -> tuple[str, ...]:
         )
     if not kernel.configs:
         return ()
-    return (f"{count_text(len(kernel.configs), 'configuration')} of @triton.autotune became landmarks",)
+    count = count_text(len(kernel.configs), "configuration")
+    if not made.guess.landmarks:
+        return (f"the {count} of @triton.autotune are all combinations of the parameters' values",)
+    return (f"{count} of @triton.autotune became landmarks",)

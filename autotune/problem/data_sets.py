@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from autotune.core.error_bounds import SMALLEST, SMALLEST_NORMAL
 from autotune.core.fills import RANDOM_FILLS, SPECIAL_VALUES
@@ -32,11 +33,24 @@ def other_data(workload: Workload, name: str) -> Workload | None:
     return None if arrays == workload.arrays else replace(workload, arrays=arrays)
 
 
-def at_sizes(name: str, verify_workloads: Sequence[Workload], timed: Workload) -> Sequence[Workload]:
-    """The workloads to use a data set on: for SHAPES a large one and another, for others all to verify.
+class OnOtherData(NamedTuple):
+    """A workload with the data of the space, and with another data set."""
+
+    usual: Workload
+    other: Workload
+
+
+def on_other_data(name: str, verify_workloads: Sequence[Workload], timed: Workload) -> Iterator[OnOtherData]:
+    """A data set at its sizes: for SHAPES a large one and another, for others all to verify.
 
     The size to tune for, `timed`, may be the large one if it is small enough.
     """
+    for usual in _at_sizes(name, verify_workloads, timed):
+        if workload := other_data(usual, name):
+            yield OnOtherData(usual, workload)
+
+
+def _at_sizes(name: str, verify_workloads: Sequence[Workload], timed: Workload) -> Sequence[Workload]:
     if name not in SHAPES:
         return verify_workloads
     fitting = [*verify_workloads, *([timed] if timed.size_bytes <= MAX_BYTES else [])]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+import math
+from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -10,37 +11,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.error_bounds import SMALLEST_NORMAL, UNIT_ROUNDOFF
-from autotune.devices.array_compare import EXACT, unlike
+from autotune.devices.array_compare import EXACT, Tolerance, unlike
 from autotune.devices.element_types import is_floating
 from autotune.errors import BrokenReference
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.reference import run_magnitude, run_reference
-from autotune.problem.reference_cache import ReferenceCache
-from autotune.problem.shapes import SHAPES
 from autotune.problem.workload import Workload
 
 _MAX_PARTS = 9
 _SHARE = 0.25  # of the tolerance, for inputs that differ in their last bits
+_MAX_RATIO = 4.0  # to the change that these make on the usual data
+_MIXER = 0x9E3779B1  # multiples of it have mixed high bits
 
 
-def allows_rounding(
-    workload: Workload, reference: Path, compared: Set[str], cache: ReferenceCache | None = None
-) -> bool:
+def allows_rounding(workload: Workload, usual: Workload, reference: Path, compared: Set[str]) -> bool:
     """True if the tolerance allows additions in any order, denormals taken for zeros, and rounded inputs.
 
-    The verdict is kept like the results of a reference.
+    Args:
+        workload: A workload with other data.
+        usual: The same with the data of the space.
+        reference: The file with the reference.
+        compared: The arrays that it returns.
     """
-
-    def judge() -> dict[str, NDArray[Any]]:
-        allows = (
-            is_order_free(workload, reference, compared)
-            and allows_flushing(workload, reference)
-            and is_well_conditioned(workload, reference)
-        )
-        return {"allows": np.array([allows], np.uint8)}
-
-    found = judge() if cache is None else cache.result(reference, f"rounding {workload.identity_text}", judge)
-    return bool(found["allows"].all())
+    return (
+        is_order_free(workload, reference, compared)
+        and allows_flushing(workload, reference)
+        and is_well_conditioned(workload, usual, reference)
+    )
 
 
 def is_order_free(workload: Workload, reference: Path, compared: Set[str]) -> bool:
@@ -98,41 +95,76 @@ def allows_flushing(workload: Workload, reference: Path) -> bool:
     return not any(unlike(second[name], first[name], workload.tolerance_of(name)).any() for name in first)
 
 
-def is_well_conditioned(workload: Workload, reference: Path) -> bool:
-    """True if inputs of other shapes, changed in their last bits, change results by less than the tolerance.
-
-    Equal elements stay equal, and 0 stays 0. Results that are compared exactly count only if they are whole
-    numbers, such as places: others, such as copies, may follow each bit. All results have to be finite.
-    """
-    shaped_ones = {array.name for array in workload.arrays if array.fill and array.fill[0] in SHAPES}
-    if not shaped_ones:
+def is_well_conditioned(workload: Workload, usual: Workload, reference: Path) -> bool:
+    """True if the last bits of inputs change results by little, as a share of the tolerance, or as usual."""
+    change = _largest_change(workload, reference)
+    if change <= _SHARE:
         return True
+    return math.isfinite(change) and change <= _MAX_RATIO * _largest_change(usual, reference)
+
+
+def _largest_change(workload: Workload, reference: Path) -> float:
+    """The largest change of a result, as a share of its tolerance, where inputs change in their last bits.
+
+    It is infinite if a result is not finite. Equal elements change in different ways, as sums of them are
+    rounded; but they stay equal for results that are compared exactly, such as the place of the largest. Of
+    these, only whole numbers are judged: others, such as copies, may follow each bit.
+    """
     inputs = draw_inputs(workload.problem, workload.arrays)
-    changed = {
-        name: _changed(values) if name in shaped_ones and is_floating(values.dtype) else values
-        for name, values in inputs.items()
-    }
-    results = _results(workload, reference, inputs, changed)
+    results = _results(workload, reference, inputs, _changed(inputs, _by_value), _changed(inputs, _by_place))
     if results is None:
-        return False
-    first, second = results
-    for name, values in first.items():
-        tolerance = workload.tolerance_of(name)
+        return math.inf
+    expected, by_value, by_place = results
+    tolerances = {name: workload.tolerance_of(name) for name in expected}
+    magnitudes = {}
+    if any(tolerance.factor for tolerance in tolerances.values()):
+        magnitudes = run_magnitude(reference, inputs, workload.problem, workload.arrays)
+    changes = [0.0]
+    for name, values in expected.items():
+        tolerance = tolerances[name]
         if is_floating(values.dtype) and not np.isfinite(values).all():
-            return False
-        is_judged = not tolerance.factor and (tolerance != EXACT or not is_floating(values.dtype))
-        if is_judged and unlike(second[name], values, tolerance.times(_SHARE)).any():
-            return False
-    return True
+            return math.inf
+        if tolerance != EXACT and not values.dtype.names:
+            changes.append(_share(by_place[name], values, tolerance, magnitudes.get(name)))
+        elif not is_floating(values.dtype) and unlike(by_value[name], values, tolerance).any():
+            return math.inf
+    return max(changes)
 
 
-def _changed(values: NDArray[Any]) -> NDArray[Any]:
-    """Each element's neighbour above or below, by its own bits."""
-    wide = values if values.dtype.itemsize > 2 else values.astype(np.float32)
-    bits = np.ascontiguousarray(wide).view(f"u{wide.dtype.itemsize}")
-    mixed = bits * bits.dtype.type(0x9E3779B1) >> bits.dtype.type(8 * wide.dtype.itemsize - 1)
-    towards = np.where(mixed == 1, np.inf, -np.inf).astype(wide.dtype)
-    return np.where(wide == 0, wide, np.nextafter(wide, towards))
+def _share(
+    found: NDArray[Any], expected: NDArray[Any], tolerance: Tolerance, magnitude: NDArray[Any] | None
+) -> float:
+    """The largest difference as a share of the tolerance."""
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    error = np.abs(found.astype(wide) - expected.astype(wide))
+    allowed = tolerance.atol + tolerance.rtol * np.abs(expected.astype(wide))
+    if magnitude is not None:
+        allowed = allowed + tolerance.factor * magnitude
+    with np.errstate(all="ignore"):
+        return float(np.where(error == 0, 0.0, error / allowed).max(initial=0.0))
+
+
+def _changed(
+    inputs: Mapping[str, NDArray[Any]], odd: Callable[[NDArray[Any]], NDArray[np.bool_]]
+) -> dict[str, NDArray[Any]]:
+    """Each real number's neighbour: above if it is odd, else below. 0 stays 0."""
+    changed = dict(inputs)
+    for name, values in inputs.items():
+        if is_floating(values.dtype):
+            wide = values if values.dtype.itemsize > 2 else values.astype(np.float32)
+            towards = np.where(odd(wide), np.inf, -np.inf).astype(wide.dtype)
+            changed[name] = np.where(wide == 0, wide, np.nextafter(wide, towards))
+    return changed
+
+
+def _by_value(values: NDArray[Any]) -> NDArray[np.bool_]:
+    bits = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")
+    return np.asarray(bits * bits.dtype.type(_MIXER) >> bits.dtype.type(8 * values.dtype.itemsize - 1) == 1)
+
+
+def _by_place(values: NDArray[Any]) -> NDArray[np.bool_]:
+    places: NDArray[np.uint32] = np.arange(values.size, dtype=np.uint32).reshape(values.shape)
+    return np.asarray(places * np.uint32(_MIXER) >> np.uint32(31) == 1)
 
 
 def _results(

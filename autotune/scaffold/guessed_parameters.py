@@ -71,8 +71,9 @@ def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     if macro.test == "if" and macro.default and len(macro.numbers) > 1:
         values = tuple(sorted({*macro.numbers, int(macro.default)}))
         return guessed(values, int(macro.default), "the numbers it is compared with")
-    if macro.default is not None and macro.listed:
-        return guessed(macro.listed, int(macro.default), "the values of its comment")
+    if macro.listed:
+        default = int(macro.default or macro.listed[0])
+        return guessed(macro.listed, default, "the values that the source lists")
     if macro.default is not None:
         return _around(macro.name, int(macro.default), axes, is_tested=macro.test != "")
     if macro.numbers and max(macro.numbers) > 1:

@@ -28,7 +28,7 @@ class Macro:
     names: tuple[str, ...] = ()  # the undefined constants that it is compared with
     numbers: tuple[int, ...] = ()  # the numbers that it is compared with
     test: str = ""  # "if" its value, "defined" only whether it is, where the kernel needs it, "" not at all
-    listed: tuple[int, ...] = ()  # the values in a comment behind its default
+    listed: tuple[int, ...] = ()  # the values in a comment behind its default, or for which there are types
 
 
 def find_macros(
@@ -65,7 +65,8 @@ def find_macros(
     }
     kept = {*defaults, *passed, *undefined}
     left_out = {*branches.constants - code.used, *branches.pragmas} - branches.defined
-    open_names = left_out | {*unknown}
+    unknown = {*WORD.findall(source.original)} & {*unknown}  # others are put together: VECTOR_##width
+    open_names = left_out | unknown
     asked = (branches.required, *(behind(values, branches) for _, values in branches.kernels))
     wanted = {name for values in asked for name, value in values.items() if value == ""}
     candidates = {
@@ -92,7 +93,18 @@ def find_macros(
         test = "if" if is_flag or name in conditions else ""
         test = "defined" if name in wanted and not test else test
         default = defaults.get(name, passed.get(name))
-        yield Macro(name, default, names, tuple(sorted(numbers)), test, listed.get(name, ()))
+        values = listed.get(name) or _values_with_types(name, source)
+        yield Macro(name, default, names, tuple(sorted(numbers)), test, values)
+
+
+def _values_with_types(name: str, source: KernelSource) -> tuple[int, ...]:
+    """The numbers in place of a name at the end of a type, `VECTOR_##width`, for which macros are there."""
+    types = {one for function in source.device_functions for one in function.types}
+    stems = [one.removesuffix(name) for one in types if one.endswith(f"_{name}")]
+    ends = (
+        macro.removeprefix(stem) for stem in stems for macro in source.code.macros if macro.startswith(stem)
+    )
+    return tuple(sorted(int(end) for end in ends if end.isdigit()))
 
 
 def _asked(source: KernelSource, branches: Branches) -> tuple[dict[str, list[str]], set[str]]:

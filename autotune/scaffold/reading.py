@@ -10,7 +10,7 @@ from functools import cached_property
 
 from autotune.core.c_types import C_TYPES, SCALARS
 from autotune.errors import InputError, KernelUnread
-from autotune.scaffold.macros import Macro, find_macros
+from autotune.scaffold.macros import WORD, Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template
 from autotune.scaffold.types import STRUCT, UNKNOWN, VECTOR, KnownTypes, constant_value
 from autotune.sources.bare_code import without_comments
@@ -210,7 +210,8 @@ def _stand_ins(
 ) -> dict[str, str]:
     """Types for those that the source leaves to its user; nothing for words before types of functions."""
     used = {name for each in source.device_functions for name in each.types}
-    capitals = sorted(name for name in used if name.isupper() and name not in branches.defined)
+    written = used & {*WORD.findall(source.original)}  # others are put together: VECTOR_##width
+    capitals = sorted(name for name in written if name.isupper() and name not in branches.defined)
     provided = portable_macros() if source.dialect == "portable" else frozenset()
     parameters = {one.name for function in source.functions for one in function.template or ()}
     words = [word for word in (*assumed.undefined, *capitals) if word not in provided | parameters]

@@ -11,7 +11,7 @@ from autotune.core.error_bounds import rtol_by_type
 from autotune.core.launch_plan import RESERVED_NAMES
 from autotune.core.records import Value
 from autotune.errors import InputError
-from autotune.scaffold.triton_guesses import DEFAULTS, TritonGuess
+from autotune.scaffold.triton_guesses import TritonGuess
 from autotune.scaffold.verify_sizes import verify_sizes
 from autotune.scaffold.writing import empty_reference, quoted, scalar
 from autotune.sources.triton import TritonKernel, read_triton
@@ -73,7 +73,7 @@ def _refusal(kernel: TritonKernel) -> str:
 def _space(file: str, name: str, guess: TritonGuess) -> str:
     """The text of a space file; `file` names the source, `name` the space and its reference."""
     kernel, sizes, values = guess.kernel, guess.sizes, guess.values
-    landmarks = [_pairs({**kernel.configs[0], **DEFAULTS, **config}, values) for config in kernel.configs]
+    landmarks = guess.landmarks
     extents = ", ".join(f"{one}: {extent:_}" for one, extent in sizes.items())
     half, chosen = kernel.found.has_dot and not kernel.is_precise, guess.default
     tiles = [tile for part in guess.grid for tile in _TILED.findall(part)]
@@ -104,9 +104,9 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
         *(["constraints:  # a block has to fit registers"] if guess.limits else []),
         *(f"  - {one}" for one in guess.limits),
         f"default: {{{_pairs(chosen, chosen)}}}",
-        *(["landmarks:  # the configurations of @triton.autotune"] if kernel.configs else []),
+        *(["landmarks:  # the configurations of @triton.autotune"] if landmarks else []),
         *([f"# the list of @triton.autotune was not read: {unread}"] if unread else []),
-        *(f"  config_{number}: {{{pairs}}}" for number, pairs in enumerate(landmarks)),
+        *(f"  config_{number}: {{{_pairs(one, values)}}}" for number, one in enumerate(landmarks)),
         "",
         "arguments:",
         *(_argument(one, guess) for one in kernel.arguments),
@@ -148,7 +148,8 @@ def _argument(name: str, guess: TritonGuess) -> str:
         entry = f"{{name: {name}, dtype: {dtype}, shape: [{shape}], role: {role}{fill}}}"
         questions = {
             "its shape": not is_sure,
-            "indices, and 0 is always in bounds: give real ones": is_index,
+            "indices, and 0 is always in bounds: give real ones, such as fill: {integers: [0, 4095]}, and "
+            "dtype: int64 if they are that": is_index,
             "the source also takes None for it": name in kernel.found.flags,
         }
         asked = "; ".join(text for text, is_open in questions.items() if is_open)
@@ -161,6 +162,10 @@ def _argument(name: str, guess: TritonGuess) -> str:
         return f"  - {{name: {name}, dtype: int32, value: {quoted(value)}}}{origin}"
     is_real = name in kernel.reals and name not in kernel.whole_numbers
     value = "dtype: float32, value: 1.0" if is_real else "dtype: int32, value: 1"
+    if name in kernel.host_defaults:
+        number = kernel.host_defaults[name]
+        dtype = "float32" if is_real or isinstance(number, float) else "int32"
+        value = f"dtype: {dtype}, value: {scalar(number)}"
     return f"  - {{name: {name}, {value}}}{_CHECK}: its value"
 
 

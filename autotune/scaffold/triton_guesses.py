@@ -28,6 +28,7 @@ _LINE = 2**24  # elements of one dimension, of several, of a constant; and of an
 _EXTENTS = (4096, 2048, 1024, 512)
 _WIDTH, _FEW = 64, 4
 _LEAST = 16
+_MANY = 10  # configurations
 _MAX_ELEMENTS, _MAX_WORK = 2**25, 2**34
 
 
@@ -93,9 +94,19 @@ class TritonGuess:
         return {array: self._shape(array) for array in self.kernel.roles}
 
     def shape(self, array: str) -> tuple[Sequence[str], bool]:
-        """The extents of an array, and whether the source says them."""
+        """The extents of an array, and whether the source says them: elements of others may lead anywhere."""
         extents = self.extents[array]
-        return (extents, True) if extents else ([" * ".join(self.sizes)], False)
+        is_sure = bool(extents) and not any(one.is_indirect for one in self.kernel.shapes[array])
+        return extents or [" * ".join(self.sizes)], is_sure
+
+    @property
+    def landmarks(self) -> list[dict[str, Value]]:
+        """The configurations of the autotuner, unless they are many and no more than all combinations."""
+        configs = self.kernel.configs
+        found = [{**configs[0], **DEFAULTS, **config} for config in configs]
+        combinations = prod(len(own) for own in self.values.values())
+        distinct = {tuple(one.get(name) for name in self.values) for one in found}
+        return [] if _MANY < len(distinct) == combinations else found
 
     @property
     def limits(self) -> list[str]:

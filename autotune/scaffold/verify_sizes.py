@@ -18,6 +18,8 @@ _BLOCKS = re.compile(r"ceil_div\((\w+)(?: \* (\w+))?, ((?:[^()]|\([^()]*\))*)\)"
 _LARGEST_BLOCK = 1024  # threads
 _USUAL_TILE, _WHOLE_TILE = 32, 128  # of a size without a tile of its own; the second fills any block
 
+_SHORT, _APART = 5, 14  # extents in the other order: 5, 19, 33
+
 
 def is_checked(facts: Facts) -> bool:
     """True if a kernel seems to check bounds."""
@@ -35,6 +37,7 @@ def verify_sizes(
 ) -> tuple[tuple[int, ...], ...]:
     """Extents of each size, several times; those of one time differ, for equal ones hide swapped axes.
 
+    One time has them in the other order: a wrong stride leaves an array only where that is the short one.
     Only extents that fill all blocks are chosen unless the bounds are `checked`.
     """
     tiles = _largest_tiles(grid, block, values)
@@ -42,7 +45,14 @@ def verify_sizes(
         return (_differing([tiles.get(name, _WHOLE_TILE) for name in names], [0] * len(names)),)
     chosen = [tiles.get(name, _USUAL_TILE) for name in names]
     edges = [[(time + number) % 3 - 1 for number in range(len(names))] for time in range(3)]
-    return (1,) * len(names), *(_differing(chosen, each) for each in edges)
+    around = [_differing(chosen, each) for each in edges]
+    return (1,) * len(names), *([_in_other_order(around[0])] if len(names) > 1 else []), *around
+
+
+def _in_other_order(extents: Sequence[int]) -> tuple[int, ...]:
+    """Small extents of which the first is the longest where that of others is the shortest."""
+    ranks = sorted(extents, reverse=True)
+    return tuple(_SHORT + _APART * ranks.index(extent) for extent in extents)
 
 
 def _differing(tiles: Sequence[int], edges: Sequence[int]) -> tuple[int, ...]:

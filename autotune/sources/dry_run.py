@@ -39,6 +39,7 @@ from autotune.sources.thread_values import (
     negative,
     whole,
 )
+from autotune.sources.type_table import Structure
 
 _HALVES = {"half2": 4, "__half2": 4, "__nv_bfloat162": 4}
 _ENDS_OF_16_BITS = (0xFFFF, 0x10000)
@@ -65,6 +66,7 @@ class Memory:
     read: Bools | None = None  # the elements that threads may have read; None where nobody asks
     written: Bools | None = None  # those that they may have written
     is_lost: bool = False  # any of them may have been, too
+    is_overwritten: bool = False  # programs of one launch in Triton surely write the same element
 
     def reached(self) -> Bools:
         """The elements that threads may have read or written, as far as they are followed."""
@@ -101,6 +103,7 @@ class Beyond:
     elements: int
     is_written: bool
     who: str  # the thread, or in Triton the program
+    together: int = 1  # the elements of a vector that begins within the array
 
 
 @dataclass(frozen=True)
@@ -456,7 +459,8 @@ class DryRun:
             first = int(np.broadcast_to(offset, (self._lanes,))[lane])
             element = (first if first < 0 else first + item - 1) // memory.unit
             who = f"thread {_of_lane(self._threads, lane)} of block {_of_lane(self._blocks, lane)}"
-            found = Beyond(memory, element, memory.size // memory.unit, is_written, who)
+            together = item // memory.unit if 0 <= first < memory.size else 1
+            found = Beyond(memory, element, memory.size // memory.unit, is_written, who, together)
             self.found.setdefault((self._at, memory.name), found)
         if (mask.may & (~known | is_beyond)).any():
             memory.is_lost = True
@@ -679,7 +683,27 @@ class DryRun:
             count = int(vector[2])
             count = 4 if count == 3 and self._source.dialect == "opencl" else count
             return self._bytes(vector[1]) * count
+        if structure := self._source.types.structures.get(plain):
+            return self._structure_bytes(structure)
         return _HALVES.get(plain, 0)
+
+    def _structure_bytes(self, structure: Structure) -> int:
+        """The size of a structure of elements of one type, such as a vector; 0 for any other."""
+        kinds = {one.type for one in structure.fields}
+        has_pointer = any(one.is_pointer for one in structure.fields)
+        if len(kinds) != 1 or has_pointer or structure.is_union or not structure.is_plain:
+            return 0
+        counts = [math.prod(map(self._constant, one.extents)) for one in structure.fields]
+        multiples = [1, *map(self._constant, structure.alignment)]
+        if not all((*counts, *multiples)):
+            return 0
+        size_bytes = self._bytes(kinds.pop()) * sum(counts)
+        return -(-size_bytes // max(multiples)) * max(multiples)
+
+    def _constant(self, text: str) -> int:
+        """The value of an expression of constants of the source; 0 if it is not known."""
+        node = parsed_expression(text)
+        return (None if node is None else self._number(node, self._nobody())) or 0
 
     def _converted(self, value: Value | Pointer, kind: str) -> Value | Pointer:
         """A value as a variable of a type holds it."""

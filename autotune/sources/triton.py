@@ -64,6 +64,7 @@ class TritonKernel:
     unread: str  # where the list of configurations is, and why it was not read; empty if it was
     heuristics: Mapping[str, str]  # rules for constants; empty for one that is not translated
     grids: Sequence[Sequence[str]]  # those of launches in the file, as expressions
+    host_defaults: Mapping[str, Value]  # numbers that functions of the host have as defaults, by parameter
 
     @property
     def arguments(self) -> list[str]:
@@ -208,9 +209,10 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     Imports are looked for next to the path. Raises InputError for a text that is not Python.
     """
     module = Module(text, path)
+    defaults = _host_defaults(module)
     try:
         grids = _grids(module)
-        read = {name: _kernel(module, one, grids[name]) for name, one in module.kernels.items()}
+        read = {name: _kernel(module, one, grids[name], defaults) for name, one in module.kernels.items()}
     except RecursionError:
         raise InputError(f"{path}: nested too deeply to be read") from None
     nodes = (node for function in module.kernels.values() for node in ast.walk(function))
@@ -232,11 +234,34 @@ def element_types(text: str, path: Path, entry: str) -> frozenset[str]:
     return frozenset() if function is None else frozenset(walk(module, function, ()).kinds)
 
 
-def _kernel(module: Module, function: ast.FunctionDef, grids: Sequence[Sequence[str]]) -> TritonKernel:
+def _kernel(
+    module: Module,
+    function: ast.FunctionDef,
+    grids: Sequence[Sequence[str]],
+    host_defaults: Mapping[str, Value],
+) -> TritonKernel:
     taken = tuple(parameters(function.args))
     found = walk(module, function, {one.name for one in taken if one.is_constant})
     configs = _configs(module, function)
-    return TritonKernel(function.name, taken, found, *configs, _heuristics(module, function), grids)
+    rules = _heuristics(module, function)
+    return TritonKernel(function.name, taken, found, *configs, rules, grids, host_defaults)
+
+
+def _host_defaults(module: Module) -> dict[str, Value]:
+    """The numbers that parameters of the host's functions have as defaults, by name."""
+    found: dict[str, Value] = {}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.FunctionDef) and node.name not in module.kernels:
+            arguments = node.args
+            named = [*arguments.posonlyargs, *arguments.args]
+            pairs = [*zip(reversed(named), reversed(arguments.defaults), strict=False)]
+            for one, default in (*pairs, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)):
+                match default:
+                    case ast.Constant(bool()):
+                        pass
+                    case ast.Constant(int() | float() as value):
+                        found.setdefault(one.arg, value)
+    return found
 
 
 def parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:

@@ -60,6 +60,13 @@ class Places:
 
 
 @dataclass(frozen=True)
+class OddTile:
+    """A tile whose length is no power of two: Triton does not compile it."""
+
+    length: int
+
+
+@dataclass(frozen=True)
 class Perhaps:
     """A mask that holds at most where another one does."""
 
@@ -101,14 +108,17 @@ class TritonDryRun:
         Of a loop with more turns than `most_turns`, so many and the last one run: before it, values change
         as they did last. A run that is wide counts with 64 bits where Triton counts with 32.
         """
-        self.found: dict[tuple[int, str], Beyond | Divergent] = {}  # the first at each line of the file
+        self.found: dict[
+            tuple[int, str], Beyond | Divergent | OddTile
+        ] = {}  # the first at each line of the file
         # the array of each access, where in it a program surely is, and False where that is unknown
         self.reached: list[tuple[str, bytes, bool]] = []
         self.is_whole = True  # False once something may have reached arrays that could not be followed
         self._module = self._file = module
         self._steps, self._most_turns = steps, most_turns
         self._whole: type[np.int32 | np.int64] = np.int64 if is_wide else np.int32
-        self._line = self._depth = 0
+        self._line = self._depth = self._number = 0
+        self._writers: dict[str, Ints] = {}  # the number of the last program that wrote each element, from 1
         self._is_sure = True  # False where statements only may run
 
     def run(self, launch: Launch, passed: Mapping[str, Memory | int | None], programs: Ints) -> None:
@@ -126,7 +136,7 @@ class TritonDryRun:
         values = iter(launch.arguments)
         for name, kind in zip(taken, kinds, strict=True):
             named[name] = None if kind == NO_ARRAY else self._passed(passed[next(values)], kind)
-        for program in programs.T.tolist():
+        for self._number, program in enumerate(programs.T.tolist(), 1):
             self._grid, self._program = launch.grid, tuple(program)
             try:
                 with np.errstate(over="ignore"):
@@ -447,6 +457,8 @@ class TritonDryRun:
                 numbers = self._program if called == "program_id" else self._grid
                 return self._whole(numbers[axis]) if type(axis) is int and 0 <= axis < 3 else UNKNOWN
             case "arange", [int(first), int(end)] if end - first <= _LARGEST_TILE:
+                if self._is_sure and (end - first) & (end - first - 1):
+                    self.found.setdefault((self._line, ""), OddTile(end - first))
                 return np.arange(first, end, dtype=self._whole)
             case "cdiv", [one, other]:
                 more = self._arithmetic(self._arithmetic(one, ast.Add(), other), ast.Sub(), 1)
@@ -552,6 +564,10 @@ class TritonDryRun:
         for reached, asked in ((memory.read, is_read), (memory.written, is_written)):
             if reached is not None and asked:
                 reached[inside] = True
+        if is_written and not is_read and is_sure and memory.written is not None:
+            writers = self._writers.setdefault(memory.name, np.zeros(held, np.int64))
+            memory.is_overwritten |= bool(((writers[inside] != self._number) & (writers[inside] > 0)).any())
+            writers[inside] = self._number
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:

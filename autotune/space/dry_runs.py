@@ -28,7 +28,7 @@ from autotune.sources.dry_run import Beyond, Divergent, DryRun, Memory, OutOfSte
 from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.thread_values import Bools, Ints
-from autotune.sources.triton_dry_run import TritonDryRun
+from autotune.sources.triton_dry_run import OddTile, TritonDryRun
 from autotune.sources.triton_module import Module
 from autotune.space.findings import Finding, Findings
 from autotune.space.signatures import arguments_of_template, own_name, space_macros
@@ -93,8 +93,11 @@ def leaves_arrays(space: Space, config: Config, before: KernelSource, after: Ker
 class _Run(Protocol):
     """What blocks of a launch do."""
 
-    found: dict[tuple[int, str], Beyond | Divergent]
     is_whole: bool
+
+    @property
+    def found(self) -> Mapping[tuple[int, str], Beyond | Divergent | OddTile]:
+        """What goes wrong, the first at each place."""
 
 
 class _Source(ABC):
@@ -273,10 +276,18 @@ class _Plan:
                     "depends on the thread",
                     place,
                 )
-            elif isinstance(one, Beyond):
+            elif isinstance(one, OddTile):
+                yield Finding(
+                    "odd_tile",
+                    "tile",
+                    f"this tile has {one.length} elements, {where}; Triton takes powers of two: "
+                    "take the next one, and mask the rest",
+                    place,
+                )
+            else:
                 verb = "writes" if one.is_written else "reads"
                 mend = (
-                    f"{self._source.mend}, or correct the shape of {one.memory.name}"
+                    self._mend(one)
                     if one.memory.kind == "argument"
                     else f"make {one.memory.name} larger, or keep the index within it"
                 )
@@ -287,6 +298,16 @@ class _Plan:
                     f"{one.memory.name}, which has {one.elements}, {where}; {mend}",
                     place,
                 )
+
+    def _mend(self, found: Beyond) -> str:
+        """The ways to keep an access within an argument; a vector at its end needs whole ones only."""
+        name, width = found.memory.name, found.together
+        ways = self._source.mend, f"correct the shape of {name}"
+        size = next(one.shape for one in self._space.spec.arguments if one.name == name)[-1]
+        if width == 1 or size not in self.sizes or self.sizes[size] % width == 0:
+            return ", or ".join(ways)
+        named = next((key for key, value in self._config.items() if value == width), str(width))
+        return f"{', '.join(ways)}, or write {size} % {named} == 0 in `constraints`"
 
     def _small_grids(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Finding]:
         """Grids of which more blocks would reach elements of arrays that no block reaches.
@@ -365,13 +386,19 @@ class _Plan:
         for name, memory in self._memories.items():
             if self._arguments[name].role == "out" and not memory.is_lost and memory.written is not None:
                 missing = np.flatnonzero(~memory.written)
-                if len(missing) and memory.written[missing[0] :].any():  # at its end may be room
+                # at its end may be room, but not where programs write over each other's elements
+                if len(missing) and (memory.is_overwritten or memory.written[missing[0] :].any()):
+                    mend = (
+                        "programs write over each other's elements: correct a stride, the grid or the source"
+                        if memory.is_overwritten
+                        else "correct the grid, the source or the shape, or write role: inout if they keep "
+                        "their values"
+                    )
                     yield self._in_space(
                         "unwritten_output",
                         self._place(name),
                         f"no {self._source.who} writes {len(missing)} of the {len(memory.written)} elements "
-                        f"of {name}, such as element {missing[0]}, {self._where()}; correct the grid, the "
-                        "source or the shape, or write role: inout if they keep their values",
+                        f"of {name}, such as element {missing[0]}, {self._where()}; {mend}",
                     )
 
     def differing(self, others: _Written) -> Iterator[Finding]:

@@ -98,6 +98,10 @@ def _launch(
         _EXAMPLES | {"arguments": f"[{', '.join(arguments)}]"},
     )
     passed = _passed(entries, arguments)
+    if dialect == "opencl" and "shared_bytes" in entries:
+        raise entries["shared_bytes"].error(
+            "OpenCL takes no size from the launch: pass an argument of role local, which has a shape"
+        )
     return LaunchSpec(
         entry=_entry(entries["entry"]) if dialect == "cuda" else entries["entry"].identifier(),
         grid=_extent(entries["grid"], names),

@@ -148,6 +148,7 @@ def _of_source(space: Space, source: str) -> Findings:
         *(mismatches(space, source, read) if is_python or read is not None else ()),
         *_unused_parameters(space, code),
         *_unlisted_values(space),
+        *_repeated_landmarks(space.spec),
         *unseen_parameters(space, source),
         *unknown,
         *(() if read is None else _misspelt(space, source, read, {one.subject for one in unknown})),
@@ -165,6 +166,17 @@ def _of_source(space: Space, source: str) -> Findings:
         return Findings(findings)
     of_runs = run_mistakes(space, runs)
     return of_runs._replace(mistakes=(*findings, *of_runs.mistakes))
+
+
+def _repeated_landmarks(spec: SpaceSpec) -> Iterator[Finding]:
+    """Landmarks that are the same configuration as one before them, such as after a parameter has gone."""
+    first: dict[Config, str] = {}
+    repeated = [one for one in spec.landmarks if first.setdefault(one.config, one.name) != one.name]
+    if repeated:
+        name, other = repeated[0].name, first[repeated[0].config]
+        more = f", and {len(repeated) - 1} more repeat others" if repeated[1:] else ""
+        detail = f"the same configuration as {other}{more}; remove what repeats another"
+        yield Finding("repeated_landmark", name, detail, located(spec.path, f"landmarks.{name}"))
 
 
 def _triton_module(space: Space) -> Module | None:

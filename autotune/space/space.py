@@ -36,7 +36,8 @@ def problem_of(
 
     Args:
         spec: The space file.
-        device: Its kind, cpu or gpu, selects the default sizes.
+        device: Its kind, cpu or gpu, selects the default sizes; Triton's interpreter takes the
+            smallest of those to verify.
         sizes: Sizes that replace the defaults.
         dtype: Element type; by default the first one of the space.
         data: Name of the inputs' content; by default the first one of the space.
@@ -45,6 +46,9 @@ def problem_of(
         InputError: A size, the element type or the content is unknown, or a size is below 1.
     """
     chosen = dict(spec.sizes.get(device.kind, spec.sizes["default"]))
+    if device.backend == "interpreter" and spec.verify_sizes:  # sizes for a GPU would take it hours
+        smallest = min(spec.verify_sizes, key=lambda one: math.prod(one.values()))
+        chosen |= smallest
     for name, size in (sizes or {}).items():
         if name not in chosen:
             raise InputError(f"{spec.path}: unknown size {name!r}{hint(name, chosen)}")

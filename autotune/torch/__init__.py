@@ -19,7 +19,7 @@ from autotune.core.extras import naming_extra
 from autotune.core.records import ArgumentSpec
 from autotune.errors import InputError
 
-with naming_extra():
+with naming_extra("load"):
     from autotune.runtime.loaded_kernel import LoadedKernel, load_kernel
 
 

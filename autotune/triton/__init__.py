@@ -28,7 +28,7 @@ from autotune.serving.device_records import newest
 from autotune.serving.lookup import best_config
 from autotune.serving.triton_call import launch_of, reader_of
 
-with naming_extra():
+with naming_extra("load"):
     from autotune.runtime.background_tuning import BackgroundTuning
     from autotune.runtime.call_signature import CHECK_S
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TypeGuard
 
 from autotune.checks.deadline import Deadline
 from autotune.core.checks import NO_TIME, PASSED, Outcome, Unchecked, data_check, first_failure, worst
@@ -18,7 +19,7 @@ from autotune.errors import SetupError
 from autotune.evaluation.device_process import DeviceState, verify_once
 from autotune.evaluation.references import MAX_JUDGED_S
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
-from autotune.problem.data_sets import DATA_SETS, MAX_BYTES, at_sizes, other_data, with_margin
+from autotune.problem.data_sets import DATA_SETS, MAX_BYTES, OnOtherData, on_other_data, with_margin
 from autotune.problem.shapes import SHAPES, WITHIN_FILLS
 from autotune.problem.workload import Workload
 from autotune.tuning.check_outcomes import ConfigChecks, is_finding, outcome_of
@@ -32,9 +33,10 @@ DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data 
 def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
     """The outcome of each configuration on each other data set.
 
-    At each size, the default judges the data set first: it does not apply if rounding alone could exceed the
-    tolerances, or if the default fails on it. If the reference takes a set on which the default fails, a
-    warning says that the two disagree. Special values are always used, because the space asks for them.
+    At each size, the default judges the data set first: it does not apply if the default fails on it. If the
+    reference takes a set on which the default fails, a warning says that the two disagree. Wrong numbers do
+    not count where rounding may decide; another warning then names these sets. Special values are always
+    used, because the space asks for them.
     """
     default, special = context.task.spec.default, context.task.spec.special
     by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
@@ -42,10 +44,11 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
     sets = list(dict.fromkeys(name for name, _ in _default_problems(context))) if builds else []
     with_default = {**context.build([default])[0], **builds} if sets else {}
     slow: set[str] = set()  # sizes whose reference would take the time of the other checks
+    doubts: dict[str, Failure] = {}  # the first wrong result on each set that does not count
     for number, name in enumerate(sets, 1):
         for workloads in _by_size(builds if name in special else with_default, name):
             context.observer.stage(Stage(OTHER_DATA, number, len(sets)))
-            context.references.settle(tuple(workloads.values()))
+            context.references.settle(tuple(one.other for one in workloads.values()))
             applies: Outcome | None = PASSED
             if name not in special and (judged := workloads.pop(default, None)) is not None:
                 applies = _applies(context, with_default[default].binary, judged, name, slow, deadline)
@@ -59,9 +62,29 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
                 if first_failure(by_config[config]) is None:
                     outcome = NO_TIME if deadline.is_over else applies
                     if outcome is PASSED:
-                        outcome = _verify(context, builds[config].binary, workload, name)
+                        outcome = _verify(context, builds[config].binary, workload.other, name)
+                    if name not in special and _may_be_rounding(outcome, context.worker, workload):
+                        doubts.setdefault(name, outcome)
+                        break
                     _note(by_config[config], name, outcome)
+    if doubts:
+        context.observer.warn(_doubts_text(doubts))
     return by_config
+
+
+def _doubts_text(doubts: Mapping[str, Failure]) -> str:
+    names, first = ", ".join(doubts), next(iter(doubts.values()))
+    return (
+        f"what differs with data {names} counts against no configuration: rounding may decide there; give "
+        f"`verify` a wider tolerance, and it counts; the first is {first.detail}"
+    )
+
+
+def _may_be_rounding(outcome: Outcome, worker: DeviceWorker, workload: OnOtherData) -> TypeGuard[Failure]:
+    """True if a configuration gave numbers that are wrong where rounding may decide."""
+    found = outcome.fault.found if isinstance(outcome, Failure) and outcome.fault is not None else ""
+    is_number = bool(found) and not ("nan" in found or "inf" in found)
+    return is_number and not is_robust_to_rounding(worker, workload)
 
 
 def _note(outcomes: dict[str, Outcome], name: str, outcome: Outcome) -> None:
@@ -78,13 +101,13 @@ def _verify(context: TuningContext, binary: Binary, workload: Workload, name: st
 def _applies(
     context: TuningContext,
     default: Binary,
-    workload: Workload,
+    workload: OnOtherData,
     name: str,
     slow: set[str],
     deadline: Deadline,
 ) -> Outcome | None:
     """PASSED if the default is right on a data set, so that it counts; else why it is unknown, or None."""
-    size = size_text(workload.problem.sizes)
+    size = size_text(workload.usual.problem.sizes)
     if deadline.is_over:
         return NO_TIME
     if name in SHAPES and size in slow:
@@ -96,18 +119,21 @@ def _applies(
     return outcome
 
 
-def _on_default(context: TuningContext, default: Binary, workload: Workload, name: str) -> Outcome | None:
+def _on_default(context: TuningContext, default: Binary, workload: OnOtherData, name: str) -> Outcome | None:
     """PASSED if the default is right on other data; if it clearly is not where that counts, warn of it.
 
     The reference may be wrong as well, for example where it orders equal values in another way. So no
     configuration fails, but none is checked on data that a call may have.
     """
-    if not is_robust_to_rounding(context.worker, workload):
-        return None
-    if context.run(verify_once, default, with_margin(workload)) is None:
+    answer: Failure | None = context.run(verify_once, default, with_margin(workload.other))
+    if answer is None:
         return PASSED
-    answer: Failure | None = context.run(verify_once, default, with_margin(workload, DOUBTED))
-    if name not in SHAPES or not is_finding(answer) or answer.status is Status.CRASHED:
+    if name not in SHAPES:
+        return None
+    answer = context.run(verify_once, default, with_margin(workload.other, DOUBTED))
+    if not is_finding(answer) or answer.status is Status.CRASHED:
+        return None
+    if not is_robust_to_rounding(context.worker, workload):
         return None
     context.observer.warn(
         f"default and reference disagree with {data_check(name)}, which counts against no other: {answer}; "
@@ -126,34 +152,33 @@ def default_command(task: TuningTask, verb: str, sizes: Sizes | None = None) -> 
 def small_data_workloads(context: TuningContext) -> list[Workload]:
     """The workloads on other data whose results are small enough to be kept ahead, in the order of checks."""
     return [
-        workload
-        for _, workload in _default_problems(context)
-        if sum(array.size_bytes for array in workload.arrays if array.role in ("out", "inout")) <= MAX_BYTES
+        one.other
+        for _, one in _default_problems(context)
+        if sum(array.size_bytes for array in one.other.arrays if array.role in ("out", "inout")) <= MAX_BYTES
     ]
 
 
-def _default_problems(context: TuningContext) -> Iterator[tuple[str, Workload]]:
+def _default_problems(context: TuningContext) -> Iterator[tuple[str, OnOtherData]]:
     """The workloads of the default on other data, each with the name of the set."""
     default = context.maker.make(context.task.spec.default)
     for name in (*DATA_SETS, *context.task.spec.special):
-        for usual in at_sizes(name, default.verify_workloads, default.workload):
-            if workload := other_data(usual, name):
-                yield name, workload
+        for workload in on_other_data(name, default.verify_workloads, default.workload):
+            yield name, workload
 
 
-def _by_size(builds: Builds, name: str) -> Iterable[dict[Config, Workload]]:
+def _by_size(builds: Builds, name: str) -> Iterable[dict[Config, OnOtherData]]:
     """The workloads with other data, size by size: memory holds one size at a time."""
-    by_size: dict[str, dict[Config, Workload]] = {}
+    by_size: dict[str, dict[Config, OnOtherData]] = {}
     for config, built in builds.items():
-        for usual in at_sizes(name, built.instance.verify_workloads, built.instance.workload):
-            if workload := other_data(usual, name):
-                by_size.setdefault(size_text(workload.problem.sizes), {})[config] = workload
+        for one in on_other_data(name, built.instance.verify_workloads, built.instance.workload):
+            by_size.setdefault(size_text(one.usual.problem.sizes), {})[config] = one
     return by_size.values()
 
 
-def is_robust_to_rounding(worker: DeviceWorker, workload: Workload) -> bool:
-    """True if rounding cannot decide the verdict on a prepared workload with other data."""
-    return worker.run(DeviceState.allows_rounding, workload, timeout_s=SETUP_TIMEOUT_S) is True
+def is_robust_to_rounding(worker: DeviceWorker, workload: OnOtherData) -> bool:
+    """True if rounding cannot decide the verdict on other data."""
+    judged = workload.other, workload.usual
+    return worker.run(DeviceState.allows_rounding, *judged, timeout_s=SETUP_TIMEOUT_S) is True
 
 
 def check_variants(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:

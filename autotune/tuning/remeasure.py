@@ -228,7 +228,7 @@ def begin_references(context: TuningContext) -> None:
     if is_here and _can_run_aside(task.spec, task.device.kind):
         seeds = distinct_seeds(context.maker, SEEDS)
         fresh = fresh_workloads(context.maker, task.spec.default, seeds)
-        context.references.begin(fresh, small_data_workloads(context), context.worker.compared)
+        context.references.begin(fresh, small_data_workloads(context))
 
 
 def _can_run_aside(spec: SpaceSpec, kind: str) -> bool:

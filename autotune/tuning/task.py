@@ -5,6 +5,7 @@ All input is checked here, before anything is written.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +19,7 @@ from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.text import nearest
 from autotune.core.trials import USUAL, CallMode
-from autotune.devices import BACKENDS, Address
+from autotune.devices import BACKENDS, INTERPRETER, Address
 from autotune.devices.listing import Found, Listing, find_device, listing_for
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import compiler_name
@@ -214,6 +215,12 @@ def bind_task(
     _require_dialect(spec, address)
     spec = _with_call_mode(spec, address, target.measure)
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
+    if address.backend == INTERPRETER and problem.dtype == "bfloat16":
+        warnings.warn(
+            "Triton's interpreter computes wrongly with bfloat16 that the kernel does not convert to "
+            "float32: in doubt, repeat it with another --dtype",
+            stacklevel=2,
+        )
     on_stage(Stage("counting valid configurations"))
     space = bind(spec, device, problem)
     return TuningTask(address, device, spec, source, space, tuple(other for other, _ in others))

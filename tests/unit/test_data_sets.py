@@ -126,6 +126,23 @@ def test_what_rounding_decides_on_other_data_is_no_mistake(check):
     assert right == other == ""
 
 
+def test_where_rows_are_constant_the_rounding_of_a_mean_is_no_mistake_but_nan_is(folder, check):
+    """A norm multiplies one rounding by 1 / sqrt(eps) where the variance is 0."""
+    folder.edit("{uniform: [-1, 1]}", "{uniform: [-0.7, 0.9]}")
+    norm = "(x - x.mean(dtype=float)) / numpy.sqrt(x.var(dtype=float) + 1e-5)"
+    right, serial, divided_by_zero = check(
+        norm.replace("numpy", "np"),
+        "{rtol: 1e-5, atol: 1e-5}",
+        norm,
+        norm.replace("x.mean(dtype=float)", "x.mean()"),
+        norm.replace("1e-5", "1e-5 * (x.size == 1 or x.min() < x.max())"),
+    )
+    assert right == serial == "" and divided_by_zero.startswith("with data zeros: y[0] is nan")
+    doubts = folder.run("check", "double.yaml", "--device", "fake", "--config", "A=2").stderr
+    assert doubts.count("counts against no configuration: rounding may decide there") == 1, doubts
+    assert "with data smallest: y[0] is" in doubts and ".astype(int)" not in doubts, doubts
+
+
 def test_a_default_that_is_wrong_on_other_data_is_doubted_and_counts_against_no_other(folder, check):
     folder.edit("{uniform: [-1, 1]}", "{normal: [0, 1]}")
     assert check("2 * x", "{rtol: 1e-6}", "numpy.minimum(2 * x, 200)", "2 * x") == ["", ""]

@@ -111,6 +111,29 @@ def test_a_finding_names_the_thread_the_element_and_the_configuration(tmp_path):
     )
 
 
+VECTORS = """\
+struct __align__(4 * ITEMS) wide { float v[ITEMS]; };
+__global__ void sums(const float *values, float *out, int n)
+{
+    const int i = (blockIdx.x * BLOCK + threadIdx.x) * ITEMS;
+    if (i < n) {
+        wide found = *reinterpret_cast<const wide *>(values + i);
+        for (int k = 0; k < ITEMS; k++) found.v[k] *= 2;
+        *reinterpret_cast<wide *>(out + i) = found;
+    }
+}
+"""
+
+
+def test_a_vector_that_begins_in_an_array_and_ends_behind_it_asks_for_a_constraint(tmp_path):
+    found = findings(tmp_path, source=VECTORS)
+    mend = "at n=1; guard the access, correct the shape of {}, or write n % ITEMS == 0 in `constraints`"
+    assert [one.detail.endswith(mend.format(one.subject)) for one in found] == [True, True], found
+    assert {one.subject for one in found} == {"values", "out"}
+    even = SPACE.replace("default: {BLOCK", "constraints: [n % ITEMS == 0]\ndefault: {BLOCK")
+    assert not findings(tmp_path, source=VECTORS, space=even)
+
+
 @pytest.mark.parametrize(
     "edit",
     [

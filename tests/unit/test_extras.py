@@ -105,12 +105,12 @@ def test_a_command_that_needs_a_package_says_how_to_get_it_in_one_line(command):
     ("code", "lacking", "extra"),
     [
         ("from autotune import tune", ALL, "search"),
-        ("from autotune import load_kernel", ALL, "search"),
-        ("import autotune.triton", ALL, "search"),
+        ("from autotune import load_kernel", ALL, "load"),
+        ("import autotune.triton", ALL, "load"),
         ("import autotune.testing", ALL, "search"),
         ("import autotune.kernel_tuner", ALL, "kernel-tuner"),
         ("import autotune.kernel_tuner", ["rich"], "search"),
-        ("sys.modules['torch'] = sys\n    import autotune.torch", ALL, "search"),
+        ("sys.modules['torch'] = sys\n    import autotune.torch", ALL, "load"),
     ],
 )
 def test_a_program_is_told_as_well(code, lacking, extra):

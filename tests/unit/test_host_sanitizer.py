@@ -128,6 +128,13 @@ BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
             None,
             "",
         ),
+        (  # its functions come from macros, of which no part can be cut
+            '#include "portable.h"\n',
+            '#include "portable.h"\n#include "portable_reduce.h"\n'
+            "int main() { last_sum<<<1, 1>>>(0, 0, 0, 0); }\n",
+            None,
+            "",
+        ),
         (
             "BARRIER();",
             "if (i) BARRIER(); else WARP_BARRIER();",

@@ -550,6 +550,22 @@ def test_a_type_of_a_template_is_a_vector_if_members_of_it_are_used(used, given)
     assert scaffold("k.cu", "k", text).kernel.entry == f"k<{given}>"
 
 
+def test_the_widths_of_portable_vectors_are_those_that_there_are():
+    text = """
+        #include "portable.h"
+        #ifndef VEC
+        #define VEC 4
+        #endif
+        KERNEL KERNEL_BLOCK(64, 1, 1) twice(GLOBAL const float *x, GLOBAL float *y)
+        {
+            const int i = (BLOCK_INDEX(x) * 64 + THREAD_INDEX(x)) * VEC;
+            VECTOR(float, VEC) value = *(GLOBAL const VECTOR(float, VEC) *)(x + i);
+            *(GLOBAL VECTOR(float, VEC) *)(y + i) = value + value;
+        }
+        """
+    assert "compiler_options" not in made(text).space and chosen(text)["VEC"] == (4, (1, 2, 4))
+
+
 def test_a_word_that_a_macro_makes_a_vector_of_is_a_type():
     text = """
         #define PASTE(type, count) type##count

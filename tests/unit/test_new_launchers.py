@@ -43,7 +43,7 @@ def test_values_are_those_of_a_comment_or_reach_twice_the_default_and_are_marked
     assert found == {
         "BLOCK_SIZE": ((32, 64, 128, 256, 512, 1024), "values guessed"),
         "ITEMS_PER_THREAD": ((1, 2, 4, 8, 16, 32), "values guessed"),
-        "COPIES": ((1, 2, 4, 8), "the values of its comment"),
+        "COPIES": ((1, 2, 4, 8), "the values that the source lists"),
     }
 
 

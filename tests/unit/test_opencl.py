@@ -42,12 +42,18 @@ def compiler():
     return OpenCLCompiler(0)
 
 
-def doubled(binary):
+def doubled(binary, shared_bytes=0):
     device = OpenCLDevice(0)
     buffer = device.allocate(16)
     device.write(buffer, np.arange(4, dtype=np.int32).view(np.uint8))
-    device.run(device.load(binary), [Launch("twice", (2, 1, 1), (2, 1, 1), 0, ("x",))], {"x": buffer})
+    launch = Launch("twice", (2, 1, 1), (2, 1, 1), shared_bytes, ("x",))
+    device.run(device.load(binary), [launch], {"x": buffer})
     return device.read(buffer, 16).view(np.int32).tolist()
+
+
+def test_the_size_of_shared_memory_in_a_launch_is_for_cuda_and_left_out(compiler):
+    """A portable source says how much an array has in OpenCL; a plan is for both."""
+    assert doubled(compiler.compile(SOURCE, ()), shared_bytes=1 << 20) == [0, 2, 4, 6]
 
 
 def test_a_compiled_source_and_a_built_program_are_loaded(compiler):

@@ -36,6 +36,11 @@ def trial(config, time_ms, **more):
     return Trial(config, str(config), measurement=measured(time_ms), **more)
 
 
+def rejected(config, time_ms, detail):
+    failure = Failure(Status.WRONG_RESULT, detail)
+    return replace(trial(config, time_ms), failure=failure, failed_last_round=True)
+
+
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     """The best takes 1 ms and the default 3 ms; two others were tried."""
@@ -215,6 +220,23 @@ LINES = [
     (
         {"cores_of_others": 1e3, "lacked_time": True},
         {"warning": "cores during the search; run the search again on a quiet machine\n"},
+    ),
+    # what was faster and failed a check, which may be the one at fault
+    (
+        {"trials": (*(rejected(one, 0.5, "with data largest: y") for one in (OTHER, THIRD)), trial(BEST, 1))},
+        {
+            "faster": "2 in the search failed a check: 2 with data largest; look there "
+            "first: autotune show runs/j.jsonl --status wrong_result\n",
+            "failed": "in the last round: wrong_result: A=4 B=0: with data largest: y\n",
+        },
+    ),
+    (
+        {"trials": (rejected(OTHER, 0.5, "y is 1"),)},
+        {"faster": "1 in the search failed a check: 1 wrong_result; "},
+    ),
+    (
+        {"trials": (rejected(OTHER, 2.0, "y is 1"),)},
+        {"failed": "in the last round: wrong_result: A=4 B=0: y"},
     ),
     ({"time_was_over": True}, {"tried": "4 ok; the time was over\n"}),
     # what is there from before

@@ -327,3 +327,13 @@ def test_names_of_a_header_that_is_not_found_are_not_misspelt(tmp_path):
 def test_a_variable_that_a_macro_of_the_space_replaces_is_found(tmp_path):
     source = SOURCE + "KERNEL sum(GLOBAL int *x) { const int VECTOR = 4; x[VECTOR] = 1; }\n"
     assert ("hidden_variable", "VECTOR") in findings(bound(tmp_path, source=source), source)
+
+
+def test_landmarks_that_repeat_others_are_named_once(tmp_path):
+    repeated = YAML.replace(
+        "landmarks:\n", "landmarks:\n  two: {BLOCK_SIZE: 32}\n  three: {BLOCK_SIZE: 32}\n"
+    )
+    found = {one.subject: one.detail for one in lint(bound(tmp_path, repeated), SOURCE, ()).mistakes}
+    assert found["three"] == (
+        "the same configuration as two, and 1 more repeat others; remove what repeats another"
+    )

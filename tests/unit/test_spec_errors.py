@@ -296,6 +296,11 @@ BAD_EDITS = [
         "33: launch[1].when: unknown name 'BLOKS' in 'BLOKS > 1'; did you mean BLOCKS?",
     ),
     ("when: BLOCKS > 1", "if: BLOCKS > 1", "33: launch[1].if: unknown key"),
+    (
+        "kernel: reduce",
+        "kernel: reduce\ndialect: opencl",
+        "33: launch[0].shared_bytes: OpenCL takes no size from the launch: pass an argument of role local",
+    ),
     ("VECTOR: [1, 2]", "VECTOR: 0..3", "; write range(0, 4)"),
     ("VECTOR: [1, 2]", "VECTOR: 8-1", "; write powers_of_two(1, 8), or range(1, 9)"),
     ("VECTOR: [1, 2]", "VECTOR: 6 to 12", "; write range(6, 13, 6)"),

@@ -195,6 +195,8 @@ def test_a_right_kernel_has_no_finding(tmp_path, kernel):
         ("scaled", "odd_tile", "num_warps: [4, 8]", "num_warps: [4, 6]"),
         ("softmax", "unwritten_output", "at < columns", "at < rows"),
         ("softmax", "unwritten_output", "2 ** ceil(log2(n))", "min(512, 2 ** ceil(log2(n)))"),
+        ("softmax", "unwritten_output", "y + row * stride", "y + 0 * row"),  # programs overwrite each other
+        ("softmax", "odd_tile", "tl.arange(0, BLOCK)", "tl.arange(0, 3 * BLOCK // 2)"),
         ("softmax", "small_grid", "tl.num_programs(0))", "4096)"),
         ("softmax", "out_of_bounds", "value: n}\n  - {name: m,", "value: m}\n  - {name: m,"),
         ("softmax", "out_of_bounds", "shape: [m, n], role: out", "shape: [m, n // 2 + 1], role: out"),
@@ -247,7 +249,7 @@ def test_a_mistake_in_a_helper_is_at_the_line_of_the_kernel_that_calls_it(tmp_pa
 
 
 def test_outputs_of_which_configurations_write_different_parts_name_both(tmp_path):
-    (found,) = findings(tmp_path, "scaled", ("tl.program_id(0)", "tl.program_id(1)"))
+    (found,) = findings(tmp_path, "scaled", ("inside = at < n", "inside = (at < n) & (at < BLOCK)"))
     assert found.detail == (
         "no program writes element 256 of y with BLOCK=256 num_warps=4 at n=4095, and one does with "
         "BLOCK=2048 num_warps=8; correct the grid or the source"

@@ -141,6 +141,48 @@ def test_one_tile_that_covers_a_row_follows_from_its_length(made):
     assert numbers["stride"] == ("int32", "columns") and numbers["scale"] == ("float32", "1.0")
 
 
+GATHER = """
+@triton.autotune(
+    configs=[
+        triton.Config({"B": b, "C": 64}, num_warps=w, num_stages=s)
+        for b in (32, 64)
+        for w in (2, 4, 8)
+        for s in (1, 2)
+    ],
+    key=["n"],
+)
+@triton.jit
+def gathered(x, table, at, y, n, m, stride, eps, B: tl.constexpr, C: tl.constexpr):
+    rows, columns = tl.program_id(0) * B + tl.arange(0, B), tl.program_id(1) * C + tl.arange(0, C)
+    inside = (rows[:, None] < n) & (columns[None, :] < m)
+    place = tl.load(at + rows, mask=rows < n)
+    value = tl.load(table + place[:, None] * stride + columns[None, :], mask=inside)
+    own = tl.load(x + rows[:, None] * m + columns[None, :], mask=inside)
+    tl.store(y + rows[:, None] * m + columns[None, :], (own + value) * (own + eps), mask=inside)
+
+def gather(x, table, at, *, eps: float = 1e-6):
+    gathered[(1, 1)](x, table, at, x, 1, 1, 1, eps)
+"""
+
+
+def test_what_an_index_of_an_array_leads_into_is_to_be_checked(made, tmp_path):
+    spec = made(HEAD + GATHER)
+    lines = {
+        line.split(",")[0].split(": ")[1]: line
+        for line in (tmp_path / "made.yaml").read_text().splitlines()
+        if "{name: " in line
+    }
+    assert "# check: its shape" in lines["table"] and "check" not in lines["x"]
+    assert "such as fill: {integers: [0, 4095]}, and dtype: int64" in lines["at"]
+    assert "value: 1e-06" in lines["eps"]  # the default of the host's function
+    assert spec.landmarks == ()  # all combinations of the parameters
+
+
+def test_sizes_to_verify_have_either_size_as_the_longer_one(made):
+    sizes = made(HEAD + GATHER).verify_sizes
+    assert {one["n"] > one["m"] for one in sizes} == {True, False}
+
+
 def test_sizes_to_verify_let_a_loop_over_a_row_turn_again(made):
     space = made(
         HEAD
@@ -155,7 +197,7 @@ def summed(x, y, n, B: tl.constexpr):
     tl.store(y + tl.program_id(0), tl.sum(total))
 """
     )
-    assert sorted(sizes["n"] for sizes in space.verify_sizes) == [1, 511, 512, 513]
+    assert sorted(sizes["n"] for sizes in space.verify_sizes) == [1, 5, 511, 512, 513]
 
 
 @pytest.mark.parametrize(

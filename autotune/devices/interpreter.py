@@ -1,0 +1,130 @@
+"""A device without hardware: Triton's interpreter runs kernels in numpy, one program after another.
+
+It shows what is wrong. Its times say nothing about a GPU.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from autotune.compilers.base import triton_name
+from autotune.compilers.triton_constants import typed
+from autotune.compilers.triton_modules import executed
+from autotune.core.frozen import replace
+from autotune.core.launch_plan import NO_ARRAY
+from autotune.core.records import DeviceInfo, Launch
+from autotune.core.trials import Binary
+from autotune.devices import INTERPRETER
+from autotune.devices.base import Arguments, Program
+from autotune.devices.host_memory import HostMemory
+from autotune.errors import LaunchError
+from autotune.hardware.architectures import architecture
+from autotune.sources.triton import entry_signature
+
+_LIMITS_OF = "sm_90"  # so the valid configurations are those of a GPU
+
+
+def list_devices() -> list[DeviceInfo]:
+    """The interpreter; raises MissingExtra without Triton."""
+    limits = architecture(_LIMITS_OF).device
+    return [
+        replace(
+            limits,
+            backend=INTERPRETER,
+            name="Interpreter",  # whatever names it names its backend, so nothing compiles meanwhile
+            slug=INTERPRETER,
+            kind="cpu",
+            vendor="triton",
+            architecture="interpreter",
+            compute_units=1,
+            memory_bandwidth_bytes_per_s=None,
+            driver=f"numpy {np.__version__}",
+            runtime=triton_name(),
+        )
+    ]
+
+
+class InterpreterCompiler:
+    """Hands the source on: Triton reads it when it interprets."""
+
+    identity = None  # nothing to cache
+
+    def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
+        """The source, as a binary."""
+        data = source.encode()
+        return Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0)
+
+
+class Interpreter(HostMemory):
+    """Memory is numpy arrays, a launch is a call of Triton's interpreter."""
+
+    def __init__(self) -> None:
+        """Have Triton interpret: that has to be known before it is imported."""
+        os.environ["TRITON_INTERPRET"] = "1"
+        (self.info,) = list_devices()
+
+    def load(self, binary: Binary) -> Program:
+        """The module of the source, whose functions are interpreted; raises CompileError."""
+        return executed(binary.data.decode())
+
+    def run(
+        self,
+        program: Program,
+        launches: Sequence[Launch],
+        arguments: Arguments,
+        repeats: int = 1,
+        graph: bool | None = None,
+        warm_first: bool = False,
+    ) -> float:
+        """Interpret the launches, and give the time that this takes."""
+        began = time.perf_counter()
+        for launch in [*launches] * repeats:
+            _launch(program, launch, arguments)
+        return (time.perf_counter() - began) * 1e3
+
+
+def _launch(program: Program, launch: Launch, arguments: Arguments) -> None:
+    called, kinds, named = entry_signature(launch.entry)
+    function = getattr(program, called)
+    named = typed(function, named)
+    taken = [name for name in function.arg_names if name not in named]
+    values = iter(launch.arguments)
+    for name, kind in zip(taken, kinds, strict=False):
+        named[name] = None if kind == NO_ARRAY else _passed(arguments[next(values)], kind)
+    try:
+        function[launch.grid](**named)
+    except Exception as error:  # noqa: BLE001 - whatever the user's kernel does
+        raise LaunchError(f"{called}: {_message(error)}") from None
+
+
+def _passed(value: Any, kind: str) -> Any:
+    """A value as the interpreter takes it: an array by its address, so PyTorch is not needed."""
+    if isinstance(value, np.generic):
+        return value.item()
+    from triton.language import str_to_ty, tensor
+    from triton.runtime.interpreter import TensorHandle
+
+    pointer = str_to_ty(kind.partition(":")[0], None)
+    return tensor(TensorHandle(np.array([value.ctypes.data], np.uint64), pointer), pointer)
+
+
+def _message(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}"
+
+
+def open_device(index: int) -> Interpreter:
+    """Open it."""
+    return Interpreter()
+
+
+def open_compiler(index: int) -> InterpreterCompiler:
+    """Open its compiler."""
+    return InterpreterCompiler()

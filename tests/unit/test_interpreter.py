@@ -1,0 +1,83 @@
+"""`--device interpreter`: Triton's interpreter verifies kernels on a machine without a GPU."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from autotune.triton import tuned
+from tests.unit.test_triton import Recorder
+
+pytest.importorskip("triton", reason="needs the extra triton")
+
+KERNEL = """import triton
+import triton.language as tl
+
+@triton.jit
+def scale(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+"""
+SPACE = """schema: 1
+kernel: scale
+dialect: triton
+source: scale.py
+reference: scale_reference.py
+dtypes: [float32, bfloat16]
+sizes: {default: {n: 16_777_216}}
+verify_sizes: [{n: 1}, {n: 33}]
+parameters: {BLOCK: [16, 32]}
+default: {BLOCK: 16}
+arguments:
+  - {name: x, dtype: DTYPE, shape: [n], role: in, fill: {normal: [0, 1]}}
+  - {name: y, dtype: DTYPE, shape: [n], role: out}
+  - {name: n, dtype: int32, value: n}
+launch: [{entry: scale, grid: ["ceil_div(n, BLOCK)"], arguments: [x, y, n]}]
+verify: {rtol: 1e-2, atol: 0}
+"""
+
+
+@pytest.fixture
+def scale(folder):
+    (folder.path / "scale.py").write_text(KERNEL)
+    (folder.path / "scale.yaml").write_text(SPACE)
+    (folder.path / "scale_reference.py").write_text(
+        "def reference(inputs, sizes):\n    return {'y': 2 * inputs['x'].astype('float64')}\n"
+    )
+    return folder
+
+
+def test_a_kernel_is_compared_with_its_reference_at_the_sizes_to_verify(scale):
+    done = scale.run("run", "scale.yaml", "--device", "interpreter")
+    assert done.returncode == 0, done.stderr
+    assert "on Interpreter, n=1, float32" in done.stdout and "at n=1, n=33" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        (", mask=at < n)\n", ")\n", "out_of_bounds: wrote outside y"),
+        ("2 * tl", "3 * tl", "wrong_result: y[0]"),
+        ("2 * tl", "n.missing * tl", "launch_error: scale: AttributeError"),
+    ],
+)
+def test_a_mistake_is_found_without_a_gpu(scale, right, wrong, said):
+    (scale.path / "scale.py").write_text(KERNEL.replace(right, wrong))
+    done = scale.run("run", "scale.yaml", "--device", "interpreter")
+    assert done.returncode == 1 and said in done.stderr
+
+
+def test_a_result_of_the_interpreter_serves_tensors_in_the_memory_of_the_host(scale):
+    done = scale.run("search", "scale.yaml", "--device", "interpreter", "--budget", "2")
+    assert done.returncode == 0, done.stderr
+
+    class Scale(Recorder):
+        arg_names = ("x", "y", "n", "BLOCK")
+
+    array = SimpleNamespace(shape=(1,), dtype="torch.float32", device=SimpleNamespace(type="cpu"))
+    kernel = tuned("scale", cache=scale.path / "cache", strict=True)(Scale("scale", constant=("BLOCK",)))
+    assert kernel.constants(array, array, 1)["BLOCK"] in (16, 32)
+
+
+def test_what_the_interpreter_cannot_do_is_said(scale):
+    done = scale.run("run", "scale.yaml", "--device", "interpreter", "--dtype", "bfloat16")
+    assert "computes wrongly with bfloat16" in done.stderr
