@@ -82,6 +82,7 @@ def _read(_: Any, name: str, source: list[str]) -> None:
     """Add the contents to an index: each section is a group, and each page that it lists an entry."""
     text = source[0]
     if name == root_doc:
+        text = re.sub(r" These pages are also a site.*?\.(?=\n)", "", text, flags=re.DOTALL)
         text = text.replace("](../README.md)", "](install.md)")
         text = text.replace("](../CONTRIBUTING.md", f"]({GENERATED}/contributing.md")
         text = text.replace("\n## Gallery", f"{_ROWS}\n## Gallery")

@@ -406,6 +406,9 @@ UNWATCHED any_pointer array(const char *path, size_t bytes)
     return {memory};
 }
 
+/* To a variable of the source, whose padding is forbidden memory. */
+UNWATCHED void set_variable(void *variable, any_pointer array, size_t bytes) { memcpy(variable, array.address, bytes); }
+
 UNWATCHED void save(const char *path, any_pointer array, size_t bytes)
 {
     FILE *file = fopen(path, "wb");

@@ -4,7 +4,7 @@ kernels/threads.h defines CUDA's words in C++, and kernels/opencl_words.h OpenCL
 of kernels run, one fiber per thread: the portable dialect, plain CUDA C++ without textures or tensor cores,
 and plain OpenCL C without images. A kernel runs twice: watched by kernels/races.h, with memory that starts as
 zeros, and under AddressSanitizer, with memory that starts as ones. If the outputs differ, they depend on
-memory that the kernel has not written.
+memory that the kernel has not written. A caller may compare the arrays of the latter run with a reference.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, takewhile
 from pathlib import Path
@@ -108,6 +108,8 @@ _MISUSE = re.compile(r"^(?:\S*/)?([^ /:]+:\d+):\d+: runtime error: (.*?)(?: 0x\w
 _ERROR = re.compile(r"^(?:\S*/)?([^ /]+:\d+:\d+: (?:fatal )?error: .*\S)", re.MULTILINE)
 _BARRIER = re.compile(r"^BARRIER: (.*)$", re.MULTILINE)
 
+Compare = Callable[[Workload, Mapping[str, Path]], Outcome]  # of a run's arrays, in files by name
+
 
 @dataclass(frozen=True)
 class HostSanitizer:
@@ -126,10 +128,11 @@ class HostSanitizer:
         workloads: Sequence[Workload],
         deadline: Deadline,
         further: Sequence[Workload] = (),
+        compare: Compare | None = None,
     ) -> Outcome:
         """Run a rendered source on the smallest workloads; return the first finding, PASSED without one.
 
-        The `further` workloads may be larger.
+        The `further` workloads may be larger. With `compare`, what it finds in a workload's arrays counts.
         """
         chosen = [*workloads_for_cpu(workloads), *filter(can_run_on_cpu, further)]
         limits = f"more than {MAX_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
@@ -140,7 +143,7 @@ class HostSanitizer:
             folder = Path(name)
             try:
                 outcome = without_host_code(
-                    lambda text: self._check(text, folder, chosen, deadline), source, (), PORTABLE
+                    lambda text: self._check(text, folder, chosen, deadline, compare), source, (), PORTABLE
                 )
             except CompileError as error:
                 outcome = Unchecked(f"g++ refuses the source{error}")
@@ -150,7 +153,14 @@ class HostSanitizer:
             return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
         return outcome
 
-    def _check(self, source: str, folder: Path, workloads: Sequence[Workload], deadline: Deadline) -> Outcome:
+    def _check(
+        self,
+        source: str,
+        folder: Path,
+        workloads: Sequence[Workload],
+        deadline: Deadline,
+        compare: Compare | None,
+    ) -> Outcome:
         """The first finding, or why some workload did not come to its end.
 
         Raises CompileError, with the first error if the compiler says one, and TimeoutExpired.
@@ -175,12 +185,18 @@ class HostSanitizer:
                 with timeline.span(f"{build} at {size_text(workload.problem.sizes)}"):
                     outcome = _run(program, number, deadline, variables)
                 if isinstance(outcome, Failure):
-                    return outcome
+                    return _at(outcome, workload)
                 if outcome is not PASSED:
                     late = outcome if late is PASSED else late
                     del ended[number]
-        differing = (_unwritten(folder, number, workload) for number, workload in ended.items())
-        return next(filter(None, differing), late)
+        for number, workload in ended.items():
+            if unwritten := _unwritten(folder, number, workload):
+                return _at(unwritten, workload)
+            outcome = compare(workload, _files(folder, number, workload)) if compare else PASSED
+            if isinstance(outcome, Failure):
+                return outcome
+            late = outcome if late is PASSED else late
+        return late
 
 
 @cache
@@ -317,10 +333,11 @@ def _place(program: Path, code: str) -> str:
 
 
 def _unwritten(folder: Path, number: int, workload: Workload) -> Failure | None:
-    """The difference between the outputs of both builds, as a finding."""
-    for array in _outputs(workload):
-        paths = [folder / build / f"{number}.{array.name}" for build in _BUILDS]
-        contents = [np.fromfile(path, np.uint8) for path in paths]
+    """The difference between the outputs of both builds, as a finding; without the padding of structures."""
+    for array in _saved(workload):
+        if array.role != "out" or numpy_dtype(array.dtype).names:
+            continue
+        contents = [np.fromfile(folder / build / f"{number}.{array.name}", np.uint8) for build in _BUILDS]
         differs = np.flatnonzero(contents[0] != contents[1])
         if differs.size:
             where = element_text(array, int(differs[0]) // numpy_dtype(array.dtype).itemsize)
@@ -328,16 +345,23 @@ def _unwritten(folder: Path, number: int, workload: Workload) -> Failure | None:
     return None
 
 
+def _files(folder: Path, number: int, workload: Workload) -> dict[str, Path]:
+    """The files with the arrays of a workload, as the first build left them."""
+    return {array.name: folder / next(iter(_BUILDS)) / f"{number}.{array.name}" for array in _saved(workload)}
+
+
 def _finding(status: Status, what: str) -> Failure:
     return Failure(status, f"run on the CPU: {what}")
 
 
-def _outputs(workload: Workload) -> list[Array]:
-    """The compared outputs, without the padding of structures."""
+def _at(finding: Failure, workload: Workload) -> Failure:
+    return replace(finding, detail=f"{finding.detail} (at {size_text(workload.problem.sizes)})")
+
+
+def _saved(workload: Workload) -> list[Array]:
+    """The arrays that a program saves: those whose content after a run is known."""
     return [
-        array
-        for array in workload.arrays
-        if array.role == "out" and array.name in workload.used_names and not numpy_dtype(array.dtype).names
+        array for array in workload.arrays if array.role != "scratch" and array.name in workload.used_names
     ]
 
 
@@ -358,6 +382,9 @@ def _program(source: str, workloads: Sequence[Workload], folder: Path) -> str:
                 values[array.name] = f"array_{number}_{array.name}"
                 arrays.append(f"static autotune::any_pointer {values[array.name]};")
                 steps.append(f"{values[array.name]} = autotune::array({path}, {array.size_bytes}ul);")
+                if array.symbol:
+                    content = f"{values[array.name]}, {array.size_bytes}ul"
+                    steps.append(f"autotune::set_variable(&{array.symbol}, {content});")
         for local in workload.local:
             name = f"local_{number}_{local.name}"
             values[local.name] = f"{name}()"
@@ -372,7 +399,7 @@ def _program(source: str, workloads: Sequence[Workload], folder: Path) -> str:
             )
             launched = f"{{{grid}}}, {{{block}}}, {launch.shared_bytes}ul, [] {{ {call} }}"
             steps.append(f"autotune::launch({launched});")
-        for array in _outputs(workload):
+        for array in _saved(workload):
             steps.append(
                 f'autotune::save("{number}.{array.name}", {values[array.name]}, {array.size_bytes}ul);'
             )

@@ -89,7 +89,7 @@ def findings(found: FirstSpace) -> str:
 
 
 def next_steps(found: FirstSpace) -> str:
-    """The next steps; a kernel that cannot run here can be compiled first, unless it is for OpenCL alone."""
+    """The next steps; a kernel that no device here takes is run on the CPU and compiled first."""
     from autotune.devices import INTERPRETER
     from autotune.new.space_draft import ARCHITECTURE
 
@@ -98,8 +98,9 @@ def next_steps(found: FirstSpace) -> str:
     if not found.can_run:
         steps = [f"on a machine with such a device: {steps[0]}"]
         if draft.dialect != "opencl":
-            compiled = f"autotune space {space} --compile --device {ARCHITECTURE}"
-            steps = [f"autotune space {space} --device {ARCHITECTURE}", compiled, *steps]
+            run = "" if draft.dialect == TRITON else " --run"
+            looks = [f"autotune space {space}{how} --device {ARCHITECTURE}" for how in (run, " --compile")]
+            steps = [*looks, *steps]
         if draft.dialect == TRITON:
             steps.insert(1, f"autotune run {space} --device {INTERPRETER}")
     if not draft.has_reference:

@@ -1,7 +1,8 @@
 """Count and check a space: show what each constraint removes, and likely mistakes.
 
 With --compile, compile a sample of it for GPUs that may be absent: registers, spills, occupancy, what cannot
-run. With --report, write an HTML page with charts: configurations left after each constraint, valid
+run. With --run, run a kernel in C as threads of this machine's CPU and compare it with its reference.
+With --report, write an HTML page with charts: configurations left after each constraint, valid
 configurations per value, parameters that are tied to each other, and a sample to filter.
 """
 
@@ -15,9 +16,11 @@ from typing import Any
 
 from autotune.cli import options as opt
 from autotune.cli.cross_compile import add_compile, compile_space
+from autotune.cli.host_run import add_host_run, run_space
 from autotune.cli.output import emit
 from autotune.cli.tables import cell, table
 from autotune.cli.texts import space_problem
+from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Parameter
 from autotune.core.text import table_sizes
 from autotune.hardware.architectures import NOT_HERE
@@ -38,8 +41,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     opt.add_problem(parser)
     opt.add_data(parser)
-    opt.add_config(parser, "say whether a configuration is valid; with --compile, compile only this one")
+    opt.add_config(
+        parser, "say whether a configuration is valid; with --compile or --run, take only this one"
+    )
     add_compile(parser)
+    add_host_run(parser)
     parser.add_argument("--report", action="store_true", help="write a page with charts of the space")
     opt.add_output(parser, "where --report writes the page (default: space.html)")
     opt.add_json(parser)
@@ -48,9 +54,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     if parsed.compile:
         opt.require_unset(parsed, "--compile prints a table", "report", "output", "data")
+        opt.require_unset(parsed, "--compile runs nothing", "run_here", "timeout")
         compile_space(parsed)
+        return
+    opt.require_unset(parsed, "without --compile nothing is sampled", "budget", "seed")
+    if parsed.run_here:
+        opt.require_unset(parsed, "--run prints a line for each configuration", "report", "output")
+        run_space(parsed)
     else:
-        opt.require_unset(parsed, "without --compile nothing is sampled", "budget", "seed")
+        opt.require_unset(parsed, "only --run has a time limit", "timeout")
         _describe(parsed)
 
 
@@ -112,7 +124,8 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
     if effects:
         emit("", table(("line", "removes alone", "valid without it", "constraint"), effects))
     path, is_here = space.spec.path, device.driver != NOT_HERE
-    further = f"search {path}" if is_here else f"space {path} --compile"
+    elsewhere = "--compile" if space.spec.dialect == TRITON else "--run"
+    further = f"search {path}" if is_here else f"space {path} {elsewhere}"
     rows = [(item.kind, item.subject, item.placed) for item in findings.mistakes]
     emit("", table(("finding", "", ""), rows) if rows else "no findings")
     if findings.left_out:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Collection
 from dataclasses import replace
@@ -145,7 +146,11 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         )
     if fixed := _fixed_numbers(path, source.read, launch.names):
         named = ", ".join(fixed[:_SHOWN])
-        notes.append(f"{named}: fixed by the source; #ifndef NAME around a #define makes it a parameter")
+        files = [str(path.with_name(name)) for name in (f"{kernel.name}.yaml", kernel.reference)]
+        anew = f"rm {shlex.join(files)} && autotune new {shlex.quote(str(path))}"
+        notes.append(
+            f"{named}: fixed by the source; #ifndef NAME around a #define makes it a parameter, with: {anew}"
+        )
     complaint = first_error(made.complaint)
     if complaint:
         structures = KnownTypes.of(source.read).unknown_structures

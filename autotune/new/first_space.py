@@ -229,7 +229,7 @@ class _Work:
         """Compile the default without a device, if a compiler for it needs none."""
         missing = f"not run: no device of this machine takes {_LANGUAGES[draft.dialect]}"
         if draft.dialect == CUDA:
-            missing += "; in the words of docs/portable-dialect.md a kernel runs on CPUs, too"
+            missing += f"; autotune space {space} --run runs it as threads of the CPU"
         if draft.dialect not in BACKENDS["cuda"].accepts:
             return [Note(False, f"not compiled, {missing}")]
         return [*self._tried("trials.compile_default", space), Note(False, missing)]

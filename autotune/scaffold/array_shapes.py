@@ -39,7 +39,7 @@ def index_bounds(launch: GuessedLaunch) -> IndexBounds:
     numbers = dict(launch.constants)
     for item in launch.kernel.arguments:
         is_number = not item.is_pointer and "int" in item.dtype and item.name not in launch.sizes
-        if is_number and (value := expression_of(launch.number(item))) is not None:
+        if is_number and (value := expression_of(launch.number(item)[0])) is not None:
             numbers[item.name] = value
     shape = LaunchShape(launch.grid, launch.block, launch.names, frozenset(launch.sizes), numbers)
     return IndexBounds(launch.facts, shape)

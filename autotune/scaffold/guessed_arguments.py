@@ -34,8 +34,7 @@ class GuessedArgument:
 
 def scalar_argument(argument: KernelArgument, launch: GuessedLaunch) -> GuessedArgument:
     """A number that is passed."""
-    value = launch.number(argument)
-    remark = "" if value in launch.sizes else "any number will do?"
+    value, remark = launch.number(argument)
     return GuessedArgument(argument, None, value=value, remark=remark)
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
@@ -24,7 +25,7 @@ from autotune.scaffold.guessed_parameters import (
     with_elements,
     within_a_block,
 )
-from autotune.scaffold.host_grid import declared_extents, host_grid
+from autotune.scaffold.host_formulas import HostFormulas, declared_extents
 from autotune.scaffold.macros import WORD, Macro
 from autotune.scaffold.reading import Assumptions, FoundKernel, KernelArgument, Source
 from autotune.scaffold.roles import is_offset, scalar_value
@@ -47,6 +48,8 @@ _SIZE = re.compile(
 )
 _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
 _FREE_NAMES = ("n", "count", "elements", *(f"n_{number}" for number in range(1000)))  # for a size without one
+OF_HOST = "as the host passes it"
+_ANY = "any number will do?"
 _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
 
 
@@ -105,6 +108,18 @@ class GuessedLaunch:
                         return True
         return False
 
+    @cached_property
+    def host(self) -> HostFormulas | None:
+        """What the host passes to the kernel; None if it is not there."""
+        if self.kernel.launch is None:
+            return None
+        arguments = [argument.name for argument in self.kernel.arguments]
+        host = self.source.host or self.source.read
+        known = KnownTypes.of(self.kernel.function.source).bytes_of
+        return HostFormulas.of(
+            self.kernel.launch, host, arguments, self.block, self.names, self.constants, known
+        )
+
     @property
     def unshown(self) -> list[str]:
         """The axes along which a thread reads its index, although nothing shows more than one thread."""
@@ -112,19 +127,36 @@ class GuessedLaunch:
         return [axis for axis in alone if reads_index(self.facts, axis, "threadIdx")]
 
     @property
-    def shared_bytes(self) -> str:
-        """Dynamic shared memory: one element for each thread of the block; empty if the kernel has none."""
+    def shared_bytes(self) -> tuple[str, str]:
+        """Dynamic shared memory and a remark: the host's, else an element for each thread of the block.
+
+        Empty if the kernel has none.
+        """
         kinds = [one.type for one in self.facts.declared.values() if one.is_dynamic]
         if not kinds:
-            return ""
+            return "", ""
+        if self.host and (given := self.host.shared_bytes):
+            return given, OF_HOST
         dtype, width = KnownTypes.of(self.kernel.function.source).layout(kinds[0])
         size_bytes = max(4, width * assumed_bytes(dtype))  # bytes are cast to wider elements
-        return " * ".join((str(size_bytes), *(part for part in self.block if part != "1")))
+        parts = (str(size_bytes), *(part for part in self.block if part != "1"))
+        return " * ".join(parts), "an element for each thread?"
 
-    def number(self, argument: KernelArgument) -> str:
-        """The value of a number that is passed: the count of blocks if it is called like one."""
-        is_count = argument.name not in self.sizes and _BLOCKS.fullmatch(argument.name) is not None
-        return self.grid[0] if is_count else scalar_value(argument, self.kernel, self.facts, self.sizes)
+    def number(self, argument: KernelArgument) -> tuple[str, str]:
+        """The value of a number that is passed, and a remark if it is no size.
+
+        It is the count of blocks if it is called like one, else the host's.
+        """
+        if argument.name in self.sizes:
+            return argument.name, ""
+        if _BLOCKS.fullmatch(argument.name):
+            return self.grid[0], _ANY
+        place = self.kernel.arguments.index(argument)
+        given = self.host.number(place, is_whole="int" in argument.dtype) if self.host else ""
+        if given and not argument.fields:
+            return given, OF_HOST
+        value = scalar_value(argument, self.kernel, self.facts, self.sizes)
+        return value, "" if value in self.sizes else _ANY
 
 
 def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> GuessedLaunch:
@@ -300,11 +332,9 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
 def _grid(launch: GuessedLaunch) -> tuple[str, ...]:
     """Blocks along each axis: the host's, unless they leave out a parameter that the kernel's own have."""
     shown = _shown_grid(launch)
-    if launch.kernel.launch is None:
+    if launch.host is None:
         return shown
-    arguments = [argument.name for argument in launch.kernel.arguments]
-    host = launch.source.host or launch.source.read
-    grid = host_grid(launch.kernel.launch, host, arguments, launch.block, launch.names, launch.constants)
+    grid = launch.host.grid
     words = set(WORD.findall(" ".join(grid)))
     needed = set(WORD.findall(" ".join(shown))) & launch.values.keys()
     return _without_ones(grid) if words & {*launch.sizes} and needed <= words else shown

@@ -184,6 +184,11 @@ class KnownTypes:
         is_unknown = kind.isidentifier() and self.layout(kind)[0] == UNKNOWN
         return self.stand_in(kind) if is_unknown else kind
 
+    def bytes_of(self, kind: str) -> int | None:
+        """The size of a type of numbers; None for any other."""
+        dtype, width = self.layout(kind)
+        return width * assumed_bytes(dtype) if dtype in C_TYPES else None
+
     def _extent(self, text: str) -> ast.expr | None:
         """An extent with numbers for the sizes of types in it."""
         node = parsed_expression(text)
@@ -264,8 +269,7 @@ class _WithSizes(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         match node:
             case ast.Call(ast.Name("sizeof"), [ast.Constant(value=str(kind))]):
-                dtype, width = self._types.layout(kind)
-                return ast.Constant(width * assumed_bytes(dtype)) if dtype in C_TYPES else ast.Constant(None)
+                return ast.Constant(self._types.bytes_of(kind))
         return node
 
 

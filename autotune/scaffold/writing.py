@@ -211,8 +211,9 @@ def _launch(guess: Guess) -> list[str]:
     ]
     if guess.launch.is_cooperative:
         lines.append("    cooperative: True  # its barrier of the grid needs all blocks at once")
-    if guess.launch.shared_bytes:
-        lines.append(f"    shared_bytes: {guess.launch.shared_bytes}  # an element for each thread?")
+    shared_bytes, remark = guess.launch.shared_bytes
+    if shared_bytes:
+        lines.append(f"    shared_bytes: {shared_bytes}  # {remark}")
     for other in guess.launch.source.kernels:
         if other.entry != own:
             names = ", ".join(item.name for item in other.arguments if not item.symbol)

@@ -113,6 +113,12 @@ class Function:
         calls = (part for part in self.parts if isinstance(part, ast.Call))
         return {one.func.id: len(one.args) for one in calls if isinstance(one.func, ast.Name)}
 
+    @property
+    def without_words(self) -> Mapping[str, ast.expr]:
+        """What a program's main function is given without words on its command line: a count of 1."""
+        is_main = self.name == "main" and self.parameters
+        return {self.parameters[0].name: ast.Constant(1)} if is_main else {}
+
     def variables_of(self, kind: str) -> set[str]:
         """Its parameters and variables of a type."""
         own = {one.name for one in self.parameters if one.type == kind}
@@ -208,10 +214,10 @@ class KernelSource:
 
     @cached_property
     def launches(self) -> tuple[Launch, ...]:
-        """The launches by its host, in the order of the text."""
+        """The launches by its host, in the order of the text; a program is given no words."""
         if "<<<" not in self.tree.text and "hipLaunchKernelGGL" not in self.tree.text:
             return ()
-        found = (launches(one.body, one.defaults) for one in self.functions)
+        found = (launches(one.body, one.defaults, one.without_words) for one in self.functions)
         return tuple(one for several in found for one in several)
 
     @cached_property

@@ -21,10 +21,12 @@ from autotune.core.text import nearest
 from autotune.errors import ExpressionError, InputError, SpaceError
 from autotune.sources.bare_code import bare_code
 from autotune.sources.branches import Branches, read_branches
-from autotune.sources.dialects import BUILT_IN
+from autotune.sources.dialects import BUILT_IN, portable_macros
 from autotune.sources.facts import Facts, factors_around, facts
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macro_reach import Unseen, unseen_macros
+from autotune.sources.macros import definition
+from autotune.sources.preprocessor import compiled_lines
 from autotune.sources.triton_module import Module
 from autotune.sources.triton_walk import walk
 from autotune.space.configurations import PARTS, TROUBLES
@@ -42,6 +44,7 @@ from autotune.space.yaml_document import located
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _THREAD_INDEX = {"portable": "THREAD_INDEX({0})", "cuda": "threadIdx.{0}", "opencl": "get_local_id({1})"}
+_ASKED = "WARPS"  # what a source may define in front of portable.h
 # Findings whose consequences a run would show as mistakes of their own.
 _BREAKS = (
     "signature",
@@ -149,6 +152,7 @@ def _of_source(space: Space, source: str) -> Findings:
         *unseen_parameters(space, source),
         *unknown,
         *(() if read is None else _misspelt(space, source, read, {one.subject for one in unknown})),
+        *(() if is_python else _reserved_words(space)),
         *_untried_edges(space),
         *_tight_tolerance(space),
         *_large_grids(space, found),
@@ -194,6 +198,21 @@ def _odd_tiles(space: Space, module: Module) -> Iterator[Finding]:
             detail = f"Triton takes powers of two as {what}; remove {', '.join(odd)}"
             place = located(space.spec.path, f"parameters.{parameter.name}")
             yield Finding("odd_tile", parameter.name, detail, place)
+
+
+def _reserved_words(space: Space) -> Iterator[Finding]:
+    """Macros of a source in the portable dialect that replace words of portable.h behind its include."""
+    path, is_portable = space.spec.source, False
+    if space.spec.functions.source is not None:
+        return
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    for line in compiled_lines(text):
+        is_portable |= line.directive == "include" and line.rest.startswith('"portable')
+        found = definition(line.rest) if is_portable and line.directive == "define" else None
+        if found is not None and found[0] in {_ASKED, *portable_macros()}:
+            detail = f"{found[0]} is a word of portable.h, whose other words use it: choose another name"
+            place = text.count("\n", 0, line.place) + 1
+            yield Finding("reserved_word", found[0], detail, f"{path}:{place}")
 
 
 def read_default(space: Space, source: str) -> KernelSource | None:

@@ -281,5 +281,5 @@ def _require_dialect(spec: SpaceSpec, address: Address) -> None:
                 if spec.dialect in ("cuda", TRITON)
                 else ""
             )
-            + (", and a kernel in the portable dialect runs here, too" if spec.dialect == "cuda" else "")
+            + (", `--run` runs the kernel as threads of the CPU" if spec.dialect == "cuda" else "")
         )

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from autotune.checks.host_sanitizer import find_host_sanitizer
 from autotune.new.compiled_draft import has_nvrtc
 from autotune.space import constraint_report
 from autotune.tuning.task import Target, count_space
@@ -80,7 +81,7 @@ def test_the_next_steps_are_those_that_this_machine_can_take(folder, monkeypatch
     text = "__global__ void keyword(float *in, int n) { if (threadIdx.x < n) in[threadIdx.x] *= 2; }"
     (folder.path / "keyword.cu").write_text(text)
     steps = [
-        "next  autotune space keyword.yaml --device sm_90",
+        "next  autotune space keyword.yaml --run --device sm_90",
         "then  autotune space keyword.yaml --compile --device sm_90",
         "then  on a machine with such a device: autotune search keyword.yaml",
         'then  in a program: autotune.load_kernel("keyword")(in_)',
@@ -88,7 +89,10 @@ def test_the_next_steps_are_those_that_this_machine_can_take(folder, monkeypatch
     done = folder.run("new", "keyword.cu")
     assert done.returncode == 0
     note = stated(done, steps)[-1]
-    assert note.startswith("note  not run: no device of this machine takes CUDA; in the words of docs/")
+    assert note.startswith("note  not run: no device of this machine takes CUDA; autotune space keyword.yaml")
+    if find_host_sanitizer() is not None:  # its blocks write the same elements
+        done = folder.run("space", "keyword.yaml", "--run", "--device", "sm_90")
+        assert done.returncode == 1 and "a race: read in keyword (keyword.cu:1) and write in" in done.stdout
 
 
 def stated(done, steps):

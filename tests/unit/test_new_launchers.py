@@ -189,6 +189,56 @@ def test_sizes_to_verify_lie_around_the_tiles_of_a_grid_that_has_a_limit():
     assert made.verify_sizes == ((1,), (1023,), (1024,), (1025,))
 
 
+ROWS = """
+    __global__ void rows_of(const float *x, float *y, int rows, int cols, float eps, int shift)
+    {
+        extern __shared__ float4 room[];
+        float *row = (float *)room;
+        for (int c = threadIdx.x; c < cols; c += BLOCK) {
+            row[c] = x[(size_t)blockIdx.x * cols + c] + shift;
+            y[(size_t)blockIdx.x * cols + c] = row[c] * eps;
+        }
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("host", "sizes", "shared_bytes", "numbers"),
+    [
+        (
+            "int main(int argc, char **argv) { const int rows = argc > 1 ? atoi(argv[1]) : 8192;"
+            "int cols = 2048; if (argc > 2) cols = atoi(argv[2]); const float eps = 1e-5f;"
+            "rows_of<<<rows, BLOCK, cols * sizeof(float)>>>(dx, dy, rows, cols, eps, 3); }",
+            [8192, 2048],
+            ("cols * 4", "as the host passes it"),
+            ["1e-05", "3"],
+        ),
+        (
+            "int main(int n, char **words) { int w = 100, shift = 1, bytes; float eps = 0.5f;"
+            "if (n == 1) { w = 1 << 12; eps = -2.0f; } else { shift = 7; } bytes = (w + 8) * sizeof(float4);"
+            "rows_of<<<9, BLOCK, bytes>>>(dx, dy, 9, w, eps, shift); }",
+            [9, 4096],
+            ("(cols + 8) * 16", "as the host passes it"),
+            ["-2.0", "1"],
+        ),
+        (  # what a launch plan cannot have: the kernel's own
+            "void run(int rows, int cols, float eps) {"
+            "rows_of<<<rows, BLOCK, room_for(cols)>>>(dx, dy, rows, cols, 1 / eps, next()); }",
+            [4096, 4096],
+            ("16 * BLOCK", "an element for each thread?"),
+            ["2", "0"],
+        ),
+    ],
+)
+def test_shared_memory_and_numbers_are_those_that_a_program_passes_without_words(
+    host, sizes, shared_bytes, numbers
+):
+    made = scaffold("rows.cu", "rows", ROWS, host=ROWS + host).guess
+    assert [size for size, _ in made.sizes.values()] == sizes
+    assert made.launch.shared_bytes == shared_bytes
+    assert [item.value for item in made.arguments[-2:]] == numbers
+
+
 PRODUCT = """
     #define N 2048
     __global__ void product(const float *a, const float *b, float *c, int m, int n, int k)

@@ -187,6 +187,21 @@ def test_unused_parameters_and_unknown_macros_are_found(tmp_path, source, found)
     assert findings(bound(tmp_path), source) == EXPECTED | found
 
 
+@pytest.mark.parametrize(
+    ("lines", "reserved"),
+    [
+        ('#include "portable.h"\n#define WARPS (BLOCK_SIZE / 32)\n', {"WARPS"}),
+        ('#include "portable_reduce.h"\n#define BARRIER() ;\n#define OWN 1\n', {"BARRIER"}),
+        ('#define WARPS 1\n#include "portable.h"\n', set()),
+        ("#define WARPS (BLOCK_SIZE / 32)\n", set()),
+    ],
+)
+def test_a_macro_that_replaces_a_word_of_the_portable_dialect_is_found(tmp_path, lines, reserved):
+    source = lines + SOURCE.replace('#include "portable.h"\n', "")
+    found = findings(bound(tmp_path, source=source), source)
+    assert {subject for kind, subject in found if kind == "reserved_word"} == reserved
+
+
 def test_a_misspelt_macro_gets_a_suggestion(tmp_path):
     space = bound(tmp_path)
     source = SOURCE + "#if ALGORITHM_SHUFLE\n#endif"

@@ -1,4 +1,4 @@
-"""Write the grid that a host launches as a launch plan does: sizes, parameters and `ceil_div`."""
+"""Write what a host passes to a launch as a launch plan does: with sizes, parameters and `ceil_div`."""
 
 from __future__ import annotations
 
@@ -21,42 +21,90 @@ class _Unreadable(Exception):
     """A part of the host's formula that a launch plan cannot have."""
 
 
-def host_grid(
-    launch: Launch,
-    host: KernelSource,
-    parameters: Sequence[str],
-    block: Sequence[str],
-    known: Collection[str],
-    constants: Mapping[str, ast.expr],
-) -> tuple[str, ...]:
-    """The extents of a host's grid; empty if one of them needs what a launch plan does not know.
+@dataclass(frozen=True)
+class HostFormulas:
+    """What the host passes to a launch of the kernel, in the words of a launch plan."""
 
-    The kernel's `parameters` are in the order of the launch's arguments. The launch plan has the `block`, and
-    may read names that are `known`. `constants` are the source's.
-    """
-    names = {
-        ast.unparse(here): there
-        for here, there in zip(launch.arguments, parameters, strict=False)
-        if there in known
-    }
-    pairs = [(ast.unparse(here), there) for here, there in zip(launch.block, block, strict=False)]
-    names |= {here: there for here, there in pairs if here.isidentifier() and here not in known}
-    own = launch.variables.keys() & {*parameters}  # variables of the host, whatever the kernel calls so
-    names = {name: name for name in known if name not in own} | names
-    functions = {one.name: ([item.name for item in one.parameters], one.body) for one in host.functions}
-    reader = _Reader(names, block, {**constants, **host.constants, **launch.variables})
-    try:
-        extents = [inlined(extent, functions) for extent in launch.grid]
-        return tuple(ast.unparse(reader.read(extent, _DEPTH)) for extent in extents)
-    except _Unreadable:
-        return ()
+    _launch: Launch
+    _functions: Mapping[str, tuple[Sequence[str], Sequence[ast.stmt]]]
+    _formulas: Mapping[str, ast.expr]  # what variables and constants of the host stand for
+    _reader: _Reader
+
+    @classmethod
+    def of(
+        cls,
+        launch: Launch,
+        host: KernelSource,
+        parameters: Sequence[str],
+        block: Sequence[str],
+        known: Collection[str],
+        constants: Mapping[str, ast.expr],
+        bytes_of: Callable[[str], int | None],
+    ) -> HostFormulas:
+        """Read the formulas around a launch.
+
+        The kernel's `parameters` are in the order of the launch's arguments. The launch plan has the `block`,
+        and may read names that are `known`. `constants` are the source's, `bytes_of` gives a type's size.
+        """
+        names = {
+            ast.unparse(here): there
+            for here, there in zip(launch.arguments, parameters, strict=False)
+            if there in known
+        }
+        pairs = [(ast.unparse(here), there) for here, there in zip(launch.block, block, strict=False)]
+        names |= {here: there for here, there in pairs if here.isidentifier() and here not in known}
+        own = launch.variables.keys() & {*parameters}  # variables of the host, whatever the kernel calls so
+        names = {name: name for name in known if name not in own} | names
+        functions = {one.name: ([item.name for item in one.parameters], one.body) for one in host.functions}
+        formulas = {**constants, **host.constants, **launch.variables}
+        return cls(launch, functions, formulas, _Reader(names, block, formulas, bytes_of))
+
+    @property
+    def grid(self) -> tuple[str, ...]:
+        """The extents of the grid; empty if one of them needs what a launch plan does not know."""
+        texts = tuple(map(self._text, self._launch.grid))
+        return texts if all(texts) else ()
+
+    @property
+    def shared_bytes(self) -> str:
+        """The dynamic shared memory; empty if none is given, or a launch plan cannot read it."""
+        return "" if self._launch.shared_bytes is None else self._text(self._launch.shared_bytes)
+
+    def number(self, place: int, *, is_whole: bool) -> str:
+        """The number in a place of the arguments; empty if a launch plan cannot read it."""
+        if place >= len(self._launch.arguments):
+            return ""
+        given = self._launch.arguments[place]
+        if is_whole:
+            return self._text(given)
+        value = real_number_of(given, self._formulas)
+        return "" if value is None else repr(value)
+
+    def _text(self, node: ast.expr) -> str:
+        try:
+            return ast.unparse(self._reader.read(inlined(node, self._functions), _DEPTH))
+        except _Unreadable:
+            return ""
+
+
+def real_number_of(node: ast.expr, formulas: Mapping[str, ast.expr], depth: int = _DEPTH) -> float | None:
+    """The value of a number, with or without a sign, or of a variable that is one; None for anything else."""
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return number
+        case ast.UnaryOp(ast.USub(), one):
+            value = real_number_of(one, formulas, depth)
+            return None if value is None else -value
+        case ast.Name(id=name) if name in formulas and depth:
+            return real_number_of(formulas[name], formulas, depth - 1)
+    return None
 
 
 def declared_extents(
     parts: Sequence[str], known: Collection[str], constants: Mapping[str, ast.expr]
 ) -> tuple[str, ...]:
-    """The extents of a block that a source declares, as a launch plan has them; empty as for `host_grid`."""
-    reader = _Reader({name: name for name in known}, (), constants)
+    """The extents of a block that a source declares, as a launch plan has them; empty as for a grid."""
+    reader = _Reader({name: name for name in known}, (), constants, lambda _: None)
     try:
         nodes = [_tree(part, parsed_expression) for part in parts]
         numbers = [number_of(node, constants) for node in nodes]
@@ -75,6 +123,7 @@ class _Reader:
     names: Mapping[str, str]  # what a name of the host is called in the launch plan
     block: Sequence[str]
     formulas: Mapping[str, ast.expr]
+    bytes_of: Callable[[str], int | None]  # the size of a type
 
     def read(self, node: ast.expr, depth: int) -> ast.expr:
         """What a launch plan has in place of a part of the host's formula."""
@@ -91,6 +140,8 @@ class _Reader:
                 return _quotient(self.read(left, depth), self.read(right, depth))
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() as operator, right=right):
                 return ast.BinOp(self.read(left, depth), operator, self.read(right, depth))
+            case ast.Call(ast.Name("sizeof"), [ast.Constant(str(kind))]) if size := self.bytes_of(kind):
+                return ast.Constant(size)
             case ast.Call(func=ast.Name(id=name), args=arguments) if name in _FUNCTIONS:
                 return ast.Call(ast.Name(name), [self.read(item, depth) for item in arguments], [])
         raise _Unreadable(ast.unparse(node))

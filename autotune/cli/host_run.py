@@ -1,0 +1,104 @@
+"""Runs a space's configurations on the CPU, as threads under g++: a line for each."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from autotune.analysis.host_run import HostRun, HostRuns, run_on_host
+from autotune.checks.host_sanitizer import MAX_BYTES, MAX_FURTHER_THREADS
+from autotune.cli import options as opt
+from autotune.cli.output import emit
+from autotune.core.checks import Unchecked
+from autotune.core.text import count_text
+from autotune.core.trials import Failure, Status
+from autotune.space import load_space
+from autotune.tuning.task import resolve
+
+_TIMEOUT_S = 600.0
+
+
+def add_host_run(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a run on the CPU."""
+    group = parser.add_argument_group("with --run")
+    group.add_argument(
+        "--run",
+        dest="run_here",
+        action="store_true",
+        help="run the default and the landmarks as threads of this machine's CPU, at the sizes to verify, "
+        "and compare them with the reference; nothing is timed or kept",
+    )
+    group.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=opt.seconds,
+        default=_TIMEOUT_S,
+        help="time limit for all of it (default %(default)g)",
+    )
+
+
+def run_space(parsed: argparse.Namespace) -> None:
+    """Run and print a line for each configuration; exits with 1 unless all end as expected."""
+    from autotune.cli.progress import SearchProgress
+
+    target = resolve(opt.target(parsed))
+    chosen = None if parsed.config is None else opt.config(parsed.config, load_space(target.space))
+    with SearchProgress(first_line_s=0.3) as progress:
+        found = run_on_host(target, parsed.timeout, chosen, progress.stage)
+    emit(runs_json(found) if parsed.json else runs_text(found))
+    if not all(run.is_as_expected for run in found.runs):
+        raise SystemExit(1)
+
+
+def runs_text(found: HostRuns) -> str:
+    """A line for each configuration, and what was and was not done."""
+    longest = max(len(run.name) for run in found.runs)
+    lines = [f"{run.name:{longest}}  {_line(run)}" for run in found.runs]
+    lines += ["", f"checked results, races and accesses outside of arrays on the CPU ({found.tool})"]
+    if found.uncompared:
+        lines.append(f"not compared: {', '.join(found.uncompared)}, which the reference does not return")
+    return "\n".join([*lines, "nothing was timed, and nothing is kept"])
+
+
+def _line(run: HostRun) -> str:
+    if isinstance(run.outcome, Unchecked):
+        return f"not run: {run.outcome.reason}"
+    if isinstance(run.outcome, Failure):
+        if run.status is Status.INVALID:
+            return run.outcome.detail
+        return f"{'as expected, ' if run.is_as_expected else ''}{run.outcome}"
+    parts = [f"ok at {count_text(run.sizes, 'size')}"]
+    if run.larger:
+        most = f"{MAX_FURTHER_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
+        parts.append(f"{run.larger} not run: more than {most}")
+    if run.invalid:
+        parts.append(f"not valid at {run.invalid}")
+    return "; ".join(parts)
+
+
+def runs_json(found: HostRuns) -> dict[str, Any]:
+    """The runs as JSON values."""
+    return {
+        "kernel": found.kernel,
+        "tool": found.tool,
+        "uncompared": found.uncompared,
+        "configurations": [
+            {
+                "name": run.name,
+                "config": dict(run.config),
+                "status": run.status.value if run.status else "not_run",
+                "detail": _detail(run),
+                "as_expected": run.is_as_expected,
+                "right_sizes": run.sizes,
+                "larger_sizes": run.larger,
+                "invalid_sizes": run.invalid,
+            }
+            for run in found.runs
+        ],
+    }
+
+
+def _detail(run: HostRun) -> str:
+    if isinstance(run.outcome, Unchecked):
+        return run.outcome.reason
+    return run.outcome.detail if isinstance(run.outcome, Failure) else ""

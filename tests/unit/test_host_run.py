@@ -1,0 +1,170 @@
+"""`autotune space --run`: kernels in C as threads of the CPU, compared with their reference."""
+
+import json
+
+import pytest
+
+from autotune.analysis.host_run import run_on_host
+from autotune.checks.host_sanitizer import find_host_sanitizer
+from autotune.compilers.kernel_source import packaged
+from autotune.core.checks import NO_TIME, PASSED
+from autotune.core.records import Config
+from autotune.core.trials import Status
+from autotune.errors import InputError, SetupError
+from autotune.tuning.task import Target
+
+KERNEL = """\
+#include <cstdio>
+#include <cuda_runtime.h>
+__constant__ float factors[2];
+__global__ void scale(const float *x, float *y, int rows, int cols)
+{
+    extern __shared__ float4 room[];
+    float *row = (float *)room;
+    for (int c = threadIdx.x; c < cols; c += BLOCK)
+        row[c] = x[blockIdx.x * cols + c];
+    __syncthreads();
+    for (int c = threadIdx.x; c < cols; c += BLOCK)
+        y[blockIdx.x * cols + c] = factors[STEP] * row[cols - 1 - c];
+}
+int main(int argc, char **argv)
+{
+    float *x, *y;
+    cudaMalloc(&x, 4096);
+    cudaMalloc(&y, 4096);
+    scale<<<8, BLOCK, 512>>>(x, y, 8, 128);
+    return cudaDeviceSynchronize() != cudaSuccess;
+}
+"""
+SPACE = """\
+schema: 1
+kernel: scale
+dialect: cuda
+source: scale.cu
+reference: scale.py
+sizes: {default: {rows: 4096, cols: 1024}}
+verify_sizes: [{rows: 1, cols: 2}, {rows: 3, cols: 100}, {rows: 2, cols: 1}, {rows: 9000, cols: 4}]
+parameters: {BLOCK: [32, 64, 2048], STEP: [0, 1]}
+constraints: [cols > 1, BLOCK <= device.max_threads_per_block]
+default: {BLOCK: 64, STEP: 0}
+landmarks:
+  wrong: {BLOCK: 32, STEP: 1, expect: wrong_result}
+  wide: {BLOCK: 2048}
+arguments:
+  - {name: x, dtype: float32, shape: [rows, cols], role: in, fill: {uniform: [-1, 1]}}
+  - {name: y, dtype: float32, shape: [rows, cols], role: out}
+  - {name: factors, dtype: float32, shape: [2], role: in, fill: {sequence: [3, 2]}, symbol: factors}
+  - {name: rows, dtype: int32, value: rows}
+  - {name: cols, dtype: int32, value: cols}
+launch:
+  - {entry: scale, grid: [rows], block: [BLOCK], shared_bytes: 4 * cols, arguments: [x, y, rows, cols]}
+verify: {rtol: 1e-6}
+"""
+REFERENCE = """\
+def reference(inputs, sizes):
+    return {"y": 3.0 * inputs["x"][:, ::-1].astype(float)}
+"""
+
+pytestmark = pytest.mark.skipif(find_host_sanitizer() is None, reason="needs g++")
+
+
+@pytest.fixture
+def space(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    for name, text in (("scale.cu", KERNEL), ("scale.yaml", SPACE), ("scale.py", REFERENCE)):
+        (tmp_path / name).write_text(text)
+    return tmp_path / "scale.yaml"
+
+
+def edit(file, old, new):
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def ran(space, **options):
+    return run_on_host(Target(space), options.pop("timeout_s", 120.0), **options)
+
+
+def test_a_program_in_cuda_is_compared_where_it_is_valid_and_small_enough(space):
+    found = ran(space)
+    default, wrong, wide = found.runs
+    assert (found.kernel, found.uncompared) == ("scale", ())
+    assert (default.name, default.outcome, default.is_as_expected) == ("default", PASSED, True)
+    assert (default.sizes, default.larger, default.invalid) == (2, 1, 1)
+    assert (wrong.name, wrong.status, wrong.is_as_expected) == ("wrong", Status.WRONG_RESULT, True)
+    assert (wide.status, wide.is_as_expected) == (Status.INVALID, True)
+    assert wide.outcome.detail.startswith("not valid on NVIDIA H100: ")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "status", "words"),
+    [
+        ("scale.cu", "factors[STEP] *", "factors[STEP] * (c == 1 ? 2 : 1) *", "wrong_result", "y[0, 1] is "),
+        ("scale.cu", "    __syncthreads();\n", "", "wrong_result", "a race: write in scale (scale.cu:9) and"),
+        (
+            "scale.cu",
+            "y[blockIdx.x * cols + c] =",
+            "y[blockIdx.x * cols + c + 1] =",
+            "out_of_bounds",
+            "write",
+        ),
+        ("scale.yaml", "4 * cols", "4 * cols - 4", "out_of_bounds", "scale.cu:9"),
+        ("scale.yaml", "grid: [rows]", 'grid: ["ceil_div(rows, 2)"]', "wrong_result", "that nobody wrote"),
+        ("scale.py", "3.0", "3.001", "wrong_result", "tolerance: rtol=1e-06, atol=0 (at rows=1, cols=2)"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(space, file, old, new, status, words):
+    edit(space.with_name(file), old, new)
+    (found,) = ran(space, config=Config({"BLOCK": 64, "STEP": 0})).runs
+    assert (found.name, found.status.value, found.is_as_expected) == ("as given", status, False)
+    assert words in found.outcome.detail
+
+
+def test_an_input_that_a_kernel_changes_is_wrong(space):
+    write = "if (blockIdx.x == 0 && threadIdx.x == 0) ((float *)x)[0] = 5;"
+    edit(space.with_name("scale.cu"), "    float *row =", f"    {write}\n    float *row =")
+    (found,) = ran(space, config=Config({"BLOCK": 32, "STEP": 0})).runs
+    assert found.outcome.detail.startswith("changed its input x[0, 0]")
+
+
+def test_what_was_not_compared_or_not_run_is_said(space):
+    assert {one.outcome for one in ran(space, timeout_s=0.01).runs[:2]} == {NO_TIME}
+    edit(space.with_name("scale.py"), '"y"', '"z"')
+    with pytest.raises(SetupError, match=r"scale\.py.*'z'"):
+        ran(space)
+    space.with_name("scale.py").write_text("def reference(inputs, sizes):\n    return {}\n")
+    edit(space, "role: out}", "role: inout, fill: {constant: 0}}")
+    found = ran(space, config=Config({"BLOCK": 64, "STEP": 0}))
+    assert (found.runs[0].outcome, found.uncompared) == (PASSED, ("y",))
+
+
+def test_other_languages_than_c_are_refused():
+    triton = packaged("spaces") / "triton_reduce.yaml"
+    with pytest.raises(InputError, match=r"--run takes kernels in C; this one is written in .*'triton'"):
+        ran(triton)
+
+
+def test_each_configuration_has_a_line_and_nothing_is_kept(folder, space):
+    for file in (space, space.with_name("scale.cu"), space.with_name("scale.py")):
+        (folder.path / file.name).write_text(file.read_text())
+    before = {*folder.path.iterdir()}
+    done = folder.run("space", "scale.yaml", "--run")
+    assert done.returncode == 0, done.stderr
+    default, wrong, wide, _, did, nothing = done.stdout.splitlines()
+    assert default == "default  ok at 2 sizes; 1 not run: more than 524,288 threads or 64 MiB; not valid at 1"
+    assert wrong.startswith("wrong    as expected, wrong_result: y[0, 0] is ")
+    assert wide.startswith("wide     not valid on NVIDIA H100: BLOCK <= device.max_threads_per_block")
+    assert did.startswith(
+        "checked results, races and accesses outside of arrays on the CPU (g++ "
+    ) and nothing.startswith("nothing was timed")
+    assert {*folder.path.iterdir()} == before
+    done = folder.run("space", "scale.yaml", "--run", "--json", "--config", "STEP=1")
+    (found,) = json.loads(done.stdout)["configurations"]
+    assert done.returncode == 1 and found["status"] == "wrong_result" and found["right_sizes"] == 0
+
+
+def test_options_that_do_not_go_together_are_refused(folder):
+    for words in ("--run --compile", "--run --report", "--run --seed 1", "--timeout 5"):
+        done = folder.run("space", "double.yaml", *words.split())
+        assert done.returncode == 2 and "leave out" in done.stderr, words
