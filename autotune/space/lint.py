@@ -169,9 +169,13 @@ def _of_source(space: Space, source: str) -> Findings:
 
 
 def _repeated_landmarks(spec: SpaceSpec) -> Iterator[Finding]:
-    """Landmarks that are the same configuration as one before them, such as after a parameter has gone."""
+    """Landmarks that are the same configuration as one before them, such as after a parameter has gone.
+
+    One with a note is meant to be there.
+    """
     first: dict[Config, str] = {}
-    repeated = [one for one in spec.landmarks if first.setdefault(one.config, one.name) != one.name]
+    landmarks = [one for one in spec.landmarks if not one.note]
+    repeated = [one for one in landmarks if first.setdefault(one.config, one.name) != one.name]
     if repeated:
         name, other = repeated[0].name, first[repeated[0].config]
         more = f", and {len(repeated) - 1} more repeat others" if repeated[1:] else ""
@@ -203,7 +207,7 @@ def _odd_tiles(space: Space, module: Module) -> Iterator[Finding]:
 def _reserved_words(space: Space) -> Iterator[Finding]:
     """Macros of a source in the portable dialect that replace words of portable.h behind its include."""
     path, is_portable = space.spec.source, False
-    if space.spec.functions.source is not None:
+    if not path.is_file():  # a text or a function in Python
         return
     text = path.read_text(encoding="utf-8-sig", errors="replace")
     for line in compiled_lines(text):

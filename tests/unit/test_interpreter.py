@@ -7,7 +7,7 @@ import pytest
 from autotune.triton import tuned
 from tests.unit.test_triton import Recorder
 
-pytest.importorskip("triton", reason="needs the extra triton")
+pytest.importorskip("triton.runtime", reason="needs the extra triton")
 
 KERNEL = """import triton
 import triton.language as tl

@@ -331,7 +331,9 @@ def test_a_variable_that_a_macro_of_the_space_replaces_is_found(tmp_path):
 
 def test_landmarks_that_repeat_others_are_named_once(tmp_path):
     repeated = YAML.replace(
-        "landmarks:\n", "landmarks:\n  two: {BLOCK_SIZE: 32}\n  three: {BLOCK_SIZE: 32}\n"
+        "landmarks:\n",
+        "landmarks:\n  one: {BLOCK_SIZE: 32, note: on purpose}\n  two: {BLOCK_SIZE: 32}\n"
+        "  three: {BLOCK_SIZE: 32}\n  four: {BLOCK_SIZE: 32}\n",
     )
     found = {one.subject: one.detail for one in lint(bound(tmp_path, repeated), SOURCE, ()).mistakes}
     assert found["three"] == (
