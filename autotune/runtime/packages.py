@@ -191,7 +191,7 @@ class PycudaPackage(CudaPackage):
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
         """Allocate in the current context."""
-        empty, of_dtype = importlib.import_module("pycuda.gpuarray").empty, np.dtype(dtype)
+        empty, of_dtype = importlib.import_module("pycuda.gpuarray").empty, numpy_dtype(dtype)
 
         def make(array: Any) -> tuple[Any, int]:
             made = empty(shape, of_dtype, array.allocator)
