@@ -110,6 +110,15 @@ class FinalistChoice:
         in_time = finalists_in_time(candidates, candidates[:1], deadline.left_s())
         return _preselect(context, in_time, deadline)
 
+    def choose_in_time(
+        self, context: TuningContext, trials: Iterable[Trial], needed: Sequence[Trial], deadline: Deadline
+    ) -> list[Trial]:
+        """Choose the needed trials, and as many of the best as a strict deadline leaves time for."""
+        chosen = self.choose(context, trials, deadline.share(2))
+        distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
+        left_s = deadline.left_s() if deadline.is_strict else math.inf  # the choice may have taken half of it
+        return finalists_in_time(chosen, distinct, left_s)
+
 
 FASTEST = FinalistChoice()  # names none
 

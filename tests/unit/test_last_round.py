@@ -30,6 +30,7 @@ from autotune.tuning import limits, winner_checks
 from autotune.tuning.context import BuiltConfig
 from autotune.tuning.finalists import (
     MAX_FINALISTS,
+    FinalistChoice,
     fastest_trials,
     finalists_in_time,
     is_unsteady,
@@ -641,3 +642,17 @@ def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
     assert finalists_in_time(trials[:5], needed, 9.0) == [*trials[:3], trials[5]]
     assert finalists_in_time(trials[:5], needed, -1.0) == needed
     assert finalists_in_time(trials[:5], needed, math.inf) == trials
+
+
+def test_the_time_that_the_choice_of_finalists_takes_is_left_for_fewer_of_them():
+    class Slow(FinalistChoice):
+        """Takes all of its share of the time, half of what is left."""
+
+        def choose(self, context, trials, deadline):
+            time.sleep(deadline.left_s())
+            return super().choose(context, trials, deadline)
+
+    trials = [replace(timed(str(number), 1.0 + number / 100), cost_s=0.04) for number in range(6)]
+    context = SimpleNamespace(objective=Objective.TIME)
+    deadline = Deadline.after(0.2, checks_s=0.0)
+    assert len(Slow().choose_in_time(context, trials, [], deadline)) <= 2
