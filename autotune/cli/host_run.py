@@ -39,11 +39,9 @@ def add_host_run(parser: argparse.ArgumentParser) -> None:
 
 def run_space(parsed: argparse.Namespace) -> None:
     """Run and print a line for each configuration; exits with 1 unless all end as expected."""
-    from autotune.cli.progress import SearchProgress
-
     target = resolve(opt.target(parsed))
     chosen = None if parsed.config is None else opt.config(parsed.config, load_space(target.space))
-    with SearchProgress(first_line_s=0.3) as progress:
+    with opt.progress(parsed, first_line_s=0.3) as progress:
         found = run_on_host(target, parsed.timeout, chosen, progress.stage)
     emit(runs_json(found) if parsed.json else runs_text(found))
     if not all(run.is_as_expected for run in found.runs):

@@ -47,6 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_host_run(parser)
     parser.add_argument("--report", action="store_true", help="write a page with charts of the space")
     opt.add_output(parser, "where --report writes the page (default: space.html)")
+    opt.add_verbosity(parser)
     opt.add_json(parser)
 
 
