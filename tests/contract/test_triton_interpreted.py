@@ -9,6 +9,7 @@ import pytest
 
 from autotune.analysis.host_run import run_on_host
 from autotune.compilers.kernel_source import packaged
+from autotune.space import load_space
 from autotune.tuning.task import Target
 
 pytest.importorskip("triton", reason="needs the extra triton")
@@ -20,7 +21,8 @@ PROGRAM = Path(__file__).with_name("triton_interpreted.py")
     "space", sorted(packaged("spaces").glob("triton_*.yaml")), ids=lambda path: path.stem
 )
 def test_every_step_of_a_ladder_agrees_with_its_reference(space):
-    found = run_on_host(Target(space, "sm_90"), 600.0)
+    sizes = load_space(space).sizes["default"]  # for which the steps are valid
+    found = run_on_host(Target(space, "interpreter", sizes), 600.0)  # few programs: it is one multiprocessor
     assert {run.name: run.outcome for run in found.runs if not run.is_as_expected} == {}
     assert found.uncompared == () and min(run.sizes for run in found.runs) > 1
 
