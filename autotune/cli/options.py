@@ -95,12 +95,12 @@ def _is_triton(space: Path) -> bool:
     return re.search(rf"^dialect: *{TRITON}\b", text, re.MULTILINE) is not None
 
 
-def progress(parsed: argparse.Namespace) -> SearchProgress:
+def progress(parsed: argparse.Namespace, first_line_s: float = 5.0) -> SearchProgress:
     """The progress display that the options of `add_verbosity` ask for."""
     from autotune.cli.progress import SearchProgress, Verbosity
 
     chosen = Verbosity.QUIET if parsed.quiet else Verbosity.VERBOSE if parsed.verbose else Verbosity.NORMAL
-    return SearchProgress(chosen)
+    return SearchProgress(chosen, first_line_s=first_line_s)
 
 
 def config(texts: Iterable[str], spec: SpaceSpec) -> Config:
