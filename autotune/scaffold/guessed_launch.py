@@ -11,6 +11,7 @@ from itertools import chain
 
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
+from autotune.core.syntax import parse_expression
 from autotune.scaffold.guessed_parameters import (
     BLOCK,
     TILE,
@@ -141,6 +142,21 @@ class GuessedLaunch:
         size_bytes = max(4, width * assumed_bytes(dtype))  # bytes are cast to wider elements
         parts = (str(size_bytes), *(part for part in self.block if part != "1"))
         return " * ".join(parts), "an element for each thread?"
+
+    @property
+    def static_shared_bytes(self) -> str:
+        """The shared memory of the kernel's own arrays; empty without any, or if a launch plan cannot read it."""
+        known = KnownTypes.of(self.kernel.function.source)
+        products = []
+        for one in self.facts.declared.values():
+            if one.is_shared and not one.is_dynamic:
+                parts = [ast.unparse(self.facts.written_out(extent)) for extent in one.extents]
+                extents = declared_extents(parts, self.names, self.constants)
+                size_bytes = known.bytes_of(one.type)
+                if size_bytes is None or len(extents) < len(parts):
+                    return ""
+                products.append(" * ".join((str(size_bytes), *(f"({extent})" for extent in extents))))
+        return ast.unparse(parse_expression(" + ".join(products))) if products else ""
 
     def number(self, argument: KernelArgument) -> tuple[str, str]:
         """The value of a number that is passed, and a remark if it is no size.
