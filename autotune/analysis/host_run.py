@@ -84,6 +84,7 @@ class HostRuns:
     tool: str
     runs: tuple[HostRun, ...]
     uncompared: tuple[str, ...]
+    valid: int  # configurations of the space, without those that are expected to fail
 
 
 def run_on_host(
@@ -128,7 +129,8 @@ def run_on_host(
         runs = tuple(future.result() for future in begun)
     outputs = [item.name for item in spec.arguments if item.role in ("out", "inout")]
     compared = outputs if expected.compared is None else expected.compared
-    return HostRuns(spec.kernel, tool.version, runs, tuple(name for name in outputs if name not in compared))
+    uncompared = tuple(name for name in outputs if name not in compared)
+    return HostRuns(spec.kernel, tool.version, runs, uncompared, len(space))
 
 
 def _named(space: Space) -> Iterator[HostRun]:

@@ -180,11 +180,11 @@ def _names(values: Iterable[Value]) -> list[str]:
 
 
 def _c_type(values: Iterable[Value]) -> str:
-    """The type that the values have as macros on a command line, so that both ways compile to the same code."""
+    """The type that the values have as macros of a command line, for both compile to the same code."""
     numbers = [value for value in values if not isinstance(value, str)]
     if any(isinstance(value, float) for value in numbers):
         return "double"
-    return "int" if all(-(2**31) < value < 2**31 for value in numbers) else "long long"
+    return "int" if all(abs(value) < 2**31 for value in numbers) else "long long"
 
 
 def _c_value(value: Value, values: Iterable[Value]) -> str:

@@ -145,7 +145,7 @@ class GuessedLaunch:
 
     @property
     def static_shared_bytes(self) -> str:
-        """The shared memory of the kernel's own arrays; empty without any, or if a launch plan cannot read it."""
+        """The bytes of static arrays in shared memory; empty without any, or if an extent is not known."""
         known = KnownTypes.of(self.kernel.function.source)
         products = []
         for one in self.facts.declared.values():

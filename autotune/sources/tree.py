@@ -15,6 +15,7 @@ from autotune.sources.bare_code import without_comments
 
 _LIMIT_S, _LIMIT_S_PER_MB = 2.0, 3.0  # what is no code at all may take minutes
 _CHUNK = 65_536  # letters
+_MISTAKES = 16  # in one expression, each of which hides the next
 _TEMPLATES = """
     (template_function name: (identifier) @name
         arguments: (template_argument_list (binary_expression operator: ["&&" "||"])) @list)
@@ -43,16 +44,18 @@ class SourceTree:
         The parser gets a > in place of such a <, which reads the same otherwise; the text keeps it.
         """
         data = bytearray(self.text.encode())
-        while True:
-            root = _parsed(bytes(data))
+        root = _parsed(bytes(data))
+        for _ in range(_MISTAKES):
             found = QueryCursor(_templates()).captures(root)
             functions = {self.of(node) for node in found.get("function", ())}
             pairs = zip(found.get("name", ()), found.get("list", ()), strict=True)
             mistaken = [brackets.start_byte for name, brackets in pairs if self.of(name) not in functions]
             if not mistaken:
-                return root
+                break
             for place in mistaken:
                 data[place] = ord(">")
+            root = _parsed(bytes(data))
+        return root
 
 
 def _parsed(data: bytes) -> Node:

@@ -330,8 +330,8 @@ def test_a_variable_in_brackets_before_an_and_is_no_type():
     ],
 )
 def test_a_smaller_than_before_an_and_begins_no_template(condition, read):
-    (test,) = (one.test for one in body_of(f"int a, b; if ({condition}) y[0] = 1;") if isinstance(one, ast.If))
-    assert ast.unparse(test).replace("(", "").replace(")", "") == read
+    *_, found = body_of(f"int a, b; if ({condition}) y[0] = 1;")
+    assert ast.unparse(found.test).replace("(", "").replace(")", "") == read
 
 
 def test_a_template_of_the_source_may_take_a_condition():
