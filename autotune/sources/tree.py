@@ -46,10 +46,10 @@ class SourceTree:
         data = bytearray(self.text.encode())
         root = _parsed(bytes(data))
         for _ in range(_MISTAKES):
-            found = QueryCursor(_templates()).captures(root)
-            functions = {self.of(node) for node in found.get("function", ())}
-            pairs = zip(found.get("name", ()), found.get("list", ()), strict=True)
-            mistaken = [brackets.start_byte for name, brackets in pairs if self.of(name) not in functions]
+            found = [one for _, one in QueryCursor(_templates()).matches(root)]
+            functions = {self.of(node) for one in found for node in one.get("function", ())}
+            templates = [one for one in found if "list" in one and self.of(one["name"][0]) not in functions]
+            mistaken = [one["list"][0].start_byte for one in templates]
             if not mistaken:
                 break
             for place in mistaken:
