@@ -28,8 +28,8 @@ else:
 
 best = best_config("reduce", device, dtype="float32", n=n)
 print(f"{best.match.tier.value}: {best.match.detail}")
-if best.expected_slowdown is not None:  # None: too little is known to say
-    print(f"at most {best.expected_slowdown:.2f} times as slow as the best possible, in nine cases of ten")
+if best.slowdown_at_most is not None:  # None: too little is known to say
+    print(f"at most {best.slowdown_at_most:.2f} times as slow as the best possible, in nine cases of ten")
 if not best.match.tier.reaches(Tier.NEAREST_SIZE):
     print("this GPU has no results of its own yet; autotune search makes some in minutes")
 

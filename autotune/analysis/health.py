@@ -10,6 +10,7 @@ from enum import Enum
 from pathlib import Path
 
 from autotune.analysis.inventory import inventory
+from autotune.checks.host_sanitizer import find_host_sanitizer
 from autotune.compilers.binary_cache import default_folder
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.nvidia_tools import find_tool
@@ -118,6 +119,11 @@ def _compilers(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Health
         how = str(error) if isinstance(error, MissingExtra) else "install the CUDA toolkit"
         advice = f"only spaces with `compiler: nvcc` need it: {how}"
         yield HealthFinding("nvcc", Severity.WARNING, "not found", advice)
+    if (host := find_host_sanitizer()) is not None:
+        yield HealthFinding("g++", Severity.GOOD, host.version)
+    else:
+        advice = "space --run and checks on the CPU need it; in Debian the package g++"
+        yield HealthFinding("g++", Severity.WARNING, "not found", advice)
 
 
 def _nvidia_gpu(devices: Sequence[tuple[Address, DeviceInfo]]) -> Address | None:

@@ -94,6 +94,7 @@ class HostRuns:
     checks: str  # what it finds, in words
     runs: tuple[HostRun, ...]
     uncompared: tuple[str, ...]
+    valid: int  # configurations of the space, without those that are expected to fail
 
 
 def run_on_host(
@@ -135,7 +136,7 @@ def run_on_host(
     outputs = [item.name for item in spec.arguments if item.role in ("out", "inout")]
     compared = outputs if way.compared is None else way.compared
     uncompared = tuple(name for name in outputs if name not in compared)
-    return HostRuns(spec.kernel, way.tool, way.checks, runs, uncompared)
+    return HostRuns(spec.kernel, way.tool, way.checks, runs, uncompared, len(space))
 
 
 def _named(space: Space) -> Iterator[HostRun]:

@@ -55,7 +55,13 @@ def runs_text(found: HostRuns) -> str:
     lines += ["", f"checked {found.checks} on the CPU ({found.tool})"]
     if found.uncompared:
         lines.append(f"not compared: {', '.join(found.uncompared)}, which the reference does not return")
-    return "\n".join([*lines, "nothing was timed, and nothing is kept"])
+    lines.append("nothing was timed, and nothing is kept")
+    tried = sum(run.status is not Status.INVALID and Status.OK in run.expected for run in found.runs)
+    if tried < found.valid:
+        lines.append(
+            f"{tried:,} of {found.valid:,} configurations; name landmarks, or give --config, for others"
+        )
+    return "\n".join(lines)
 
 
 def _line(run: HostRun) -> str:
@@ -79,6 +85,7 @@ def runs_json(found: HostRuns) -> dict[str, Any]:
         "kernel": found.kernel,
         "tool": found.tool,
         "uncompared": found.uncompared,
+        "valid": found.valid,
         "configurations": [
             {
                 "name": run.name,

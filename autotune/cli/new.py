@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,5 +103,7 @@ def next_steps(found: FirstSpace) -> str:
     if not draft.has_reference:
         steps.insert(0, f"write {found.reference}: it says what is expected")
     if draft.arrays:
-        steps.append(f'in a program: autotune.load_kernel("{space.stem}")({", ".join(draft.arrays)})')
+        named = (f'**{{"{name}": ...}}' if iskeyword(name) else f"{name}=..." for name in draft.numbers)
+        given = ", ".join((*draft.arrays, *named))
+        steps.append(f'in a program: autotune.load_kernel("{space.stem}")({given})')
     return "\n".join(f"{'then' if number else 'next'}  {step}" for number, step in enumerate(steps))

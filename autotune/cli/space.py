@@ -60,6 +60,7 @@ def run(parsed: argparse.Namespace) -> None:
     opt.require_unset(parsed, "without --compile nothing is sampled", "budget", "seed")
     if parsed.run_here:
         opt.require_unset(parsed, "--run prints a line for each configuration", "report", "output")
+        opt.require_unset(parsed, "--run is at the sizes to verify, which the space lists", "size")
         run_space(parsed)
     else:
         opt.require_unset(parsed, "only --run has a time limit", "timeout")
@@ -124,7 +125,7 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
     if effects:
         emit("", table(("line", "removes alone", "valid without it", "constraint"), effects))
     path, is_here = space.spec.path, device.driver != NOT_HERE
-    further = f"search {path}" if is_here else f"space {path} --run"
+    steps = [f"search {path}"] if is_here else [f"space {path} --run", f"space {path} --compile"]
     rows = [(item.kind, item.subject, item.placed) for item in findings.mistakes]
     emit("", table(("finding", "", ""), rows) if rows else "no findings")
     if findings.left_out:
@@ -132,7 +133,8 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
         more = f" and {len(sizes) - _MAX_SIZES} more sizes" if len(sizes) > _MAX_SIZES else ""
         emit(f"left out: launches at {', '.join(sizes[:_MAX_SIZES])}{more} take too long to follow")
     if not rows:
-        emit(f"next    autotune {further}")
+        for number, step in enumerate(steps):
+            emit(f"{'then' if number else 'next'}    autotune {step}")
 
 
 def _condition(spec: SpaceSpec, parameter: Parameter) -> str:

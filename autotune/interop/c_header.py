@@ -180,14 +180,17 @@ def _names(values: Iterable[Value]) -> list[str]:
 
 
 def _c_type(values: Iterable[Value]) -> str:
-    kinds = {type(value) for value in values}
-    return "double" if float in kinds else "int" if kinds <= {bool, str} else "long long"
+    """The type that the values have as macros of a command line, for both compile to the same code."""
+    numbers = [value for value in values if not isinstance(value, str)]
+    if any(isinstance(value, float) for value in numbers):
+        return "double"
+    return "int" if all(abs(value) < 2**31 for value in numbers) else "long long"
 
 
 def _c_value(value: Value, values: Iterable[Value]) -> str:
     if isinstance(value, str):
         return str(_names(values).index(value) + 1)
-    return repr(value) if isinstance(value, float) else f"{int(value)}{'LL' * (type(value) is int)}"
+    return repr(value) if isinstance(value, float) else str(int(value))
 
 
 @dataclass(frozen=True)

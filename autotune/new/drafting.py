@@ -21,6 +21,7 @@ from autotune.new.space_draft import KernelFile, SpaceDraft
 from autotune.new.stand_in_headers import folders_of_headers, write_stand_ins
 from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.guessed_reference import variable_name
+from autotune.scaffold.macros import WORD
 from autotune.scaffold.roles import Role
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
 from autotune.scaffold.types import KnownTypes
@@ -139,6 +140,12 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
     ]
     macros += [(macro.name, f"left at {macro.default}") for macro in launch.fixed_macros]
     arrays = [item for item in made.guess.arguments if item.role not in (None, Role.LOCAL)]
+    formulas = launch.names  # what a value is worked out from for each call
+    numbers = [
+        item
+        for item in made.guess.arguments
+        if item.role is None and not item.argument.fields and formulas.isdisjoint(WORD.findall(item.value))
+    ]
     notes = list(source.refusals[:1]) if kernel.entry is None else []
     if source.dialect != OPENCL and has_host_code(path):
         notes.append(
@@ -172,6 +179,7 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         has_reference=bool(made.guess.reference),
         tables=(("argument", tuple(arguments)), ("macro", tuple(macros))),
         arrays=tuple(variable_name(item.argument.name) for item in arrays),
+        numbers=tuple(item.argument.name for item in numbers),
         notes=tuple(notes),
         stand_ins=stand_ins,
         complaint=complaint,

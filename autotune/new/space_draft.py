@@ -34,6 +34,7 @@ class SpaceDraft:
     has_reference: bool  # it computes something
     tables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]  # by kind: texts, and what they are
     arrays: tuple[str, ...]  # the names under which a program passes them
+    numbers: tuple[str, ...] = ()  # those of numbers that the space has a value for
     notes: tuple[str, ...] = ()  # what the user should know
     stand_ins: str = ""  # the folder of empty headers that stand in for missing ones
     complaint: str = ""  # what a compiler says against the default, if it was asked

@@ -72,7 +72,7 @@ def array_argument(
         return found
     from_zero = replace(found, fill="constant: 0")
     if role is Role.OUT:
-        remark = f"{question}; `role: out`, without a fill, once reference() returns it"
+        remark = f"{question}; when reference() returns it, make it `role: out`, without a fill"
         return replace(from_zero, role=Role.INOUT, remark=remark)
     if role is Role.SUM:
         return replace(from_zero, role=Role.INOUT, remark=f"{question}; atomics add to it, from 0")

@@ -12,6 +12,7 @@ from math import lcm
 
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
+from autotune.core.syntax import parse_expression
 from autotune.scaffold.guessed_parameters import (
     BLOCK,
     TILE,
@@ -150,6 +151,21 @@ class GuessedLaunch:
         size_bytes = max(4, width * assumed_bytes(dtype))  # bytes are cast to wider elements
         parts = (str(size_bytes), *(part for part in self.block if part != "1"))
         return " * ".join(parts), "an element for each thread?"
+
+    @property
+    def static_shared_bytes(self) -> str:
+        """The bytes of static arrays in shared memory; empty without any, or if an extent is not known."""
+        known = KnownTypes.of(self.kernel.function.source)
+        products = []
+        for one in self.facts.declared.values():
+            if one.is_shared and not one.is_dynamic:
+                parts = [ast.unparse(self.facts.written_out(extent)) for extent in one.extents]
+                extents = declared_extents(parts, self.names, self.constants)
+                size_bytes = known.bytes_of(one.type)
+                if size_bytes is None or len(extents) < len(parts):
+                    return ""
+                products.append(" * ".join((str(size_bytes), *(f"({extent})" for extent in extents))))
+        return ast.unparse(parse_expression(" + ".join(products))) if products else ""
 
     def number(self, argument: KernelArgument) -> tuple[str, str]:
         """The value of a number that is passed, and a remark if it is no size.

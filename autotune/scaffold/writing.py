@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from autotune.core.error_bounds import rtol_by_type
+from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
+from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_arguments import GuessedArgument
 from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guesses import Guess
@@ -16,6 +18,8 @@ from autotune.scaffold.roles import Role
 from autotune.scaffold.types import assumed_bytes
 
 _WIDTH = 108
+_STATIC_BYTES = 49_152  # of shared memory, for the arrays of a block whose extents the source gives
+_STATIC_SHARED = {"cuda": "49152", "portable": "min(49152, device.shared_bytes_per_block)"}
 
 
 def space_text(file: str, name: str, guess: Guess, include_dirs: Sequence[str] = (), option: str = "") -> str:
@@ -137,12 +141,30 @@ def _parameters(guess: Guess) -> list[str]:
         is_number = (macro.default or "").isdigit()
         why = "an input has so many elements" if is_number else "list values to tune it"
         lines.append(f"  # {macro.name} is {macro.default} where nobody defines it; {why}")
-    if guess.launch.divided:
-        lines.append("constraints:")
-    for size, name in guess.launch.divided:
-        lines.append(f"  - {size} % {name} == 0  # the source divides {size} by {name}: what of a remainder?")
+    constraints = [
+        f"{size} % {name} == 0  # the source divides {size} by {name}: what of a remainder?"
+        for size, name in guess.launch.divided
+    ]
+    constraints += _shared_limit(guess.launch)
+    lines += ["constraints:", *(f"  - {one}" for one in constraints)] if constraints else []
     chosen = (f"{name}: {scalar(value)}" for name, value in guess.launch.default.items())
     return [*lines, *_flow("default: {", chosen, "}")]
+
+
+def _shared_limit(launch: GuessedLaunch) -> list[str]:
+    """The constraint that keeps static arrays in shared memory where the largest values exceed it."""
+    text, limit = launch.static_shared_bytes, _STATIC_SHARED.get(launch.source.dialect)
+    numbers = all(not isinstance(value, str) for values in launch.values.values() for value in values)
+    if not (text and limit and numbers):  # words choose between branches, whose arrays may differ
+        return []
+    largest = {name: max(map(int, values)) for name, values in launch.values.items()}
+    try:
+        needed, of_default = (integer(parse(text), values) for values in (largest, launch.default))
+    except ExpressionError:
+        return []
+    if not of_default <= _STATIC_BYTES < needed:
+        return []
+    return [f"{text} <= {limit}  # the limit of shared memory without `extern`: 48 KiB"]
 
 
 def scalar(value: Value) -> str:

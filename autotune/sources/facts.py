@@ -321,9 +321,10 @@ class _Reading:
                     found.compared.append(Compared(right, "<", left, is_loop))
                 else:
                     found.equals.append((left, right))
-            case ast.BoolOp(values=values):
+            case ast.BoolOp(op=operator, values=values):
                 for value in values:
                     self._expression(value, guards, is_loop=is_loop)
+                    guards = (*guards, value) if isinstance(operator, ast.And) else guards
                 return
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 self._expression(test, guards)

@@ -8,13 +8,19 @@ from functools import cache
 from time import thread_time
 
 import tree_sitter_cuda
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
 from autotune.errors import InputError
 from autotune.sources.bare_code import without_comments
 
 _LIMIT_S, _LIMIT_S_PER_MB = 2.0, 3.0  # what is no code at all may take minutes
 _CHUNK = 65_536  # letters
+_MISTAKES = 16  # in one expression, each of which hides the next
+_TEMPLATES = """
+    (template_function name: (identifier) @name
+        arguments: (template_argument_list (binary_expression operator: ["&&" "||"])) @list)
+    (function_declarator declarator: (identifier) @function)
+"""
 _VALUE = re.compile(r"([(=,!&|<>?:+*/%-]\s*)\((\s*\w+\s*)\)(?=\s*&&)")  # read as a cast of what follows
 
 
@@ -26,11 +32,30 @@ class SourceTree:
             raise InputError("the source has a */ that ends no comment")
         text = _VALUE.sub(r"\1 \2 ", text)
         self.text = text.encode("ascii", "replace").decode()  # a letter is a byte
-        self.root = _parsed(self.text.encode())
+        self.root = self._without_mistaken_templates()
 
     def of(self, node: Node | None) -> str:
         """The text of a node, with its spaces as one each; empty without one."""
         return "" if node is None else " ".join(self.text[node.start_byte : node.end_byte].split())
+
+    def _without_mistaken_templates(self) -> Node:
+        """The tree in which `(x < n && y >= 0)` is no `x<n && y>`, as the parser takes it.
+
+        The parser gets a > in place of such a <, which reads the same otherwise; the text keeps it.
+        """
+        data = bytearray(self.text.encode())
+        root = _parsed(bytes(data))
+        for _ in range(_MISTAKES):
+            found = [one for _, one in QueryCursor(_templates()).matches(root)]
+            functions = {self.of(node) for one in found for node in one.get("function", ())}
+            templates = [one for one in found if "list" in one and self.of(one["name"][0]) not in functions]
+            mistaken = [one["list"][0].start_byte for one in templates]
+            if not mistaken:
+                break
+            for place in mistaken:
+                data[place] = ord(">")
+            root = _parsed(bytes(data))
+        return root
 
 
 def _parsed(data: bytes) -> Node:
@@ -48,6 +73,11 @@ def _parsed(data: bytes) -> Node:
 @cache
 def _language() -> Language:
     return Language(tree_sitter_cuda.language())
+
+
+@cache
+def _templates() -> Query:
+    return Query(_language(), _TEMPLATES)
 
 
 def descendants(node: Node) -> Iterator[Node]:

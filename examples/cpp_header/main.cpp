@@ -18,7 +18,7 @@ template <int block_size>
 struct Reduction {  // a kernel that is a template takes its macros as arguments
     static constexpr int threads = block_size;
 };
-using BigSum = Reduction<static_cast<int>(big_sum.config.BLOCK_SIZE)>;
+using BigSum = Reduction<big_sum.config.BLOCK_SIZE>;
 
 int main(int count, char **arguments) {
     static const char *const tiers[] = {"exact",       "interpolated", "nearest size", "same architecture",

@@ -490,6 +490,25 @@ def test_a_keyword_of_c_is_refused(tmp_path):
 
 
 @needs_compiler
+def test_fields_have_the_types_of_macros_on_a_command_line(tmp_path):
+    added = {"STRIDE": (1, 2**31), "SCALE": (1, 0.5)}
+    parameters = (*record().parameters, *(Parameter(name, values) for name, values in added.items()))
+    result = Config({**record().default, "STRIDE": 2**31, "SCALE": 0.5})
+    one = replace(entry(random.Random(0), "int32", {"n": 64}), config=result, measured=())
+    default = Config({**record().default, "STRIDE": 1, "SCALE": 1})
+    changed(tmp_path, parameters=parameters, default=default, entries=(one,))
+    (tmp_path / "reduce.h").write_text(header("reduce", tmp_path))
+    types = {"BLOCK": "int", "UNROLL": "int", "ALGORITHM": "int", "STRIDE": "long long", "SCALE": "double"}
+    asserts = "".join(
+        f'static_assert(std::is_same<decltype(config::{name}), {kind}>::value, "");\n'
+        for name, kind in types.items()
+    )
+    begin = '#include "reduce.h"\n#include <type_traits>\nusing config = autotune_reduce_config;\n'
+    (tmp_path / "types.cpp").write_text(f"{begin}{asserts}")
+    subprocess.run(["g++", "-std=c++14", *STRICT, "-c", "types.cpp"], cwd=tmp_path, check=True)
+
+
+@needs_compiler
 def test_the_default_of_a_device_without_results_is_the_newest_record_s(tmp_path):
     old, new = (replace(PROVENANCE, tuned_at=f"202{year}-01-01T00:00:00+00:00") for year in (4, 5))
     for device, origin, block in ((DEVICES[0], old, 32), (DEVICES[2], new, 128)):

@@ -56,6 +56,11 @@ def test_a_gpu_of_a_package_that_cannot_be_imported_is_none_to_tune_for(folder, 
     assert ("devices", Severity.PROBLEM) in found and ("pycuda:0", Severity.GOOD) not in found
 
 
+def test_without_gpp_it_is_said_what_needs_it(folder, monkeypatch):
+    monkeypatch.setenv("PATH", str(folder.path))
+    assert "space --run" in findings(folder)["g++", Severity.WARNING].advice
+
+
 def test_without_a_device_there_is_a_problem(folder):
     assert ("devices", Severity.PROBLEM) in findings(folder, devices=())
     assert ("devices", Severity.PROBLEM) not in findings(folder)

@@ -149,13 +149,14 @@ def test_each_configuration_has_a_line_and_nothing_is_kept(folder, space):
     before = {*folder.path.iterdir()}
     done = folder.run("space", "scale.yaml", "--run")
     assert done.returncode == 0, done.stderr
-    default, wrong, wide, _, did, nothing = done.stdout.splitlines()
+    default, wrong, wide, _, did, nothing, others = done.stdout.splitlines()
     assert default == "default  ok at 2 sizes; 1 not run: more than 524,288 threads or 64 MiB; not valid at 1"
     assert wrong.startswith("wrong    as expected, wrong_result: y[0, 0] is ")
     assert wide.startswith("wide     not valid on NVIDIA H100: BLOCK <= device.max_threads_per_block")
     assert did.startswith(
         "checked results, races and accesses outside of arrays on the CPU (g++ "
     ) and nothing.startswith("nothing was timed")
+    assert others == "1 of 3 configurations; name landmarks, or give --config, for others"
     assert {*folder.path.iterdir()} == before
     done = folder.run("space", "scale.yaml", "--run", "--json", "--config", "STEP=1")
     (found,) = json.loads(done.stdout)["configurations"]
@@ -163,6 +164,6 @@ def test_each_configuration_has_a_line_and_nothing_is_kept(folder, space):
 
 
 def test_options_that_do_not_go_together_are_refused(folder):
-    for words in ("--run --compile", "--run --report", "--run --seed 1", "--timeout 5"):
+    for words in ("--run --compile", "--run --report", "--run --seed 1", "--run --size n=100", "--timeout 5"):
         done = folder.run("space", "double.yaml", *words.split())
         assert done.returncode == 2 and "leave out" in done.stderr, words

@@ -42,7 +42,7 @@ __kernel void shift(__global const float *x, __global float *y)
             "portable",
             [
                 "next  autotune search blend.yaml",
-                'then  in a program: autotune.load_kernel("blend")(x, y, blended)',
+                'then  in a program: autotune.load_kernel("blend")(x, y, blended, share=...)',
             ],
         ),
         (

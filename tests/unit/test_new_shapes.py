@@ -383,6 +383,48 @@ def test_an_array_without_bounds_checks_holds_whole_tiles():
     assert 'shape: ["round_up(n, TILE) + BLOCK_SIZE - TILE"]' in found["x"]
 
 
+def test_a_load_that_a_condition_keeps_inside_reaches_no_further_than_it():
+    found = arguments(
+        """
+        __global__ void step(const float *u, float *v, int n)
+        {
+            __shared__ float tile[TILE + 2][TILE + 2];
+            const int x = blockIdx.x * TILE + threadIdx.x - 1, y = blockIdx.y * TILE + threadIdx.y - 1;
+            tile[threadIdx.y][threadIdx.x] = (x >= 0 && x < n && y >= 0 && y < n) ? u[y * n + x] : 0.0f;
+            __syncthreads();
+            if (x < n && y < n) v[y * n + x] = tile[threadIdx.y + 1][threadIdx.x];
+        }
+        """,
+        "kernel.cu",
+    )
+    assert "shape: [n, n]" in found["u"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "constraint"),
+    [
+        ("float tile[ROWS * WORK_PER_THREAD + 2][130]", ["4 * (ROWS * WORK_PER_THREAD + 2) * 130 <= 49152"]),
+        ("float2 tile[130]", []),
+        ("float tile[CHANNELS]", []),
+    ],
+)
+def test_arrays_in_shared_memory_that_may_exceed_its_limit_are_kept_below_it(declared, constraint):
+    text = f"""
+    #ifndef ROWS
+    #define ROWS 64 // 32, 64, 128
+    #endif
+    __global__ void k(float *x, int n)
+    {{
+        __shared__ {declared};
+        for (int k = 0; k < WORK_PER_THREAD; k++) tile[threadIdx.x] = x[k * ROWS + threadIdx.x];
+        x[threadIdx.x] = tile[0];
+    }}
+    """
+    lines = scaffold("k.cu", "k", text).space.splitlines()
+    found = [line.partition("  #")[0].removeprefix("  - ") for line in lines if " <= 49152" in line]
+    assert found == constraint
+
+
 def test_a_shape_that_depends_on_what_is_tuned_asks_for_a_check():
     space = scaffold(
         "scale.cl",

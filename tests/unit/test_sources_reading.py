@@ -27,9 +27,13 @@ def signatures(text, values=None):
     }
 
 
+def body_of(text):
+    (kernel,) = read_kernel_source(KERNEL.format(text)).kernels
+    return kernel.body
+
+
 def facts_of(body):
-    (kernel,) = read_kernel_source(KERNEL.format(body)).kernels
-    return facts(kernel.body, ("x", "y"))
+    return facts(body_of(body), ("x", "y"))
 
 
 @pytest.mark.parametrize(
@@ -315,3 +319,39 @@ def test_a_variable_in_brackets_before_an_and_is_no_type():
     (kernel,) = read_kernel_source(source).kernels
     tests = [ast.unparse(one.test) for one in kernel.body if isinstance(one, ast.If)]
     assert tests == ["a >= n and a <= 2 * n"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "read"),
+    [
+        ("(n >= 0 && a < n && b >= 0 && b < n)", "n >= 0 and a < n and b >= 0 and b < n"),
+        ("(a<n || b>-1)", "a < n or b > -1"),
+        ("(a < n && b > (n))", "a < n and b > n"),
+    ],
+)
+def test_a_smaller_than_before_an_and_begins_no_template(condition, read):
+    *_, found = body_of(f"int a, b; if ({condition}) y[0] = 1;")
+    assert ast.unparse(found.test).replace("(", "").replace(")", "") == read
+
+
+def test_a_template_of_the_source_may_take_a_condition():
+    source = (
+        "template <bool F> __device__ int f(int a) { return a; }\n"
+        "__global__ void k(int *x, int n) { x[0] = f<A && B>(n); }\n"
+    )
+    (kernel,) = read_kernel_source(source).kernels
+    (stored,) = (one.value for one in kernel.body if isinstance(one, ast.Assign))
+    assert ast.unparse(stored) == "f(n)"
+
+
+@pytest.mark.parametrize(
+    ("body", "guards"),
+    [
+        ("y[0] = n > 1 ? x[n] : 0;", ["n > 1"]),
+        ("y[0] = n > 1 && x[n] > 0;", ["n > 1"]),
+        ("y[0] = n > 1 || x[n] > 0;", []),
+    ],
+)
+def test_what_is_read_behind_a_condition_is_guarded_by_it(body, guards):
+    (access,) = facts_of(body).of("x")
+    assert [*map(ast.unparse, access.guards)] == guards
