@@ -225,9 +225,9 @@ class _Reader:
     def read(self, path: Path, within: Condition | None = None) -> str:
         text = source_text(path)
         if path.suffix == ".py":
-            from autotune.sources.triton_module import device_part, is_triton
+            from autotune.sources.triton_module import is_triton, triton_part
 
-            return device_part(text, path, self._folders) if is_triton(text) else text
+            return triton_part(text, path, self._folders) if is_triton(text) else text
         return self.place(text, path, within)
 
     def place(self, text: str, path: Path, within: Condition | None = None) -> str:
@@ -237,25 +237,26 @@ class _Reader:
         self._open.append(path.resolve())
         if within is None:
             self._placed.add(path.resolve())
-        parts, done = [f"#line 1 {c_string(path.name)}\n"], 0
-        placed_in = within  # the branch of the last `#line`, which counts only if that branch is compiled
+        parts = [f"{_line_directive(1, path)}\n"]
+        copied = 0  # so much of the text
+        stated_in = within  # the branch of the last `#line`, which counts only if that branch is compiled
         for line in self._lines(code, guard[1] if guard else "", within):
             body = None
             begin = code.rfind("\n", 0, line.place) + 1
-            if placed_in is not within and all(one is not placed_in for one in _around(line)):
-                number = text.count("\n", 0, begin) + 1
-                parts += [text[done:begin], f"#line {number} {c_string(path.name)}\n"]
-                placed_in, done = line.condition, begin
+            if stated_in is not within and all(branch is not stated_in for branch in _around(line)):
+                directive = _line_directive(text.count("\n", 0, begin) + 1, path)
+                parts += [text[copied:begin], f"{directive}\n"]
+                stated_in, copied = line.condition, begin
             if line.directive == "include":
                 body = self._included(line, path, text.count("\n", 0, line.place) + 1)
             if body is None:
                 self.hidden = self.hidden or hidden_read(line)
                 continue
             end = code.find("\n", line.place)
-            parts += [text[done:begin], body]
-            done = end if end >= 0 else len(text)
-            placed_in = line.condition
-        placed = "".join((*parts, text[done:]))
+            parts += [text[copied:begin], body]
+            copied = end if end >= 0 else len(text)
+            stated_in = line.condition
+        placed = "".join((*parts, text[copied:]))
         self._open.pop()
         return _guarded(placed) if self._open and _ONCE.search(placed) else placed
 
@@ -305,7 +306,7 @@ class _Reader:
             return f"#include {header[0]}"
         is_there = target.resolve() in {*self._placed, *self._open}
         body = "" if is_there else self.read(target, None if line.is_certain else line.condition)
-        return f"{body}\n#line {number + 1} {c_string(path.name)}"
+        return f"{body}\n{_line_directive(number + 1, path)}"
 
     def _has_include(self, match: re.Match[str], path: Path) -> str:
         """The value of `__has_include` of a header; a compiler's own header is left to it."""
@@ -357,6 +358,11 @@ def _guarded(text: str) -> str:
     """Replace `#pragma once`, which has no effect on inlined text, by an include guard."""
     name = f"AUTOTUNE_ONCE_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     return f"#ifndef {name}\n#define {name}\n{_ONCE.sub('', text)}\n#endif"
+
+
+def _line_directive(number: int, path: Path) -> str:
+    """Tells a compiler that the next line is that line of a file."""
+    return f"#line {number} {c_string(path.name)}"
 
 
 def render(source: SourceText, macros: Mapping[str, Value]) -> str:

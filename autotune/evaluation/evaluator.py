@@ -398,14 +398,14 @@ class Evaluator:
         outcome: Measurement | Failure | None,
         cost_s: float,
     ) -> Trial:
-        failure, measurement = (outcome, None) if isinstance(outcome, Failure) else (None, outcome)
+        failure = outcome if isinstance(outcome, Failure) else None
         if failure is not None and failure.by_machine:
             failure = replace(failure, detail=f"{failure.detail}; {BY_MACHINE}")
         trial = Trial(
             instance.config,
             instance.key,
             failure,
-            measurement=measurement,
+            measurement=outcome if isinstance(outcome, Measurement) else None,
             cost_s=cost_s,
             objective=self._ledger.objective,
         )

@@ -52,7 +52,7 @@ def edit_of(
     gone = [name for name in found if name.startswith(ARGUMENT) and name not in notes]
     noted = [name for name in (*notes, *gone) if found.get(name) != notes.get(name)]
     is_only_checked = set(changed) <= {"arguments", "reference", "special", "variants"}
-    is_same_work = found.get(WORKLOAD) == notes.get(WORKLOAD) is not None
+    is_same_work = WORKLOAD in notes and found.get(WORKLOAD) == notes[WORKLOAD]
     kept, every = [], list(trials)
     for trial in every if is_only_checked else ():
         key = key_of(trial.config)

@@ -231,9 +231,15 @@ def _doublings(workload: Workload) -> set[tuple[object, ...]]:
 def _remainders(workload: Workload, divisors: Sequence[int]) -> set[tuple[object, ...]]:
     """The remainders of each size by each divisor, and the order of the sizes."""
     sizes = workload.problem.sizes
-    ends = {0: 0, 1: 1, -1: 2}
-    return {
-        (name, divisor, min(size // divisor, _MANY), ends.get(rest if rest < 2 else rest - divisor, 3))
+    remainders = {
+        (name, divisor, min(size // divisor, _MANY), _remainder_kind(size % divisor, divisor))
         for (name, size), divisor in product(sizes.items(), divisors)
-        for rest in (size % divisor,)
-    } | {(one, other, sizes[one] < sizes[other]) for one, other in product(sizes, sizes)}
+    }
+    return remainders | {(name, other, sizes[name] < sizes[other]) for name, other in product(sizes, sizes)}
+
+
+def _remainder_kind(remainder: int, divisor: int) -> int:
+    """0 or 1 for these remainders, 2 for the largest one, 3 for any other."""
+    if remainder < 2:
+        return remainder
+    return 2 if remainder == divisor - 1 else 3

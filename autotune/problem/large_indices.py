@@ -30,10 +30,13 @@ def overflowing(overflow: Overflow, timed: Workload, domain: Domain, make: Make)
 
     def at(power: int) -> Workload | None:
         made = (make(domain.declared(sizes)) for sizes in _grown(timed, 2**power))
-        return next((one for one in made if one is not None and _elements(one) > 2**power), None)
+        return next((grown for grown in made if grown is not None and _elements(grown) > 2**power), None)
 
-    power, large = next(((one, made) for one in _LARGE if (made := at(one)) is not None), (0, None))
-    if large is None:
+    for power in _LARGE:
+        large = at(power)
+        if large is not None:
+            break
+    else:
         return ""
     if overflow(timed) != "":  # it counts beyond 32 bits on purpose, or is not understood
         return None

@@ -285,13 +285,14 @@ class LaunchGraph:
         self.alive.add(self)
         self._lock = lock
         self._launch = partial(driver().cuGraphLaunch, handle_of(self._graph.handle.value), handle_of(stream))
-        self._found: Any
+        # The question before each launch: is this context current, or else, is the stream not captured?
+        self._answer: Any
         if stream == LEGACY:
-            self._found, self._usual = ctypes.c_void_p(), context.value
-            self._ask = partial(driver().cuCtxGetCurrent, ctypes.byref(self._found))
+            self._answer, self._wanted = ctypes.c_void_p(), context.value
+            self._ask = partial(driver().cuCtxGetCurrent, ctypes.byref(self._answer))
         else:
-            self._found, self._usual = ctypes.c_int(), 0
-            self._ask = partial(driver().cuStreamIsCapturing, handle_of(stream), ctypes.byref(self._found))
+            self._answer, self._wanted = ctypes.c_int(), 0
+            self._ask = partial(driver().cuStreamIsCapturing, handle_of(stream), ctypes.byref(self._answer))
 
     def launch(self) -> Any:
         """Enqueue the operations; returns the driver's status, or _NOT_HERE.
@@ -300,7 +301,7 @@ class LaunchGraph:
         default stream if another context is current: there the graph would wait for other work.
         """
         with self._lock:
-            if not self._ask() and self._found.value == self._usual:
+            if not self._ask() and self._answer.value == self._wanted:
                 return self._launch()
         return _NOT_HERE
 
@@ -315,7 +316,7 @@ def _context_of(number: int, stream: int, address: int) -> ctypes.c_void_p:
     if driver().cuCtxGetDevice(ctypes.byref(device)) == 0 and device.value == number:
         call("cuCtxGetCurrent", ctypes.byref(current))
     driver().cuPointerGetAttribute(ctypes.byref(owner), _POINTER_CONTEXT, ctypes.c_uint64(address))
-    context = next(filter(None, (owner, current)), None) or primary_context(number)
+    context = owner or current or primary_context(number)
     if stream in (LEGACY, PER_THREAD):
         return context
     with inside(context):

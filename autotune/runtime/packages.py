@@ -27,6 +27,7 @@ Key = tuple[Any, ...]  # the stream's handle, and what the arrays look like
 Looks = tuple[Key, list[Any]]
 Make = Callable[[Any], tuple[Any, Any]]  # from an input to an output with its handle
 
+_ABSENT: Looks = ((None,), [0])  # of no array: a key without a look
 LOW_BITS = 32 - 1  # of an address; no access needs more than 32 bytes of alignment
 
 
@@ -274,7 +275,7 @@ def look(arrays: Sequence[Any], stream: Any) -> Looks:
     with suppress(*UNUSUAL):
         return package_of(first).look(arrays, stream)
     (own, *_), _ = package_of(first).look([first], stream)
-    looks = [([False], [0]) if array is None else package_of(array).look([array], own) for array in arrays]
+    looks = [_ABSENT if array is None else package_of(array).look([array], own) for array in arrays]
     key = (own, *(tuple(part[1:]) for part, _ in looks))
     return key, [handle for _, (handle,) in looks]
 
