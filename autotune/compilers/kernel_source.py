@@ -108,17 +108,19 @@ class SourceText:
     def narrow_types(self) -> Mapping[str, str]:
         """The text that defines each narrow type for this source, by the type's name."""
         if _HAS_NARROW.search(self.text):
-            return {one.name: f"#include <{one.toolkit_header}>\n" for one in _NARROW}
-        own = {one.name: _own_header(one.own_header) for one in _NARROW}
+            return {narrow.name: f"#include <{narrow.toolkit_header}>\n" for narrow in _NARROW}
+        own = {narrow.name: _own_header(narrow.own_header) for narrow in _NARROW}
         if _MAY_HAVE_NARROW.search(self.text):
             include = "#if __has_include(<{0}>)\n#include <{0}>\n#endif\n"
-            own = {one.name: include.format(one.toolkit_header) + own[one.name] for one in _NARROW}
+            own = {
+                narrow.name: include.format(narrow.toolkit_header) + own[narrow.name] for narrow in _NARROW
+            }
         return {**own, "half": _PAIRS_HEADER + own["half"]} if self._has_pairs else own
 
     @cached_property
     def used_narrow_types(self) -> frozenset[str]:
         """The names of the narrow types that it uses."""
-        used = {one.name for one in _NARROW if one.use.search(self.text)}
+        used = {narrow.name for narrow in _NARROW if narrow.use.search(self.text)}
         return frozenset(used | {"half"} if self._has_pairs else used)
 
     @property
@@ -194,7 +196,7 @@ def missing_headers(path: Path, include_dirs: Sequence[Path] = ()) -> tuple[str,
     """The headers that a kernel file includes and that neither its folders nor a CUDA compiler has."""
     reader = _Reader((*include_dirs,))
     reader.read(path)
-    return tuple(dict.fromkeys(one.name for one in reader.missing))
+    return tuple(dict.fromkeys(include.name for include in reader.missing))
 
 
 class _Missing(NamedTuple):
@@ -266,7 +268,7 @@ class _Reader:
         The rest tells only of macros. It is put off until these count: in most sources no condition decides
         about an include, and no parser is needed.
         """
-        reads = [found.end() for found in _READS.finditer(code)]
+        reads = [match.end() for match in _READS.finditer(code)]
         end = f"{code}\n".index("\n", reads[-1]) if reads else 0
         if _CONDITION.search(code, 0, end):
             end = len(code)
@@ -337,7 +339,7 @@ def source_text(path: Path) -> str:
     try:
         text = decoded(path.read_bytes())
     except OSError as error:
-        near = nearest(path.name, (one.name for one in path.parent.glob("*.c[ul]")))
+        near = nearest(path.name, (file.name for file in path.parent.glob("*.c[ul]")))
         raise InputError(
             f"{path}: cannot be read: {error.strerror}; expected a kernel source{near}"
         ) from None
@@ -381,7 +383,7 @@ def render(source: SourceText, macros: Mapping[str, Value]) -> str:
         head = "".join(f"{name} = {value}\n" for name, value in values.items())
     else:
         used = {*source.used_narrow_types, macros.get("DTYPE")}
-        types = "".join(source.narrow_types[one.name] for one in _NARROW if one.name in used)
+        types = "".join(source.narrow_types[narrow.name] for narrow in _NARROW if narrow.name in used)
         left_out = source.template_parameters | (set() if types else _unread(source, macros))
         head = "".join(f"#define {name} {value}\n" for name, value in macros.items() if name not in left_out)
         head += types

@@ -74,8 +74,8 @@ class TritonCompiler:
         first_ones = firsts(source, names)
         with knobs.compilation.scope():
             knobs.compilation.disable_line_info = True  # binaries are smaller, and do not name files
-            found = {name: self._binary(module, name) for name in dict.fromkeys(first_ones)}
-        return joined({name: found[first] for name, first in zip(names, first_ones, strict=True)})
+            binaries = {name: self._binary(module, name) for name in dict.fromkeys(first_ones)}
+        return joined({name: binaries[first] for name, first in zip(names, first_ones, strict=True)})
 
     def _binary(self, module: ModuleType, name: str) -> Binary:
         began = time.perf_counter()
@@ -265,8 +265,8 @@ def _kernel(
 def _parameter_bytes(ptx: str) -> list[int]:
     match = _PARAMETERS.search(ptx)
     texts = match[1].split(",\n") if match and match[1].strip() else []
-    found = [_PARAMETER_TYPE.search(text) for text in texts]
-    return [int(one[1]) // 8 * int((one[2] or "[1]")[1:-1]) if one else 0 for one in found]
+    declared = [_PARAMETER_TYPE.search(text) for text in texts]
+    return [int(match[1]) // 8 * int((match[2] or "[1]")[1:-1]) if match else 0 for match in declared]
 
 
 def _message(error: Exception) -> str:

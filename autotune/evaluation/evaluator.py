@@ -195,7 +195,10 @@ class Evaluator:
 
     def _end_search(self) -> None:
         """Let running configurations end, drop all others, and raise NoMoreTrials."""
-        compilations = [*self._compiling, *(one.compilation for one in self._prefetched.values())]
+        compilations = [
+            *self._compiling,
+            *(prefetched.compilation for prefetched in self._prefetched.values()),
+        ]
         if any(not compilation.done() for compilation in compilations):
             self._pool.drop(compilations)
         self._ledger.time_was_over |= bool(

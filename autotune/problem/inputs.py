@@ -122,8 +122,10 @@ def _magnitudes(
         return {}
     run = partial(run_magnitude, reference, inputs, workload.problem, workload.arrays)
     with timeline.span(f"magnitudes at {size_text(workload.problem.sizes)}"):
-        found = run() if cache is None else cache.result(reference, f"magnitude {workload.data_key}", run)
-    return {name: found[name] for name in workload.outputs_with_magnitude if name in found}
+        magnitudes = (
+            run() if cache is None else cache.result(reference, f"magnitude {workload.data_key}", run)
+        )
+    return {name: magnitudes[name] for name in workload.outputs_with_magnitude if name in magnitudes}
 
 
 def draw_inputs(

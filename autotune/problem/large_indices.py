@@ -52,14 +52,14 @@ def overflow_in(runs: IndexRuns) -> Overflow:
     """By running kernels on indices alone, with 32 and with 64 bits."""
 
     def differing(workload: Workload) -> str | None:
-        for one, wide in zip(runs.runs_of(workload), runs.runs_of(workload, is_wide=True), strict=True):
-            for (name, found, _), (other, wanted, _) in zip(one.reached, wide.reached, strict=False):
-                if name == other and found != wanted:
+        for narrow, wide in zip(runs.runs_of(workload), runs.runs_of(workload, is_wide=True), strict=True):
+            for (name, reached, _), (other, wanted, _) in zip(narrow.reached, wide.reached, strict=False):
+                if name == other and reached != wanted:
                     return name
             is_known = all(known for *_, known in wide.reached)
             followed = {name for name, places, _ in wide.reached if places}
             is_known &= all(name in followed for name, *_ in wide.reached)  # not only where data decides
-            if not (one.is_whole and is_known and len(one.reached) == len(wide.reached)):
+            if not (narrow.is_whole and is_known and len(narrow.reached) == len(wide.reached)):
                 return None
         return ""
 

@@ -312,7 +312,7 @@ def _context_of(number: int, stream: int, address: int) -> ctypes.c_void_p:
     Every context has the default streams: for these it is the memory's context, as another package may have
     allocated in a context that is not current. Memory that is mapped or of a pool may have none.
     """
-    current, device, owner, found = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
+    current, device, owner, own = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
     if driver().cuCtxGetDevice(ctypes.byref(device)) == 0 and device.value == number:
         call("cuCtxGetCurrent", ctypes.byref(current))
     driver().cuPointerGetAttribute(ctypes.byref(owner), _POINTER_CONTEXT, ctypes.c_uint64(address))
@@ -320,20 +320,20 @@ def _context_of(number: int, stream: int, address: int) -> ctypes.c_void_p:
     if stream in (LEGACY, PER_THREAD):
         return context
     with inside(context):
-        status = driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(found))
+        status = driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(own))
     if status == CAPTURE_INVALIDATED:
         raise InputError("the stream is in a capture that an earlier error has ended")
-    if status or found.value not in (context.value, current.value):
+    if status or own.value not in (context.value, current.value):
         raise InputError("the stream is not one of the GPU that has the arrays")
-    return found
+    return own
 
 
 def _context_id(context: ctypes.c_void_p) -> int:
     """A number that tells a context from a later one at the same address; 0 before CUDA 12."""
-    found = ctypes.c_ulonglong()
+    number = ctypes.c_ulonglong()
     if hasattr(driver(), "cuCtxGetId"):
-        call("cuCtxGetId", context, ctypes.byref(found))
-    return found.value
+        call("cuCtxGetId", context, ctypes.byref(number))
+    return number.value
 
 
 def _addresses(arrays: Sequence[Hidden], block: Memory | None) -> dict[str, int]:
