@@ -79,9 +79,9 @@ class CachedCompiler:
         if self.identity is None or any(map(reads_files, options)):
             return self._compiler.compile(source, options, names)
         key = content_key(self.identity, source, options, names)
-        found = self._cache.get(key)
-        if found is not None:
-            return replace(found, cached=self._is_kept)
+        cached = self._cache.get(key)
+        if cached is not None:
+            return replace(cached, cached=self._is_kept)
         binary = self._compiler.compile(source, options, names)
         self._cache.put(key, binary)
         return binary

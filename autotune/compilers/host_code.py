@@ -73,9 +73,9 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
     word to call a function, and only OpenCL has no headers of CUDA and C++, which are left out for it.
     """
     if dialect == CUDA:
-        source = _OF_LAMBDA.sub(lambda found: blank(found[0]), _without_foreign_errors(source))
+        source = _OF_LAMBDA.sub(lambda match: blank(match[0]), _without_foreign_errors(source))
     if dialect == OPENCL:
-        source = _INCLUDE.sub(lambda found: blank(found[0]) if is_cuda_header(found[1]) else found[0], source)
+        source = _INCLUDE.sub(lambda match: blank(match[0]) if is_cuda_header(match[1]) else match[0], source)
     try:
         text = with_own_words(source) if dialect == OPENCL else source
         code = preprocessed(text, {}, f"{words_of(dialect)}#define __CUDACC_RTC__ 1\n")
@@ -96,7 +96,7 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
         needed = [node for node, names in left if names & named]
         left = [(node, names) for node, names in left if not names & named]
         fresh = _named_in(tree, needed) - named
-    of_host = (one for node in descendants(tree.root) for one in _members_of_host(tree, node))
+    of_host = (member for node in descendants(tree.root) for member in _members_of_host(tree, node))
     spans = (code.span(node.start_byte, node.end_byte) for node in (*(node for node, _ in left), *of_host))
     kept = _without(source, (span for span in spans if span))
     constants = _constants(tree) if dialect == CUDA else ()  # that nvcc takes for constants, too
@@ -109,8 +109,8 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
 def _named_in(tree: SourceTree, nodes: Sequence[Node]) -> set[str]:
     """The words of declarations, and their calls, such as `sum(`."""
     texts = (tree.text[node.start_byte : node.end_byte] for node in nodes)
-    calls = (one for node in nodes for one in descendants(node) if one.type == "call_expression")
-    called = {f"{tree.of(field(one, 'function'))}(" for one in calls}
+    calls = (part for node in nodes for part in descendants(node) if part.type == "call_expression")
+    called = {f"{tree.of(field(call, 'function'))}(" for call in calls}
     return called.union(*map(_WORD.findall, texts))
 
 
@@ -118,7 +118,7 @@ def _without_foreign_errors(source: str) -> str:
     """The source without each `#error` to which no parameter leads: a header's, for other compilers."""
     lines = [*compiled_lines(source)]
     rendered = takewhile(lambda line: line.directive == "define" and not line.condition, lines)
-    parameters = {found[0] for line in rendered if (found := definition(line.rest))}
+    parameters = {macro[0] for line in rendered if (macro := definition(line.rest))}
     kept = list(source)
     for line in lines:
         if line.directive == "error" and parameters.isdisjoint(_tested(line.condition)):
@@ -140,9 +140,9 @@ def _constants(tree: SourceTree) -> Iterator[int]:
     for node in _outer(tree.root):
         kind = field(node, "type")
         declared = node.children_by_field_name("declarator") if node.type == "declaration" else []
-        parts = [field(one, "declarator") for one in declared if one.type == "init_declarator"]
+        names = [field(part, "declarator") for part in declared if part.type == "init_declarator"]
         is_number = kind is not None and kind.type == "primitive_type"
-        if is_number and parts and all(one and one.type == "identifier" for one in parts):
+        if is_number and names and all(name and name.type == "identifier" for name in names):
             words = {tree.of(word): word.start_byte for word in node.children}
             if "const" in words and "constexpr" not in words:
                 yield words["const"]
@@ -150,27 +150,27 @@ def _constants(tree: SourceTree) -> Iterator[int]:
 
 def _members_of_host(tree: SourceTree, node: Node) -> Iterator[Node]:
     """The functions in the body of a type that no device can call."""
-    for one in node.named_children if node.type == "field_declaration_list" else ():
-        body = field(one, "body")
-        head = tree.text[one.start_byte : body.start_byte if body else one.end_byte]
-        is_function = any(part.type == "function_declarator" for part in _before_bodies(one))
+    for member in node.named_children if node.type == "field_declaration_list" else ():
+        body = field(member, "body")
+        head = tree.text[member.start_byte : body.start_byte if body else member.end_byte]
+        is_function = any(part.type == "function_declarator" for part in _before_bodies(member))
         words = _WORD.findall(head)
         if is_function and _FOR_DEVICE.isdisjoint(words) and words[-1] not in ("default", "delete"):
-            yield one
+            yield member
 
 
 def _before_bodies(node: Node) -> Iterator[Node]:
     """A node and all below it, but for the bodies of functions and types."""
     yield node
-    for one in node.children:
-        if one.type not in ("compound_statement", "field_declaration_list"):
-            yield from _before_bodies(one)
+    for part in node.children:
+        if part.type not in ("compound_statement", "field_declaration_list"):
+            yield from _before_bodies(part)
 
 
 def _tree(code: str) -> SourceTree | None:
     """The tree of a source without its directives; None if it takes too long."""
     for unread in (_DIRECTIVE, _ATTRIBUTES):
-        code = unread.sub(lambda found: blank(found[0]), code)
+        code = unread.sub(lambda match: blank(match[0]), code)
     try:
         return SourceTree(code)
     except InputError:
@@ -181,7 +181,7 @@ def _without(source: str, spans: Iterable[tuple[int, int]]) -> str:
     """A source with parts replaced by spaces."""
     kept = list(source)
     for begin, end in spans:
-        kept[begin:end] = _blank(source[begin:end])
+        kept[begin:end] = _blank_code(source[begin:end])
     return "".join(kept)
 
 
@@ -201,8 +201,7 @@ def _declared(tree: SourceTree, node: Node, dialect: str) -> set[str]:
     But for CUDA kernels may call any: a call needs it, such as `sum(`, and a variable `sum` does not.
     """
     inside = _inside(node)
-    body, kind = field(inside, "body"), field(inside, "type")
-    head = tree.text[node.start_byte : body.start_byte if body else node.end_byte]
+    kind, head = field(inside, "type"), _head(tree, node)
     words = {*_WORD.findall(head)}
     if head.startswith("using namespace"):
         return set() if dialect == OPENCL else {*_ROOTS}
@@ -215,10 +214,10 @@ def _declared(tree: SourceTree, node: Node, dialect: str) -> set[str]:
     if inside.type == "using_declaration":
         named += inside.named_children[-1:]
     if inside.type != "function_definition":
-        named += [field(one, "name") for one in descendants(inside) if one.type == "enumerator"]
-    texts = (tree.of(one).partition("<")[0] for one in named)  # of a specialisation without its arguments
+        named += [field(part, "name") for part in descendants(inside) if part.type == "enumerator"]
+    texts = (tree.of(name).partition("<")[0] for name in named)  # of a specialisation without its arguments
     names = {name for text in texts for name in _WORD.findall(text)[-1:]}
-    if dialect != CUDA and "function_declarator" in {one.type for one in _before_bodies(inside)}:
+    if dialect != CUDA and "function_declarator" in {part.type for part in _before_bodies(inside)}:
         names = {f"{name}(" for name in names}
     return names | (words & _ROOTS)
 
@@ -235,8 +234,7 @@ def _words_for_device(code: str) -> frozenset[str]:
 def _is_of_host(tree: SourceTree, node: Node, words: frozenset[str]) -> bool:
     """True for a function that no device can call, its prototype, and a variable that is not constant."""
     inside = _inside(node)
-    body, kind = field(inside, "body"), field(inside, "type")
-    head = tree.text[node.start_byte : body.start_byte if body else node.end_byte]
+    kind, head = field(inside, "type"), _head(tree, node)
     if words & {*_WORD.findall(head)}:
         return False
     if inside.type == "function_definition":  # macros may stand for the words before one without a type
@@ -244,9 +242,16 @@ def _is_of_host(tree: SourceTree, node: Node, words: frozenset[str]) -> bool:
     if inside.type != "declaration" or field(kind, "body"):
         return inside.type == "template_instantiation"
     declared = inside.children_by_field_name("declarator")
-    is_prototype = any(one.type == "function_declarator" for each in declared for one in descendants(each))
-    before = {tree.of(one) for one in inside.children}
+    parts = (part for declarator in declared for part in descendants(declarator))
+    is_prototype = any(part.type == "function_declarator" for part in parts)
+    before = {tree.of(word) for word in inside.children}
     return bool(declared) and ("typedef" if is_prototype else "const") not in before
+
+
+def _head(tree: SourceTree, node: Node) -> str:
+    """The text of a declaration before the body of its function or type."""
+    body = field(_inside(node), "body")
+    return tree.text[node.start_byte : body.start_byte if body else node.end_byte]
 
 
 def _inside(node: Node) -> Node:
@@ -256,7 +261,7 @@ def _inside(node: Node) -> Node:
     return node
 
 
-def _blank(text: str) -> str:
+def _blank_code(text: str) -> str:
     """Replace a text by spaces, except line ends and preprocessor directives."""
     kept, start = [], 0
     for directive in _DIRECTIVE.finditer(text):

@@ -108,17 +108,19 @@ class SourceText:
     def narrow_types(self) -> Mapping[str, str]:
         """The text that defines each narrow type for this source, by the type's name."""
         if _HAS_NARROW.search(self.text):
-            return {one.name: f"#include <{one.toolkit_header}>\n" for one in _NARROW}
-        own = {one.name: _own_header(one.own_header) for one in _NARROW}
+            return {narrow.name: f"#include <{narrow.toolkit_header}>\n" for narrow in _NARROW}
+        own = {narrow.name: _own_header(narrow.own_header) for narrow in _NARROW}
         if _MAY_HAVE_NARROW.search(self.text):
             include = "#if __has_include(<{0}>)\n#include <{0}>\n#endif\n"
-            own = {one.name: include.format(one.toolkit_header) + own[one.name] for one in _NARROW}
+            own = {
+                narrow.name: include.format(narrow.toolkit_header) + own[narrow.name] for narrow in _NARROW
+            }
         return {**own, "half": _PAIRS_HEADER + own["half"]} if self._has_pairs else own
 
     @cached_property
     def used_narrow_types(self) -> frozenset[str]:
         """The names of the narrow types that it uses."""
-        used = {one.name for one in _NARROW if one.use.search(self.text)}
+        used = {narrow.name for narrow in _NARROW if narrow.use.search(self.text)}
         return frozenset(used | {"half"} if self._has_pairs else used)
 
     @property
@@ -194,7 +196,7 @@ def missing_headers(path: Path, include_dirs: Sequence[Path] = ()) -> tuple[str,
     """The headers that a kernel file includes and that neither its folders nor a CUDA compiler has."""
     reader = _Reader((*include_dirs,))
     reader.read(path)
-    return tuple(dict.fromkeys(one.name for one in reader.missing))
+    return tuple(dict.fromkeys(include.name for include in reader.missing))
 
 
 class _Missing(NamedTuple):
@@ -225,9 +227,9 @@ class _Reader:
     def read(self, path: Path, within: Condition | None = None) -> str:
         text = source_text(path)
         if path.suffix == ".py":
-            from autotune.sources.triton_module import device_part, is_triton
+            from autotune.sources.triton_module import is_triton, triton_part
 
-            return device_part(text, path, self._folders) if is_triton(text) else text
+            return triton_part(text, path, self._folders) if is_triton(text) else text
         return self.place(text, path, within)
 
     def place(self, text: str, path: Path, within: Condition | None = None) -> str:
@@ -237,25 +239,26 @@ class _Reader:
         self._open.append(path.resolve())
         if within is None:
             self._placed.add(path.resolve())
-        parts, done = [f"#line 1 {c_string(path.name)}\n"], 0
-        placed_in = within  # the branch of the last `#line`, which counts only if that branch is compiled
+        parts = [f"{_line_directive(1, path)}\n"]
+        copied = 0  # so much of the text
+        stated_in = within  # the branch of the last `#line`, which counts only if that branch is compiled
         for line in self._lines(code, guard[1] if guard else "", within):
             body = None
             begin = code.rfind("\n", 0, line.place) + 1
-            if placed_in is not within and all(one is not placed_in for one in _around(line)):
-                number = text.count("\n", 0, begin) + 1
-                parts += [text[done:begin], f"#line {number} {c_string(path.name)}\n"]
-                placed_in, done = line.condition, begin
+            if stated_in is not within and all(branch is not stated_in for branch in _around(line)):
+                directive = _line_directive(text.count("\n", 0, begin) + 1, path)
+                parts += [text[copied:begin], f"{directive}\n"]
+                stated_in, copied = line.condition, begin
             if line.directive == "include":
                 body = self._included(line, path, text.count("\n", 0, line.place) + 1)
             if body is None:
                 self.hidden = self.hidden or hidden_read(line)
                 continue
             end = code.find("\n", line.place)
-            parts += [text[done:begin], body]
-            done = end if end >= 0 else len(text)
-            placed_in = line.condition
-        placed = "".join((*parts, text[done:]))
+            parts += [text[copied:begin], body]
+            copied = end if end >= 0 else len(text)
+            stated_in = line.condition
+        placed = "".join((*parts, text[copied:]))
         self._open.pop()
         return _guarded(placed) if self._open and _ONCE.search(placed) else placed
 
@@ -265,7 +268,7 @@ class _Reader:
         The rest tells only of macros. It is put off until these count: in most sources no condition decides
         about an include, and no parser is needed.
         """
-        reads = [found.end() for found in _READS.finditer(code)]
+        reads = [match.end() for match in _READS.finditer(code)]
         end = f"{code}\n".index("\n", reads[-1]) if reads else 0
         if _CONDITION.search(code, 0, end):
             end = len(code)
@@ -305,7 +308,7 @@ class _Reader:
             return f"#include {header[0]}"
         is_there = target.resolve() in {*self._placed, *self._open}
         body = "" if is_there else self.read(target, None if line.is_certain else line.condition)
-        return f"{body}\n#line {number + 1} {c_string(path.name)}"
+        return f"{body}\n{_line_directive(number + 1, path)}"
 
     def _has_include(self, match: re.Match[str], path: Path) -> str:
         """The value of `__has_include` of a header; a compiler's own header is left to it."""
@@ -336,7 +339,7 @@ def source_text(path: Path) -> str:
     try:
         text = decoded(path.read_bytes())
     except OSError as error:
-        near = nearest(path.name, (one.name for one in path.parent.glob("*.c[ul]")))
+        near = nearest(path.name, (file.name for file in path.parent.glob("*.c[ul]")))
         raise InputError(
             f"{path}: cannot be read: {error.strerror}; expected a kernel source{near}"
         ) from None
@@ -359,6 +362,11 @@ def _guarded(text: str) -> str:
     return f"#ifndef {name}\n#define {name}\n{_ONCE.sub('', text)}\n#endif"
 
 
+def _line_directive(number: int, path: Path) -> str:
+    """Tells a compiler that the next line is that line of a file."""
+    return f"#line {number} {c_string(path.name)}"
+
+
 def render(source: SourceText, macros: Mapping[str, Value]) -> str:
     """The text a compiler gets: a definition per macro, narrow types where they are used, then the source.
 
@@ -375,7 +383,7 @@ def render(source: SourceText, macros: Mapping[str, Value]) -> str:
         head = "".join(f"{name} = {value}\n" for name, value in values.items())
     else:
         used = {*source.used_narrow_types, macros.get("DTYPE")}
-        types = "".join(source.narrow_types[one.name] for one in _NARROW if one.name in used)
+        types = "".join(source.narrow_types[narrow.name] for narrow in _NARROW if narrow.name in used)
         left_out = source.template_parameters | (set() if types else _unread(source, macros))
         head = "".join(f"#define {name} {value}\n" for name, value in macros.items() if name not in left_out)
         head += types

@@ -74,8 +74,8 @@ class TritonCompiler:
         first_ones = firsts(source, names)
         with knobs.compilation.scope():
             knobs.compilation.disable_line_info = True  # binaries are smaller, and do not name files
-            found = {name: self._binary(module, name) for name in dict.fromkeys(first_ones)}
-        return joined({name: found[first] for name, first in zip(names, first_ones, strict=True)})
+            binaries = {name: self._binary(module, name) for name in dict.fromkeys(first_ones)}
+        return joined({name: binaries[first] for name, first in zip(names, first_ones, strict=True)})
 
     def _binary(self, module: ModuleType, name: str) -> Binary:
         began = time.perf_counter()
@@ -166,7 +166,41 @@ class _Task(NamedTuple):
 
 
 def _task(module: ModuleType, entry: str) -> _Task:
-    """Parse an entry; raises CompileError if it does not fit the function."""
+    """Parse an entry and specialise its function; raises CompileError if they do not fit."""
+    function, types, values = _called(module, entry)
+    parameters = function.params
+    constants = {
+        parameter.name: values[parameter.name] for parameter in parameters if parameter.name in values
+    }
+    options = {name: value for name, value in values.items() if name in _OPTIONS or name not in constants}
+    _require_fit(function, types, constants, options)
+    arguments = [parameter for parameter in parameters if not parameter.is_constexpr]
+    defaults = {parameter.name: parameter.default for parameter in parameters if parameter.is_constexpr}
+    constants = defaults | typed(function, constants)
+    kinds = dict.fromkeys(constants, "constexpr")
+    attributes: dict[tuple[int], list[list[Any]]] = {}
+    passed = []
+    places = count()
+    for parameter, given in zip(arguments, types, strict=True):
+        if given == NO_ARRAY:
+            kinds[parameter.name], constants[parameter.name] = "constexpr", None
+            continue
+        place = next(places)
+        kind, sign, value = given.partition("=")
+        kind, is_aligned, _ = kind.partition(_ALIGNED)
+        if sign and not parameter.do_not_specialize:
+            kinds[parameter.name], constants[parameter.name] = "constexpr", int(value)
+            continue
+        kinds[parameter.name] = kind.replace("*", "*k") if parameter.is_const else kind
+        passed.append((place, kind))
+        if is_aligned and not (parameter.do_not_specialize or parameter.do_not_specialize_on_alignment):
+            attributes[(parameter.num,)] = [["tt.divisibility", 16]]
+    signature = {parameter.name: kinds[parameter.name] for parameter in parameters}
+    return _Task(function, signature, constants, attributes, options, passed)
+
+
+def _called(module: ModuleType, entry: str) -> tuple[Any, Sequence[str], Mapping[str, Any]]:
+    """The function of an entry, the types of its arguments, and the values that have names."""
     try:
         called, types, values = entry_signature(entry)
     except (SyntaxError, ValueError):
@@ -176,43 +210,31 @@ def _task(module: ModuleType, entry: str) -> _Task:
     function = getattr(module, called, None)
     if not isinstance(function, triton.JITFunction):
         raise CompileError(f"the source has no kernel {called!r} under @triton.jit")
-    parameters = function.params
-    constants = {one.name: values[one.name] for one in parameters if one.name in values}
-    options = {name: value for name, value in values.items() if name in _OPTIONS or name not in constants}
+    return function, types, values
+
+
+def _require_fit(
+    function: Any, types: Sequence[str], constants: Mapping[str, Any], options: Mapping[str, Any]
+) -> None:
+    """Raise CompileError if a function does not take these arguments, constants and options."""
+    called = function.__name__
     for name, value in options.items():  # others name files, or options of programs
         if name not in _OPTIONS or type(value) is not int:
             known = ", ".join(_OPTIONS)
             raise CompileError(
                 f"{called} has no parameter {name}, and it is no option of Triton with a number: {known}"
             )
-    left = [one for one in parameters if not one.is_constexpr]
-    needed = (one.name for one in parameters if one.is_constexpr and not one.has_default)
+    needed = (
+        parameter.name
+        for parameter in function.params
+        if parameter.is_constexpr and not parameter.has_default
+    )
     if unset := [name for name in needed if name not in constants]:
         raise CompileError(f"no value for {', '.join(unset)}, which {called} needs as a constant")
-    if len(left) != len(types):
-        names = ", ".join(one.name for one in left)
+    taken = [parameter.name for parameter in function.params if not parameter.is_constexpr]
+    if len(taken) != len(types):
+        names = ", ".join(taken)
         raise CompileError(f"{called} takes ({names}); the launch plan passes {len(types)} arguments")
-    constants = {one.name: one.default for one in parameters if one.is_constexpr} | typed(function, constants)
-    kinds = dict.fromkeys(constants, "constexpr")
-    attributes: dict[tuple[int], list[list[Any]]] = {}
-    passed = []
-    places = count()
-    for one, given in zip(left, types, strict=True):
-        if given == NO_ARRAY:
-            kinds[one.name], constants[one.name] = "constexpr", None
-            continue
-        place = next(places)
-        kind, sign, value = given.partition("=")
-        kind, is_aligned, _ = kind.partition(_ALIGNED)
-        if sign and not one.do_not_specialize:
-            kinds[one.name], constants[one.name] = "constexpr", int(value)
-            continue
-        kinds[one.name] = kind.replace("*", "*k") if one.is_const else kind
-        passed.append((place, kind))
-        if is_aligned and not (one.do_not_specialize or one.do_not_specialize_on_alignment):
-            attributes[(one.num,)] = [["tt.divisibility", 16]]
-    signature = {one.name: kinds[one.name] for one in parameters}
-    return _Task(function, signature, constants, attributes, options, passed)
 
 
 def _kernel(
@@ -243,8 +265,8 @@ def _kernel(
 def _parameter_bytes(ptx: str) -> list[int]:
     match = _PARAMETERS.search(ptx)
     texts = match[1].split(",\n") if match and match[1].strip() else []
-    found = [_PARAMETER_TYPE.search(text) for text in texts]
-    return [int(one[1]) // 8 * int((one[2] or "[1]")[1:-1]) if one else 0 for one in found]
+    declared = [_PARAMETER_TYPE.search(text) for text in texts]
+    return [int(match[1]) // 8 * int((match[2] or "[1]")[1:-1]) if match else 0 for match in declared]
 
 
 def _message(error: Exception) -> str:

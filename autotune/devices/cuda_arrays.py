@@ -102,7 +102,7 @@ class CudaArrays(CudaMemory):
             room_bytes = indices.nbytes + size_bytes
             memory = self.allocate(room_bytes)
             self._gathering = memory, room_bytes
-        found = self.region(memory, indices.nbytes, size_bytes)
+        gathered = self.region(memory, indices.nbytes, size_bytes)
         self.write(memory, indices.view(np.uint8))
         word_bytes = next(size for size in (8, 4, 2, 1) if item_bytes % size == 0)
         arguments = {
@@ -110,11 +110,11 @@ class CudaArrays(CudaMemory):
             "places": memory,
             "words": np.uint64(item_bytes // word_bytes),
             "count": np.uint64(indices.size),
-            "found": found,
+            "found": gathered,
         }
         step = Launch("gather", (-(-indices.size // 256), 1, 1), (256, 1, 1), 0, tuple(arguments))
         self.launch(self._program(gather_source(word_bytes)), step, arguments)()
-        return self.read(found, size_bytes)
+        return self.read(gathered, size_bytes)
 
     def dirty_block_memory(self) -> None:
         """Enqueue blocks that fill all shared memory of a multiprocessor each, for all multiprocessors."""

@@ -226,8 +226,8 @@ def _passed(argument: Buffer | np.generic | LocalMemory) -> Buffer | np.generic:
 
 def list_devices() -> list[DeviceInfo]:
     """Every device of every OpenCL platform."""
-    found = [opencl_device(device) for device in opencl_devices()]
-    return [replace(info, limits=cpu_limits()) if info.kind == "cpu" else info for info in found]
+    infos = [opencl_device(device) for device in opencl_devices()]
+    return [replace(info, limits=cpu_limits()) if info.kind == "cpu" else info for info in infos]
 
 
 open_device, open_compiler = OpenCLDevice, OpenCLCompiler  # by the place in `list_devices`

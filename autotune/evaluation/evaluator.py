@@ -195,7 +195,10 @@ class Evaluator:
 
     def _end_search(self) -> None:
         """Let running configurations end, drop all others, and raise NoMoreTrials."""
-        compilations = [*self._compiling, *(one.compilation for one in self._prefetched.values())]
+        compilations = [
+            *self._compiling,
+            *(prefetched.compilation for prefetched in self._prefetched.values()),
+        ]
         if any(not compilation.done() for compilation in compilations):
             self._pool.drop(compilations)
         self._ledger.time_was_over |= bool(
@@ -398,14 +401,14 @@ class Evaluator:
         outcome: Measurement | Failure | None,
         cost_s: float,
     ) -> Trial:
-        failure, measurement = (outcome, None) if isinstance(outcome, Failure) else (None, outcome)
+        failure = outcome if isinstance(outcome, Failure) else None
         if failure is not None and failure.by_machine:
             failure = replace(failure, detail=f"{failure.detail}; {BY_MACHINE}")
         trial = Trial(
             instance.config,
             instance.key,
             failure,
-            measurement=measurement,
+            measurement=outcome if isinstance(outcome, Measurement) else None,
             cost_s=cost_s,
             objective=self._ledger.objective,
         )

@@ -32,7 +32,7 @@ class Edit:
 
 
 def edit_of(
-    found: Mapping[str, Any],
+    stored: Mapping[str, Any],
     header: Mapping[str, str],
     notes: Mapping[str, str],
     trials: Iterable[Trial],
@@ -43,16 +43,16 @@ def edit_of(
     A trial holds if its key still does. If only verify_sizes, the tolerance, the special values, the variants
     or the reference have changed, a trial with a time holds, too: the last round verifies the best few again.
 
-    `found` is the journal's first line; `header` and `notes` are what it should have. `key_of` gives the key
+    `stored` is the journal's first line; `header` and `notes` are what it should have. `key_of` gives the key
     of a configuration in the present search.
     """
-    changed = [name for name, value in header.items() if found.get(name) != value]
+    changed = [name for name, value in header.items() if stored.get(name) != value]
     if not changed:
         return None
-    gone = [name for name in found if name.startswith(ARGUMENT) and name not in notes]
-    noted = [name for name in (*notes, *gone) if found.get(name) != notes.get(name)]
+    gone = [name for name in stored if name.startswith(ARGUMENT) and name not in notes]
+    noted = [name for name in (*notes, *gone) if stored.get(name) != notes.get(name)]
     is_only_checked = set(changed) <= {"arguments", "reference", "special", "variants"}
-    is_same_work = found.get(WORKLOAD) == notes.get(WORKLOAD) is not None
+    is_same_work = WORKLOAD in notes and stored.get(WORKLOAD) == notes[WORKLOAD]
     kept, every = [], list(trials)
     for trial in every if is_only_checked else ():
         key = key_of(trial.config)
@@ -60,16 +60,16 @@ def edit_of(
         is_same = key == trial.key and (is_timed or "reference" not in changed)
         if key is not None and (is_same or (is_timed and is_same_work)):
             kept.append(replace(trial, key=key))
-    is_harmless = changed == ["arguments"] and {trial.key for trial in every} == {one.key for one in kept}
+    is_harmless = changed == ["arguments"] and {trial.key for trial in every} == {trial.key for trial in kept}
     told = ["kernel"] if "kernel" in changed else changed  # in another kernel all is different
-    texts = [text for name in told for text in _changes(name, noted, found, header, notes)]
+    texts = [text for name in told for text in _changes(name, noted, stored, header, notes)]
     return Edit(tuple(texts), tuple(kept), is_harmless)
 
 
 def _changes(
     name: str,
     noted: Iterable[str],
-    found: Mapping[str, Any],
+    stored: Mapping[str, Any],
     header: Mapping[str, str],
     notes: Mapping[str, str],
 ) -> list[str]:
@@ -79,10 +79,10 @@ def _changes(
         return [f"what {header[UNKNOWN]} reads, for all that can be known"] if name == "source" else []
     if name == "arguments" and told:
         return [
-            f"{note} was {found.get(note, 'not there')}, is {notes.get(note, 'not there')}" for note in told
+            f"{note} was {stored.get(note, 'not there')}, is {notes.get(note, 'not there')}" for note in told
         ]
     if name == "verification":
         return ["this version of autotune verifies more"]
     if name in _HASHED:
         return [_HASHED[name]]
-    return [f"{name} was {found.get(name)!r}, is {header[name]!r}"]
+    return [f"{name} was {stored.get(name)!r}, is {header[name]!r}"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -113,24 +113,22 @@ def _samples(
     beats it as well.
     """
     earlier_ms = incumbent.measurement.median_ms if incumbent else None
-    began_s, samples = time.perf_counter(), list[float]()
-
-    def after_sample(incumbent_ms: float | None) -> Rule | None:
-        samples.append(stopwatch.sample_ms())
-        return _stop(samples, policy, incumbent_ms, time.perf_counter() - began_s)
-
+    began_s = time.perf_counter()
+    samples: list[float] = []
     rule = None
     while rule is None:
-        rule = after_sample(earlier_ms)
+        samples.append(stopwatch.sample_ms())
+        rule = _stop(samples, policy, earlier_ms, began_s)
         if incumbent and rule in (Rule.SCREENED, Rule.BEATEN):
             slower_ms = incumbent.slower_ms(incumbent.measurement.median_ms, incumbent.measurement.batch)
             stopwatch.start_over()
-            rule = after_sample(slower_ms)
+            samples.append(stopwatch.sample_ms())
+            rule = _stop(samples, policy, slower_ms, began_s)
     return tuple(samples), rule
 
 
 def _stop(
-    samples: list[float], policy: MeasurementPolicy, incumbent_ms: float | None, elapsed_s: float
+    samples: Sequence[float], policy: MeasurementPolicy, incumbent_ms: float | None, began_s: float
 ) -> Rule | None:
     """The rule that ends sampling; SCREENED comes one sample early: the incumbent runs before the last."""
     if len(samples) < policy.screen - 1:
@@ -141,7 +139,7 @@ def _stop(
         return None
     if len(samples) >= policy.samples:
         return Rule.SAMPLES
-    if elapsed_s > policy.seconds:
+    if time.perf_counter() - began_s > policy.seconds:
         return Rule.TIME
     if len(samples) > policy.screen:
         low, high = median_interval(samples)

@@ -56,8 +56,8 @@ class Stopwatch:
             for guarded in arrays
             if guarded.array.role == "scratch" and guarded.size_bytes <= MAX_POISONED_BYTES
         ]
+        self._to_restore: Sequence[GuardedBuffer] = self._written  # before the next run
         self._turn = 0
-        self.start_over()
         self.on_gpu = self._device.info.kind == "gpu"
         self._is_cold = call_mode.cache == "cold" if call_mode.cache else self.on_gpu
         self._call_mode = call_mode
@@ -65,7 +65,7 @@ class Stopwatch:
 
     def start_over(self) -> None:
         """Restore all outputs before the next run: what it leaves is then its own work."""
-        self._to_restore: Sequence[GuardedBuffer] = self._written
+        self._to_restore = self._written
 
     def sample_ms(self, expected_ms: float = math.inf) -> float:
         """Device time of one run of the plan; the mean of a batch if runs are batched.

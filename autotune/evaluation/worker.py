@@ -144,7 +144,8 @@ class Worker:
         if unprepared is not None:
             return lambda: unprepared
         self._begin_run(verify_and_time, item, timeout_s=timeout_s)
-        self._runs_in_child += item.runs_incumbent  # which may be to blame for a failure
+        if item.runs_incumbent:  # which may be to blame for a failure
+            self._runs_in_child += 1
         again = partial(self._begin_run, verify_and_time, item.without_incumbent(), timeout_s=timeout_s)
         return partial(self._wait_or_repeat, again, timeout_s)
 

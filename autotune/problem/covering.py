@@ -35,7 +35,7 @@ def covering(workloads: Sequence[Workload], config: Config) -> tuple[Workload, .
     factors = divisors(workloads, config)
     kinds = {place: _kinds(workload, factors) for place, workload in enumerate(workloads)}
     for place in sorted(kinds, key=lambda place: threads(workloads[place]), reverse=True):
-        others = set().union(*(found for other, found in kinds.items() if other != place))
+        others = set().union(*(seen for other, seen in kinds.items() if other != place))
         if kinds[place] <= others:
             del kinds[place]
     return tuple(workloads[place] for place in kinds)
@@ -67,12 +67,12 @@ class Domain:
     """The sizes that a kernel takes, as far as the sizes of its space tell."""
 
     def __init__(self, given: Sequence[Sizes]) -> None:
-        self._smallest = {name: min(one[name] for one in given) for name in given[0]}
-        self._largest = {name: max(one[name] for one in given) for name in given[0]}
-        self._steps = {name: math.gcd(*(one[name] for one in given)) for name in given[0]}
-        self._varied = [name for name in given[0] if len({one[name] for one in given}) > 1]
+        self._smallest = {name: min(sizes[name] for sizes in given) for name in given[0]}
+        self._largest = {name: max(sizes[name] for sizes in given) for name in given[0]}
+        self._steps = {name: math.gcd(*(sizes[name] for sizes in given)) for name in given[0]}
+        self._varied = [name for name in given[0] if len({sizes[name] for sizes in given}) > 1]
         self._equals = {  # of each, the first that always equals it
-            name: next(one for one in given[0] if all(sizes[one] == sizes[name] for sizes in given))
+            name: next(other for other in given[0] if all(sizes[other] == sizes[name] for sizes in given))
             for name in given[0]
         }
         self._most_work = max(_LITTLE_WORK, *map(size_product, given))
@@ -95,7 +95,7 @@ class Domain:
         """Constraints that the space's sizes keep and these do not."""
         rules = [f"{name} >= {self._smallest[name]}" for name in sizes if sizes[name] < self._smallest[name]]
         rules += [f"{name} % {self._steps[name]} == 0" for name in sizes if sizes[name] % self._steps[name]]
-        rules += [f"{one} == {name}" for name, one in self._equals.items() if sizes[name] != sizes[one]]
+        rules += [f"{equal} == {name}" for name, equal in self._equals.items() if sizes[name] != sizes[equal]]
         rules += [f"{name} <= {self._largest[name]}" for name in sizes if sizes[name] > self._largest[name]]
         return rules
 
@@ -143,11 +143,11 @@ def at_tiles(
     factors = divisors(given, config)
     compiled = entries(*given)
     draw = random.Random(repr(sorted(factors)))
-    domain = Domain([one.problem.sizes for one in given])
+    domain = Domain([workload.problem.sizes for workload in given])
     candidates = domain.candidates(factors, draw)
-    shown = set().union(*(_remainders(one, factors) for one in given))
-    largest = {name: max(one.problem.sizes[name] for one in given) for name in timed.problem.sizes}
-    shown |= set().union(*(_doublings(one) for one in given))
+    shown = set().union(*(_remainders(workload, factors) for workload in given))
+    largest = {name: max(workload.problem.sizes[name] for workload in given) for name in timed.problem.sizes}
+    shown |= set().union(*(_doublings(workload) for workload in given))
 
     def news(workload: Workload) -> set[tuple[object, ...]]:
         beyond = {(name,) for name, size in workload.problem.sizes.items() if size > largest[name]}
@@ -157,12 +157,12 @@ def at_tiles(
     for number in range(_TRIED):
         sizes = next(candidates)
         workload = make(sizes, len(workloads) + 1 + number) if domain.is_affordable(sizes) else None
-        is_new = all(sizes != one.problem.sizes for one in given)
+        is_new = all(sizes != other.problem.sizes for other in given)
         if is_new and workload is not None and _is_small(workload) and entries(workload) <= compiled:
             left.setdefault(repr(sizes), workload)
     chosen: list[Workload] = []
     while left and len(chosen) < count:
-        news_by_key = {key: news(one) for key, one in left.items()}
+        news_by_key = {key: news(workload) for key, workload in left.items()}
         best = max(news_by_key, key=lambda key: len(news_by_key[key]))
         if not news_by_key[best]:
             break
@@ -184,7 +184,7 @@ def beyond_16_bits(
     """
     given = (*workloads, timed)
     compiled = entries(*given)
-    domain = Domain([one.problem.sizes for one in given])
+    domain = Domain([workload.problem.sizes for workload in given])
     for number, name in enumerate(timed.problem.sizes, len(workloads) + 1 + _TRIED):
         choices = (sizes for tile in tiles for sizes in domain.beyond_16_bits(name, tile))
         made = (
@@ -193,13 +193,13 @@ def beyond_16_bits(
             if domain.is_affordable(sizes) or size_product(sizes) <= _LONG_WORK
         )
         fitting = (
-            one
-            for one in made
-            if one is not None
-            and one.size_bytes <= _MAX_LONG_BYTES
-            and threads(one) <= _MAX_LONG_THREADS
-            and entries(one) <= compiled
-            and counts(one)
+            workload
+            for workload in made
+            if workload is not None
+            and workload.size_bytes <= _MAX_LONG_BYTES
+            and threads(workload) <= _MAX_LONG_THREADS
+            and entries(workload) <= compiled
+            and counts(workload)
         )
         yield from islice(fitting, 1)
 
@@ -215,25 +215,31 @@ def divisors(workloads: Sequence[Workload], config: Config) -> list[int]:
         extent for workload in workloads for step in workload.launches for extent in step.block if extent > 1
     }
     factors = sorted(numbers | extents)
-    return sorted({one * other for one, other in product(factors, [1, *factors])})
+    return sorted({factor * other for factor, other in product(factors, [1, *factors])})
 
 
 def _doublings(workload: Workload) -> set[tuple[object, ...]]:
     """How often each size doubles another one: rows may be longer than any so far."""
     sizes = workload.problem.sizes
     return {
-        (one, other, "doubled", times)
-        for one, other in permutations(sizes, 2)
-        for times in range((sizes[one] // sizes[other]).bit_length())
+        (name, other, "doubled", times)
+        for name, other in permutations(sizes, 2)
+        for times in range((sizes[name] // sizes[other]).bit_length())
     }
 
 
 def _remainders(workload: Workload, divisors: Sequence[int]) -> set[tuple[object, ...]]:
     """The remainders of each size by each divisor, and the order of the sizes."""
     sizes = workload.problem.sizes
-    ends = {0: 0, 1: 1, -1: 2}
-    return {
-        (name, divisor, min(size // divisor, _MANY), ends.get(rest if rest < 2 else rest - divisor, 3))
+    remainders = {
+        (name, divisor, min(size // divisor, _MANY), _remainder_kind(size % divisor, divisor))
         for (name, size), divisor in product(sizes.items(), divisors)
-        for rest in (size % divisor,)
-    } | {(one, other, sizes[one] < sizes[other]) for one, other in product(sizes, sizes)}
+    }
+    return remainders | {(name, other, sizes[name] < sizes[other]) for name, other in product(sizes, sizes)}
+
+
+def _remainder_kind(remainder: int, divisor: int) -> int:
+    """0 or 1 for these remainders, 2 for the largest one, 3 for any other."""
+    if remainder < 2:
+        return remainder
+    return 2 if remainder == divisor - 1 else 3

@@ -122,8 +122,10 @@ def _magnitudes(
         return {}
     run = partial(run_magnitude, reference, inputs, workload.problem, workload.arrays)
     with timeline.span(f"magnitudes at {size_text(workload.problem.sizes)}"):
-        found = run() if cache is None else cache.result(reference, f"magnitude {workload.data_key}", run)
-    return {name: found[name] for name in workload.outputs_with_magnitude if name in found}
+        magnitudes = (
+            run() if cache is None else cache.result(reference, f"magnitude {workload.data_key}", run)
+        )
+    return {name: magnitudes[name] for name in workload.outputs_with_magnitude if name in magnitudes}
 
 
 def draw_inputs(
@@ -215,6 +217,18 @@ def _scaled(draw: Callable[..., Any], real: type[np.floating[Any]], factor: floa
     return fill
 
 
+def _choosing(draw: _Draw, generator: Generator, dtype: np.dtype[Any]) -> _Draw:
+    """Draw elements from _CHOICES that are drawn now, which takes less time where there are few values."""
+    choices = np.empty(_CHOICES, dtype)
+    draw(generator, choices)
+
+    def choose(own: Generator, part: NDArray[Any]) -> None:
+        # `take` lets other threads run, an index in brackets does not
+        choices.take(own.integers(0, _CHOICES, part.size, np.uint16), out=part, mode="wrap")
+
+    return choose
+
+
 def _drawn(array: Array, seed: int, draw: _Draw, piece: int = _PIECE) -> NDArray[Any]:
     """Draw an array in chunks, in parallel, each with its own generator.
 
@@ -231,13 +245,8 @@ def _drawn(array: Array, seed: int, draw: _Draw, piece: int = _PIECE) -> NDArray
         return np.random.default_rng([seed, zlib.crc32(array.name.encode()), number])
 
     if is_floating(values.dtype) and values.itemsize <= 2 and values.size > _CHOICES:
-        choices = np.empty(_CHOICES, values.dtype)
-        draw(generator(chunks), choices)
+        draw = _choosing(draw, generator(chunks), values.dtype)
         piece = _PIECE
-
-        def draw(own: Generator, part: NDArray[Any]) -> None:
-            # `take` lets other threads run, an index in brackets does not
-            choices.take(own.integers(0, _CHOICES, part.size, np.uint16), out=part, mode="wrap")
 
     def fill(chunk: int) -> None:
         own, end = generator(chunk), min(values.size, (chunk + 1) * _CHUNK)

@@ -30,10 +30,13 @@ def overflowing(overflow: Overflow, timed: Workload, domain: Domain, make: Make)
 
     def at(power: int) -> Workload | None:
         made = (make(domain.declared(sizes)) for sizes in _grown(timed, 2**power))
-        return next((one for one in made if one is not None and _elements(one) > 2**power), None)
+        return next((grown for grown in made if grown is not None and _elements(grown) > 2**power), None)
 
-    power, large = next(((one, made) for one in _LARGE if (made := at(one)) is not None), (0, None))
-    if large is None:
+    for power in _LARGE:
+        large = at(power)
+        if large is not None:
+            break
+    else:
         return ""
     if overflow(timed) != "":  # it counts beyond 32 bits on purpose, or is not understood
         return None
@@ -49,14 +52,14 @@ def overflow_in(runs: IndexRuns) -> Overflow:
     """By running kernels on indices alone, with 32 and with 64 bits."""
 
     def differing(workload: Workload) -> str | None:
-        for one, wide in zip(runs.runs_of(workload), runs.runs_of(workload, is_wide=True), strict=True):
-            for (name, found, _), (other, wanted, _) in zip(one.reached, wide.reached, strict=False):
-                if name == other and found != wanted:
+        for narrow, wide in zip(runs.runs_of(workload), runs.runs_of(workload, is_wide=True), strict=True):
+            for (name, reached, _), (other, wanted, _) in zip(narrow.reached, wide.reached, strict=False):
+                if name == other and reached != wanted:
                     return name
             is_known = all(known for *_, known in wide.reached)
             followed = {name for name, places, _ in wide.reached if places}
             is_known &= all(name in followed for name, *_ in wide.reached)  # not only where data decides
-            if not (one.is_whole and is_known and len(one.reached) == len(wide.reached)):
+            if not (narrow.is_whole and is_known and len(narrow.reached) == len(wide.reached)):
                 return None
         return ""
 

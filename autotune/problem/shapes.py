@@ -7,7 +7,7 @@ with one exception: "wide" has whole numbers beyond 16 and 24 bits, for the few 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -20,7 +20,6 @@ from autotune.core.records import Value
 
 Fill = tuple[Value, ...]
 _Reals = NDArray[np.float64]
-_Range = tuple[float, float]
 
 _DEVIATIONS = 4.0  # of a normal fill: few numbers are farther from the mean
 _FAR = 32.0  # times the range: exp overflows in float32, and the last bits still say little
@@ -31,72 +30,127 @@ _WIDE = 2**24 + 1
 _WIDE_SHARE = 64  # one element in so many is wide
 
 
-def _few_values(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
+class _Drawn(NamedTuple):
+    """An array of numbers that a space draws."""
+
+    kind: str  # of the fill
+    low: float
+    high: float
+    dtype: str
+    dimensions: int
+
+    @classmethod
+    def of(cls, fill: Fill, dtype: str, dimensions: int) -> _Drawn:
+        """The array of a fill; a normal one has bounds that few numbers leave."""
+        kind, first, second = str(fill[0]), float(fill[1]), float(fill[2])
+        if kind == "normal":
+            first, second = first - _DEVIATIONS * abs(second), first + _DEVIATIONS * abs(second)
+        return cls(kind, first, second, dtype, dimensions)
+
+    @property
+    def extent(self) -> float:
+        """The largest magnitude; 1 if all are 0."""
+        return max(abs(self.low), abs(self.high)) or 1.0
+
+    def clipped(self, values: NDArray[Any]) -> _Reals:
+        """Values within the bounds."""
+        clipped: _Reals = np.clip(values, self.low, self.high)
+        return clipped
+
+
+class _Shape(NamedTuple):
+    """A function that gives drawn values a shape, and the arrays for which that means something."""
+
+    give: Callable[[_Reals, _Drawn, Generator], _Reals]
+    suits: Callable[[_Drawn], bool]
+    is_within: bool = True  # has no value that the fill may not have
+
+
+def _few_values(values: _Reals, drawn: _Drawn, draw: Generator) -> _Reals:
     few = values.reshape(-1)[:_FEW]
     return few[draw.integers(0, few.size, values.shape)]
 
 
-def _one_large(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
-    found = values.copy()
+def _one_large(values: _Reals, drawn: _Drawn, draw: Generator) -> _Reals:
+    shaped = values.copy()
     places = draw.integers(0, values.shape[1], len(values))
-    found[np.arange(len(values)), places] = _LARGE * _extent(bounds)
-    return found
+    shaped[np.arange(len(values)), places] = _LARGE * drawn.extent
+    return shaped
 
 
-def _wide(values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
-    found = values.copy().reshape(-1)
-    places = draw.permutation(found.size)[: -(-found.size // _WIDE_SHARE)]
-    signs = draw.choice([-1, 1], places.size) if bounds[0] < 0 else 1
-    found[places] = signs * (_WIDE + draw.integers(0, 256, places.size))
-    return found.reshape(values.shape)
+def _wide(values: _Reals, drawn: _Drawn, draw: Generator) -> _Reals:
+    shaped = values.copy().reshape(-1)
+    places = draw.permutation(shaped.size)[: -(-shaped.size // _WIDE_SHARE)]
+    signs = draw.choice([-1, 1], places.size) if drawn.low < 0 else 1
+    shaped[places] = signs * (_WIDE + draw.integers(0, 256, places.size))
+    return shaped.reshape(values.shape)
 
 
-_CLOSE = "close"
-_Shape = Callable[[_Reals, _Range, Generator], _Reals]
-_ANY: dict[str, _Shape] = {
-    "constant rows": lambda values, bounds, draw: np.broadcast_to(values[:, :1], values.shape),
-    "equal rows": lambda values, bounds, draw: np.broadcast_to(values[:1], values.shape),
-    "few values": _few_values,
-    "rising": lambda values, bounds, draw: np.sort(values, axis=None).reshape(values.shape),
+def _close(values: _Reals, drawn: _Drawn, draw: Generator) -> _Reals:
+    """Values that only differ in their lower bits, by a few more than the last."""
+    step = min(2**-6, 2**4 * UNIT_ROUNDOFF[drawn.dtype])
+    middle = max(drawn.low, drawn.high, key=abs)
+    return drawn.clipped(middle * (1 - step * draw.integers(0, _CLOSE_STEPS, values.shape)))
+
+
+def _has_signs(drawn: _Drawn) -> bool:
+    return drawn.low < 0 < drawn.high
+
+
+def _is_unbounded(drawn: _Drawn) -> bool:
+    # kernels in halves round between their steps: what is far then says nothing of the kernel
+    return drawn.kind == "normal" and drawn.dtype in ("float32", "float64")
+
+
+def _is_continuous(drawn: _Drawn) -> bool:
+    return drawn.dtype in SMALLEST and drawn.kind != "integers"
+
+
+def _has_halves(drawn: _Drawn) -> bool:
+    return drawn.dtype in SMALLEST and drawn.kind == "integers" and drawn.low < drawn.high
+
+
+def _holds_wide(drawn: _Drawn) -> bool:
+    return _is_whole(drawn.dtype) and drawn.kind == "integers" and element_bytes(drawn.dtype) >= 4
+
+
+_SHAPES = {
+    "constant rows": _Shape(
+        lambda values, drawn, draw: np.broadcast_to(values[:, :1], values.shape), lambda drawn: True
+    ),
+    "equal rows": _Shape(
+        lambda values, drawn, draw: np.broadcast_to(values[:1], values.shape),
+        lambda drawn: drawn.dimensions > 1,
+    ),
+    "few values": _Shape(_few_values, lambda drawn: True),
+    "rising": _Shape(
+        lambda values, drawn, draw: np.sort(values, axis=None).reshape(values.shape), lambda drawn: True
+    ),
+    "negative": _Shape(lambda values, drawn, draw: drawn.clipped(-np.abs(values)), _has_signs),
+    "positive": _Shape(lambda values, drawn, draw: drawn.clipped(np.abs(values)), _has_signs),
+    "far above": _Shape(
+        lambda values, drawn, draw: values + _FAR * drawn.extent, _is_unbounded, is_within=False
+    ),
+    "far below": _Shape(
+        lambda values, drawn, draw: values - _FAR * drawn.extent, _is_unbounded, is_within=False
+    ),
+    "one large": _Shape(_one_large, _is_unbounded, is_within=False),
+    "halves between": _Shape(lambda values, drawn, draw: drawn.clipped(values + 0.5), _has_halves),
+    "wide": _Shape(_wide, _holds_wide, is_within=False),
+    "close": _Shape(_close, _is_continuous),
 }
-_SIGNS: dict[str, _Shape] = {
-    "negative": lambda values, bounds, draw: np.clip(-np.abs(values), *bounds),
-    "positive": lambda values, bounds, draw: np.clip(np.abs(values), *bounds),
-}
-_UNBOUNDED: dict[str, _Shape] = {
-    "far above": lambda values, bounds, draw: values + _FAR * _extent(bounds),
-    "far below": lambda values, bounds, draw: values - _FAR * _extent(bounds),
-    "one large": _one_large,
-}
-_HALVES: dict[str, _Shape] = {
-    "halves between": lambda values, bounds, draw: np.clip(values + 0.5, *bounds),
-}
-_FUNCTIONS = _ANY | _SIGNS | _UNBOUNDED | _HALVES | {"wide": _wide}
-SHAPES = (*_FUNCTIONS, _CLOSE)
-WITHIN_FILLS = (*_ANY, *_SIGNS, "halves between", _CLOSE)  # have no value that the fill may not have
+SHAPES = (*_SHAPES,)
+WITHIN_FILLS = tuple(name for name, shape in _SHAPES.items() if shape.is_within)
 
 
 def fill_of_shape(name: str, fill: Fill | None, dtype: str, shape: tuple[int, ...]) -> Fill | None:
     """The fill of an array that has a shape of SHAPES; the same one where that means nothing."""
-    if (
-        fill is None
-        or fill[0] not in RANDOM_FILLS
-        or not all(isinstance(one, int | float) for one in fill[1:])
-    ):
+    if fill is None or fill[0] not in RANDOM_FILLS:
         return fill
-    is_real, is_whole = dtype in SMALLEST, dtype in C_TYPES and dtype.startswith(("int", "uint"))
-    kind, (low, high) = fill[0], _bounds(fill)
-    has = (
-        name in ("constant rows", "few values", "rising")
-        or (name == "equal rows" and len(shape) > 1)
-        or (name in _SIGNS and low < 0 < high)
-        # kernels in halves round between their steps: what is far then says nothing of the kernel
-        or (name in _UNBOUNDED and is_real and kind == "normal" and dtype in ("float32", "float64"))
-        or (name == _CLOSE and is_real and kind != "integers")
-        or (name == "halves between" and is_real and kind == "integers" and low < high)
-        or (name == "wide" and is_whole and kind == "integers" and element_bytes(dtype) >= 4)
-    )
-    return (name, *fill) if has and (is_real or is_whole) else fill
+    if not all(isinstance(number, int | float) for number in fill[1:]):
+        return fill
+    is_number = dtype in SMALLEST or _is_whole(dtype)
+    return (name, *fill) if is_number and _SHAPES[name].suits(_Drawn.of(fill, dtype, len(shape))) else fill
 
 
 def shaped(
@@ -106,24 +160,9 @@ def shaped(
     if not values.size:
         return values
     reals = values.astype(np.float64).reshape(-1, values.shape[-1] if values.ndim > 1 else values.size)
-    bounds = _bounds(fill)
-    shape = partial(_close, dtype) if name == _CLOSE else _FUNCTIONS[name]
-    return shape(reals, bounds, draw).astype(values.dtype).reshape(values.shape)
+    given = _SHAPES[name].give(reals, _Drawn.of(fill, dtype, values.ndim), draw)
+    return given.astype(values.dtype).reshape(values.shape)
 
 
-def _close(dtype: str, values: _Reals, bounds: _Range, draw: Generator) -> _Reals:
-    """Values that only differ in their lower bits, by a few more than the last."""
-    step = min(2**-6, 2**4 * UNIT_ROUNDOFF[dtype])
-    found = max(bounds, key=abs) * (1 - step * draw.integers(0, _CLOSE_STEPS, values.shape))
-    return np.clip(found, *bounds)
-
-
-def _bounds(fill: Fill) -> _Range:
-    kind, first, second = fill[0], float(fill[1]), float(fill[2])
-    if kind == "normal":
-        return first - _DEVIATIONS * abs(second), first + _DEVIATIONS * abs(second)
-    return first, second
-
-
-def _extent(bounds: _Range) -> float:
-    return max(map(abs, bounds)) or 1.0
+def _is_whole(dtype: str) -> bool:
+    return dtype in C_TYPES and dtype.startswith(("int", "uint"))

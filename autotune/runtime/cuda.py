@@ -285,13 +285,14 @@ class LaunchGraph:
         self.alive.add(self)
         self._lock = lock
         self._launch = partial(driver().cuGraphLaunch, handle_of(self._graph.handle.value), handle_of(stream))
-        self._found: Any
+        # The question before each launch: is this context current, or else, is the stream not captured?
+        self._answer: Any
         if stream == LEGACY:
-            self._found, self._usual = ctypes.c_void_p(), context.value
-            self._ask = partial(driver().cuCtxGetCurrent, ctypes.byref(self._found))
+            self._answer, self._wanted = ctypes.c_void_p(), context.value
+            self._ask = partial(driver().cuCtxGetCurrent, ctypes.byref(self._answer))
         else:
-            self._found, self._usual = ctypes.c_int(), 0
-            self._ask = partial(driver().cuStreamIsCapturing, handle_of(stream), ctypes.byref(self._found))
+            self._answer, self._wanted = ctypes.c_int(), 0
+            self._ask = partial(driver().cuStreamIsCapturing, handle_of(stream), ctypes.byref(self._answer))
 
     def launch(self) -> Any:
         """Enqueue the operations; returns the driver's status, or _NOT_HERE.
@@ -300,7 +301,7 @@ class LaunchGraph:
         default stream if another context is current: there the graph would wait for other work.
         """
         with self._lock:
-            if not self._ask() and self._found.value == self._usual:
+            if not self._ask() and self._answer.value == self._wanted:
                 return self._launch()
         return _NOT_HERE
 
@@ -311,28 +312,28 @@ def _context_of(number: int, stream: int, address: int) -> ctypes.c_void_p:
     Every context has the default streams: for these it is the memory's context, as another package may have
     allocated in a context that is not current. Memory that is mapped or of a pool may have none.
     """
-    current, device, owner, found = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
+    current, device, owner, own = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
     if driver().cuCtxGetDevice(ctypes.byref(device)) == 0 and device.value == number:
         call("cuCtxGetCurrent", ctypes.byref(current))
     driver().cuPointerGetAttribute(ctypes.byref(owner), _POINTER_CONTEXT, ctypes.c_uint64(address))
-    context = next(filter(None, (owner, current)), None) or primary_context(number)
+    context = owner or current or primary_context(number)
     if stream in (LEGACY, PER_THREAD):
         return context
     with inside(context):
-        status = driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(found))
+        status = driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(own))
     if status == CAPTURE_INVALIDATED:
         raise InputError("the stream is in a capture that an earlier error has ended")
-    if status or found.value not in (context.value, current.value):
+    if status or own.value not in (context.value, current.value):
         raise InputError("the stream is not one of the GPU that has the arrays")
-    return found
+    return own
 
 
 def _context_id(context: ctypes.c_void_p) -> int:
     """A number that tells a context from a later one at the same address; 0 before CUDA 12."""
-    found = ctypes.c_ulonglong()
+    number = ctypes.c_ulonglong()
     if hasattr(driver(), "cuCtxGetId"):
-        call("cuCtxGetId", context, ctypes.byref(found))
-    return found.value
+        call("cuCtxGetId", context, ctypes.byref(number))
+    return number.value
 
 
 def _addresses(arrays: Sequence[Hidden], block: Memory | None) -> dict[str, int]:

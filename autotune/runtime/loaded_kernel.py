@@ -279,8 +279,8 @@ class LoadedKernel:
 def _all_of_numpy(signature: CallSignature, arrays: Sequence[Any]) -> dict[str, Any]:
     """The arrays by name if all are in the host's memory; otherwise none."""
     listed = zip(signature.names_of(arrays), arrays, strict=False)
-    given = {name: one for name, one in listed if one is not None}
-    is_all = all(isinstance(one, np.ndarray) for one in given.values())
+    given = {name: array for name, array in listed if array is not None}
+    is_all = all(isinstance(array, np.ndarray) for array in given.values())
     return given if is_all and signature.record.compiler != TRITON else {}
 
 
@@ -368,8 +368,8 @@ def load_kernel(
             f"if they are yours, pass trusted={os.fspath(folder.parent)!r}",
             stacklevel=2,
         )
-    found = find_source(kernel, source, cache, trust, include_dirs, shipped.source)
-    request = LoadRequest(kernel, device, dtype, min_match, cache, found, data, trust, tuning)
+    source_text = find_source(kernel, source, cache, trust, include_dirs, shipped.source)
+    request = LoadRequest(kernel, device, dtype, min_match, cache, source_text, data, trust, tuning)
     return LoadedKernel(request, shipped)
 
 
@@ -390,11 +390,11 @@ def find_source(
         return read_source(tuned, folders)
     suffixes = (".py",) if record.compiler == TRITON else _SUFFIXES
     places = (Path("kernels"), packaged("kernels"))
-    found = [folder / f"{kernel}{suffix}" for folder in places for suffix in suffixes]
-    for path in found:
+    usual = [folder / f"{kernel}{suffix}" for folder in places for suffix in suffixes]
+    for path in usual:
         if path.is_file():
             return read_source(path, folders)
     if without is not None:
         return without
     named = [Path(os.path.normpath(Path(root, record.source)))] if record.source else []
-    raise InputError(f"{kernel}: no source at {' or '.join(map(str, named + found))}; name it as source=")
+    raise InputError(f"{kernel}: no source at {' or '.join(map(str, named + usual))}; name it as source=")

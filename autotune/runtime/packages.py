@@ -27,6 +27,7 @@ Key = tuple[Any, ...]  # the stream's handle, and what the arrays look like
 Looks = tuple[Key, list[Any]]
 Make = Callable[[Any], tuple[Any, Any]]  # from an input to an output with its handle
 
+_ABSENT: Looks = ((None,), [0])  # of no array: a key without a look
 LOW_BITS = 32 - 1  # of an address; no access needs more than 32 bytes of alignment
 
 
@@ -69,8 +70,8 @@ class CudaPackage(Package):
         views = [None if array is None else self.view(array) for array in arrays]
         handles = [0 if view is None else view.handle for view in views]
         if stream is None:
-            found = (self.current_stream(array)() for array in arrays if array is not None)
-            own = next(found, None) or LEGACY
+            streams = (self.current_stream(array)() for array in arrays if array is not None)
+            own = next(streams, None) or LEGACY
         else:
             own = stream_handle(stream)
         return call_key(own, tuple(view and view._replace(handle=None) for view in views), handles), handles
@@ -274,7 +275,7 @@ def look(arrays: Sequence[Any], stream: Any) -> Looks:
     with suppress(*UNUSUAL):
         return package_of(first).look(arrays, stream)
     (own, *_), _ = package_of(first).look([first], stream)
-    looks = [([False], [0]) if array is None else package_of(array).look([array], own) for array in arrays]
+    looks = [_ABSENT if array is None else package_of(array).look([array], own) for array in arrays]
     key = (own, *(tuple(part[1:]) for part, _ in looks))
     return key, [handle for _, (handle,) in looks]
 
@@ -312,8 +313,8 @@ def stream_handle(stream: Any) -> int:
     """The driver's handle of a stream: a number, or an object of cuda.core, cupy, torch or pycuda."""
     if isinstance(stream, int):
         return stream or LEGACY
-    if found := getattr(stream, "__cuda_stream__", None):
-        return int((found() if callable(found) else found)[1]) or LEGACY
+    if protocol := getattr(stream, "__cuda_stream__", None):
+        return int((protocol() if callable(protocol) else protocol)[1]) or LEGACY
     for name in ("cuda_stream", "ptr"):
         if isinstance(handle := getattr(stream, name, None), int):
             return handle or LEGACY

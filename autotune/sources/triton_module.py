@@ -43,7 +43,7 @@ def is_triton(text: str) -> bool:
     return any(isinstance(one, ast.FunctionDef) and is_jit(one, names) for one in ast.walk(tree))
 
 
-def device_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
+def triton_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
     """The functions for the device in a text in Python, and all that these use.
 
     Functions that are imported from other files of the project, or of `folders`, are put in their place.

@@ -13,8 +13,7 @@ from autotune.devices.fake import list_devices
 from autotune.errors import AutotuneError
 from autotune.scaffold import scaffold
 from autotune.sources.bare_code import bare_lines
-from autotune.sources.triton_module import device_part as triton_part
-from autotune.sources.triton_module import is_triton
+from autotune.sources.triton_module import is_triton, triton_part
 from autotune.space import bind, lint_source, load_space, problem_of
 from tests.conftest import LIMIT_S
 

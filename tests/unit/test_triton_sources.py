@@ -5,7 +5,7 @@ import pytest
 from autotune.errors import InputError
 from autotune.scaffold.triton import scaffold_triton
 from autotune.sources.triton import element_types, entry_signature, read_triton
-from autotune.sources.triton_module import device_part, is_triton
+from autotune.sources.triton_module import is_triton, triton_part
 from autotune.space import load_space
 
 HEAD = "import triton\nimport triton.language as tl\n"
@@ -49,7 +49,7 @@ def values(spec):
     ],
 )
 def test_whoever_hands_triton_on_is_not_imported(tmp_path, imports):
-    text = device_part(imports + COPY, tmp_path / "kernel.py")
+    text = triton_part(imports + COPY, tmp_path / "kernel.py")
     assert "a_framework" not in text and "compat" not in text
     assert "import triton\n" in text or "import triton as triton\n" in text
     assert text.endswith(COPY.lstrip("\n"))
@@ -83,7 +83,7 @@ def test_helpers_come_from_the_package_of_the_file_and_conditions_are_decided(tm
         "    at = where.place(B) + tl.arange(0, B)\n"
         "    tl.store(x + at, tanh(twice(tl.load(x + at))).to(KIND) + SIZE)\n"
     )
-    text = device_part(source.read_text(), source)
+    text = triton_part(source.read_text(), source)
     assert "return x + x" in text and "fast" not in text
     assert "torch" not in text and "a_framework" not in text and "project" not in text
     assert "KIND = tl.float8e4nv\n" in text
