@@ -440,7 +440,7 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
 
     sanitizer = SimpleNamespace(standing_by=standing_by)
     context.processes = SimpleNamespace(skips_sanitizers=False, sanitizer=sanitizer)
-    context.task.spec = SimpleNamespace(default=Config({}))
+    context.task.spec = SimpleNamespace(default=Config({}), variants=())
     with WinnerChecks().begun_early(context, [Config({})], Deadline()):
         sources = {compiled.get() for _ in range(builds)}
     assert calls == (["begun", "ended"] if builds else [])
