@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def time_search(space: str, device: str | None, budget: int) -> None:
             finally:
                 seconds[check.run.__name__] += time.perf_counter() - began_s
 
-        return replace(check, run=run, early=None, spares=lambda _: ())  # all of it is timed
+        return replace(check, run=run, early=None, processes=lambda _: nullcontext())  # all of it is timed
 
     winner_checks.CHECKS = tuple(map(timed, winner_checks.CHECKS))
     with tempfile.TemporaryDirectory() as folder:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -32,9 +33,8 @@ from autotune.evaluation.device_process import (
     run_and_reset_clocks,
     run_bare,
 )
-from autotune.evaluation.spare import Spare
 from autotune.problem.workload import Workload
-from autotune.processes.child import Child, was_killed
+from autotune.processes.child import Child, kill_all, was_killed
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TIMEOUT_S = 60.0  # to open the device, and of one run: under the sanitizer it is up to a hundred times slower
@@ -50,6 +50,11 @@ _FINDING = re.compile(
 Run = tuple[Binary, tuple[Workload, ...]]  # a configuration, and the problems to run it on
 
 
+def _room() -> threading.Semaphore:
+    """Room for as many processes as there are cores, or tools: each has a context on the GPU."""
+    return threading.Semaphore(max(len(TOOLS), len(os.sched_getaffinity(0))))
+
+
 @dataclass(frozen=True)
 class Sanitizer:
     """The sanitizer for the device of one search."""
@@ -58,21 +63,28 @@ class Sanitizer:
     address: Address
     reference: Path
     variables: Mapping[str, str]
+    _standing_by: dict[str, Child] = field(default_factory=dict, init=False, compare=False)  # by tool
+    _room: threading.Semaphore = field(default_factory=_room, init=False, compare=False)
 
     @property
     def version(self) -> str:
         """The program's name and version."""
         return program_version(self.program, "--version")
 
-    @cached_property
-    def spares(self) -> Mapping[str, Spare]:
-        """A process of each tool that may begin ahead: to start Python takes half a second there."""
-        return {tool: Spare(partial(self._new_child, tool), TIMEOUT_S) for tool in TOOLS}
+    @contextmanager
+    def standing_by(self) -> Iterator[None]:
+        """During the block, a process of each tool stands by for checks: Python's start takes half a second.
+
+        None opens the device before its check begins.
+        """
+        try:
+            self._standing_by.update((tool, self._new_child(tool)) for tool in TOOLS)
+            yield
+        finally:
+            kill_all([self._standing_by.popitem()[1] for _ in range(len(self._standing_by))])
 
     def check(self, runs: Sequence[Run], deadline: Deadline) -> list[Checks]:
         """Run configurations under each tool, and return the outcomes of each run by tool.
-
-        As many processes run at the same time as there are cores, or tools.
 
         A finding makes the launch fail, so errors of the run are ignored: the sanitizer's exit code and
         report decide.
@@ -83,8 +95,7 @@ class Sanitizer:
             tool, start = part
             return self._check(tool, runs[start : start + RUNS_OF_PROCESS], deadline)
 
-        at_once = max(len(TOOLS), len(os.sched_getaffinity(0)))  # each has a context on the GPU
-        with ThreadPoolExecutor(at_once) as threads:
+        with ThreadPoolExecutor() as threads:
             results = list(threads.map(check, parts))
         by_config: list[dict[str, Outcome]] = [{} for _ in runs]
         for (tool, start), outcomes in zip(parts, results, strict=True):
@@ -95,12 +106,14 @@ class Sanitizer:
     def _check(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> list[Outcome]:
         """Outcomes of one tool: in one process for all runs, then, if it finds something, in one for each.
 
+        Which run shows it is not told: the exit code comes last, and the report may come after the next run.
         If a run breaks the process without a finding, later runs get another process.
         """
         try:
-            code, output, begun, ended = self._run(tool, runs, deadline)
-            if was_killed(code):
+            with self._room:
                 code, output, begun, ended = self._run(tool, runs, deadline)
+                if was_killed(code):
+                    code, output, begun, ended = self._run(tool, runs, deadline)
         except ChildTimeout:
             return [NO_TIME] * len(runs)
         if code != _FOUND:
@@ -110,7 +123,8 @@ class Sanitizer:
             return outcomes + (self._check(tool, runs[begun:], deadline) if begun < len(runs) else [])
         if len(runs) > 1:  # one of them is wrong: to find out which may take longer
             unlimited = replace(deadline, at_s=math.inf)
-            return [self._check(tool, [run], unlimited)[0] for run in runs]
+            with ThreadPoolExecutor(len(runs)) as threads:
+                return list(threads.map(lambda run: self._check(tool, [run], unlimited)[0], runs))
         first = _FINDING.search(output)
         if first is None:  # the tool itself failed: some do not know launches by kernels
             return [BROKEN]
@@ -124,9 +138,8 @@ class Sanitizer:
         No run begins if the tool does not work, or the device cannot be opened under it. An error that it has
         printed counts though it does not end. Raises ChildTimeout.
         """
-        begun, ended, spare = 0, 0, self.spares[tool]
-        with deadline.processes.holding(partial(spare.end, waits=False)):
-            child = spare.take(deadline.left_s(TIMEOUT_S))
+        begun, ended = 0, 0
+        child = self._standing_by.pop(tool, None) or self._new_child(tool)
         try:
             with deadline.processes.holding(partial(child.kill, waits=False)):
                 with suppress(ChildDied, ChildRaised):

@@ -28,11 +28,11 @@ from autotune.evaluation.device_process import (
     DeviceSetting,
     DeviceState,
     load,
+    open_device,
     run_and_reset_clocks,
     set_up,
     verify_and_time,
 )
-from autotune.evaluation.spare import Spare
 from autotune.evaluation.work_item import WorkItem
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child, retry_once
@@ -78,7 +78,7 @@ class Worker:
         """Start nothing yet; `on_stage` is called when a workload is prepared."""
         self._setting, self._variables, self._on_stage = setting, variables, on_stage
         self._child: Child | None = None
-        self._spare = Spare(self._new_child, SETUP_TIMEOUT_S)  # for `replace_if_used`
+        self._spare: Child | None = None  # for `replace_if_used`
         self._has_ended = False
         self._is_set_up = False
         self._runs_in_child = 0  # of configurations
@@ -185,15 +185,11 @@ class Worker:
         self.discard_child()
         return failure
 
-    def begin_spare(self, then: Callable[[], object] = lambda: None) -> bool:
-        """Begin the child that `replace_if_used` takes, and open its device there while a search runs.
-
-        `then` is called once it is open, which shows that the device has room for more than one process.
-        Returns False if no search has run.
-        """
-        if self._has_searched:
-            self._spare.begin(opens=True, then=then)
-        return self._has_searched
+    def begin_spare(self) -> None:
+        """Begin the child that `replace_if_used` takes, and open its device there while a search runs."""
+        if self._has_searched and self._spare is None:
+            self._spare = self._new_child()
+            self._spare.ask(open_device, timeout_s=SETUP_TIMEOUT_S)
 
     def replace_if_used(self) -> None:
         """Replace a child in which a search has run; a child that only ran passed configurations stays."""
@@ -201,11 +197,22 @@ class Worker:
             earlier = self._child
             if earlier is not None:
                 earlier.kill(waits=False)
-            self._child = self._spare.take()  # it draws inputs while the earlier one frees the device
+            self._child = self._take_spare()  # it draws inputs while the earlier one frees the device
             if earlier is not None:
                 earlier.kill()
                 restore_abandoned()
             self._begin_setup(self._child)
+
+    def _take_spare(self) -> Child:
+        """The spare child; a new one if none has begun, or if it could not open the device beside another."""
+        if self._spare is not None:
+            try:
+                self._spare.answer()
+            except ChildFailed:
+                self._spare.kill()
+                self._spare = None
+        child, self._spare = self._spare or self._new_child(), None
+        return child
 
     def end(self, *, waits: bool = True) -> None:
         """Kill the child for good: a run of another thread raises SetupError and starts no new child.
@@ -213,9 +220,8 @@ class Worker:
         Without `waits`, it may hold device memory until another call has waited.
         """
         self._has_ended = True
-        if self._child is not None:
-            self._child.kill(waits=waits)
-        self._spare.end(waits=waits)
+        for child in filter(None, (self._child, self._spare)):
+            child.kill(waits=waits)
         if waits:
             restore_abandoned()
 

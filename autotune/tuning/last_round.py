@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from autotune.checks import large_run
 from autotune.checks.deadline import NO_DEADLINE, Deadline
 from autotune.core.checks import FRESH_INPUTS, NO_TIME, Checks, unchecked_text
 from autotune.core.records import NOISY, Config
@@ -16,6 +17,7 @@ from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import Journal, LastRound
 from autotune.evaluation.worker import Worker
+from autotune.processes.fork_server import preload
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
@@ -25,7 +27,7 @@ from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.untried import estimate_untried
-from autotune.tuning.winner_checks import WinnerChecks, begin_spares, open_spares
+from autotune.tuning.winner_checks import WinnerChecks
 
 MAX_TIES = 5  # that are checked and stored
 
@@ -62,16 +64,16 @@ class Decision:
     estimate: StoppingEstimate | None = None  # of what is left to find; None if nobody asks
 
 
-def begin_processes(context: TuningContext) -> None:
-    """Begin the processes of the last round and of the checks while the last trials run.
+def begin_process(context: TuningContext) -> None:
+    """Begin the process of the last round while the last trials run, with what its checks import.
 
-    The first opens the device before the others do: some devices take one process at a time. None begins on a
-    CPU, where that would disturb times, nor where settings of the device, such as its clock, are a process's.
+    Not on a CPU, where that would disturb times, nor where settings of the device, such as its clock, are one
+    process's.
     """
     task, worker = context.task, context.worker
-    has_room = task.device.kind == "gpu" and not task.spec.device
-    if has_room and isinstance(worker, Worker) and worker.begin_spare(then=partial(open_spares, context)):
-        begin_spares(context)
+    if isinstance(worker, Worker) and task.device.kind == "gpu" and not task.spec.device:
+        preload((large_run.__name__,))
+        worker.begin_spare()
 
 
 def not_estimated(_: Trial) -> None:

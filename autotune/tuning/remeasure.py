@@ -27,12 +27,10 @@ from autotune.space.arguments import INPUTS
 from autotune.tuning.context import BuiltConfig, TuningContext
 from autotune.tuning.data_checks import small_data_workloads
 from autotune.tuning.turns import Series, Turns, is_precise, remove_shifts
-from autotune.tuning.winner_checks import spares
 
 ROUNDS = 12
 MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
 MAX_EXTRA_S = 2.0
-MAX_SETTLING_S = 5.0  # of each process that opens the device for a check
 FRESH_SEEDS = (1, 2)  # added to the search's seed
 OWN_SEED = 0  # likewise: it gives the search's own inputs
 SEEDS = (*FRESH_SEEDS, OWN_SEED)  # of the inputs to verify on, in this order
@@ -73,9 +71,6 @@ def remeasure(
             outcomes[FRESH_INPUTS] = NO_TIME
         else:
             finalists.verify(seeds, number)
-    with timeline.span("wait: processes of checks"):
-        for spare in spares(context):  # a device that is being opened would disturb times
-            spare.settle(MAX_SETTLING_S)
     measurements = finalists.time(deadline)
     reads_energy = context.objective is not Objective.TIME or context.scoring.needs_energy
     if context.policy.energy_s > 0 and not finalists.rejected and reads_energy:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 
 from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import HOST_TOOLS, HostSanitizer, can_run_on_cpu, find_host_sanitizer
 from autotune.core.checks import PASSED, Checks, Outcome, Unchecked
 from autotune.core.stages import of_last_round
 from autotune.evaluation.instance import KernelInstance
-from autotune.evaluation.spare import Spare
 from autotune.tuning.check_outcomes import ConfigChecks
 from autotune.tuning.context import Builds, TuningContext
 
@@ -60,9 +59,9 @@ def _loops(context: TuningContext, instance: KernelInstance) -> Outcome:
     return PASSED
 
 
-def sanitizer_spares(context: TuningContext) -> Iterable[Spare]:
-    """The processes of the device's sanitizer."""
-    return context.processes.sanitizer.spares.values() if context.processes.sanitizer else ()
+def sanitizer_processes(context: TuningContext) -> AbstractContextManager[None]:
+    """The processes of the device's sanitizer, which stand by during the block."""
+    return context.processes.sanitizer.standing_by() if context.processes.sanitizer else nullcontext()
 
 
 def under_device_sanitizer(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:

@@ -83,11 +83,7 @@ class Processes:
         program = None if self.skips_sanitizers else find_sanitizer(task.address)
         if program is None:
             return None
-        sanitizer = Sanitizer(program, task.address, task.spec.reference, self.variables)
-        for spare in sanitizer.spares.values():
-            self._ended.callback(spare.end)
-            self._opened.callback(spare.end, waits=False)
-        return sanitizer
+        return Sanitizer(program, task.address, task.spec.reference, self.variables)
 
     def maker(self, journaled: JournaledTask) -> InstanceMaker:
         """Return the instance maker of a task, which caches much of what it evaluates."""

@@ -31,7 +31,7 @@ from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, TuningCo
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
-from autotune.tuning.last_round import LastRoundSetting, begin_processes
+from autotune.tuning.last_round import LastRoundSetting, begin_process
 from autotune.tuning.limits import last_round_deadline, options_before_last_round
 from autotune.tuning.observer import Observer, StageTimes
 from autotune.tuning.options import Options
@@ -132,7 +132,7 @@ def explore(
         enqueued: Configurations to try before the searcher's proposals.
         warns: False leaves out all warnings, also of mistakes in the source: an earlier search gave them.
         last_round_follows: True if one follows in this context: its references are computed meanwhile, and
-            its processes begin with the last trials.
+            its process begins with the last trials.
 
     Raises:
         SetupError: The default configuration fails.
@@ -150,7 +150,7 @@ def explore(
     prefetched = dict.fromkeys([*needed, *known, *proposals])
     context.evaluator.prefetch(islice(prefetched, total))  # while the default is verified
     if last_round_follows:
-        context.evaluator.on_spent = partial(begin_processes, context)
+        context.evaluator.on_spent = partial(begin_process, context)
     default = try_default(context, options, total, note, looking, loading)
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from autotune.checks.deadline import NO_DEADLINE, Deadline, Killable
@@ -28,9 +28,7 @@ from autotune.core.checks import (
 from autotune.core.records import Config
 from autotune.core.stages import Stage, of_last_round
 from autotune.core.trials import Failure, Trial
-from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import KernelInstance
-from autotune.evaluation.spare import Spare
 from autotune.tuning.check_outcomes import ConfigChecks
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.data_checks import OTHER_DATA, VARIANTS, check_other_data, check_variants
@@ -38,7 +36,7 @@ from autotune.tuning.sanitizer_checks import (
     LOOPS,
     SANITIZERS,
     check_on_host,
-    sanitizer_spares,
+    sanitizer_processes,
     sanitizers,
     under_device_sanitizer,
     under_host_sanitizer,
@@ -57,8 +55,6 @@ from autotune.tuning.stress_checks import (
     read_larger_sizes,
 )
 
-SPARES_SHARE = 0.25  # of the device's memory: with larger arrays, it may have no room for more processes
-
 _Obstacles = Mapping[str, Unchecked | None]
 """The checks that make sense here, each with the reason why it cannot be made, or None."""
 
@@ -76,7 +72,7 @@ class Check:
         is_aside: It needs no device process, and runs while others do.
         early: What can begin without a binary, on likely winners while they are timed. Its outcomes count;
             where it has none, `run` follows.
-        spares: Processes that it takes. They begin before it, and open the device while a search ends.
+        processes: Those that it takes. They stand by, without a device, while likely winners are timed.
         steps: If `trials` are for each step: their number until progress tells it.
     """
 
@@ -85,7 +81,7 @@ class Check:
     obstacles: Callable[[TuningContext], _Obstacles] | None = None
     is_aside: bool = False
     early: Callable[[TuningContext, KernelInstance, Deadline], Checks] | None = None
-    spares: Callable[[TuningContext], Iterable[Spare]] = lambda _: ()
+    processes: Callable[[TuningContext], AbstractContextManager[None]] = lambda _: nullcontext()
     base_s: float = 0.0
     trials: float = 0.0
     steps: int | None = None
@@ -116,18 +112,20 @@ class WinnerChecks:
         instances = [context.maker.make(config) for config in likely]
         self._begun_processes = deadline.processes
         threads = ThreadPoolExecutor(context.pool.size, thread_name_prefix="sanitizer")
-        try:
-            if likely:
-                begin_spares(context)  # none opens the device, which would disturb times
-            for check in CHECKS:
-                if likely and check.early is not None and check.can_run(context):
-                    for config, instance in zip(likely, instances, strict=True):
-                        self._begun[check, config] = threads.submit(check.early, context, instance, deadline)
-            yield
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
-            deadline.processes.kill()
-            self._begun.clear()
+        with ExitStack() as standing_by:
+            try:
+                for check in CHECKS:
+                    if likely and check.can_run(context):
+                        standing_by.enter_context(check.processes(context))
+                        for config, instance in zip(likely, instances, strict=True):
+                            if check.early is not None:
+                                early = threads.submit(check.early, context, instance, deadline)
+                                self._begun[check, config] = early
+                yield
+            finally:
+                threads.shutdown(wait=False, cancel_futures=True)
+                deadline.processes.kill()
+                self._begun.clear()
 
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
         """Reuse journaled outcomes in which no expected check is missing, if the sanitizers are the same."""
@@ -214,24 +212,6 @@ def expected_checks(context: TuningContext) -> Checks:
     return expected
 
 
-def spares(context: TuningContext) -> list[Spare]:
-    """The processes of the checks that can be made here."""
-    return [spare for check in CHECKS for spare in check.spares(context) if check.can_run(context)]
-
-
-def begin_spares(context: TuningContext, *, opens: bool = False) -> None:
-    """Begin these processes, with or without opening the device."""
-    for spare in spares(context):
-        spare.begin(opens=opens)
-
-
-def open_spares(context: TuningContext) -> None:
-    """Let these processes open the device, if the arrays of the problem leave it room for them."""
-    workload = context.maker.make(context.task.spec.default).workload
-    if device_bytes(workload) <= SPARES_SHARE * context.task.device.memory_bytes:
-        begin_spares(context, opens=True)
-
-
 def _named(names: Iterable[str], *obstacles: Unchecked | None) -> _Obstacles:
     """The first obstacle of checks of these names."""
     return dict.fromkeys(names, next(filter(None, obstacles), None))
@@ -300,6 +280,6 @@ CHECKS: tuple[Check, ...] = (  # in this order
         under_device_sanitizer,
         _on_device,
         is_aside=True,
-        spares=sanitizer_spares,
+        processes=sanitizer_processes,
     ),
 )

@@ -1,6 +1,5 @@
 """The sanitizer's verdict on a winner, from a stand-in for the program that needs a GPU."""
 
-import math
 import time
 from pathlib import Path
 
@@ -8,8 +7,9 @@ import pytest
 
 from autotune.checks.deadline import Deadline
 from autotune.checks.device_sanitizer import BROKEN, RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
-from autotune.core.checks import PASSED, Unchecked
+from autotune.core.checks import PASSED, Passed, Unchecked
 from autotune.core.records import Launch
+from autotune.core.stages import of_last_round
 from autotune.core.trials import Budget, Failure, Problem, Status
 from autotune.devices import Address, backend
 from autotune.errors import ChildTimeout, SetupError
@@ -86,36 +86,19 @@ def test_what_a_tool_finds_is_a_failure_with_its_first_words(stand_in, binary, t
     assert failure.detail == f"compute-sanitizer found: {words.removeprefix('Error: ')}"
 
 
-@pytest.mark.parametrize("opens", [False, True])
-def test_a_process_that_stands_by_runs_the_first_check_alone(tmp_path, stand_in, binary, only, opens):
+def test_a_process_that_stands_by_runs_the_first_check_alone(tmp_path, stand_in, binary, only):
     only("memcheck")
     sanitizer = stand_in("", 0)
-    program = tmp_path / "compute-sanitizer"
-    program.write_text(program.read_text().replace('"$@"', f'echo $$ >> {tmp_path}/started\n"$@"'))
-    sanitizer.spares["memcheck"].begin(opens=False)
-    sanitizer.spares["memcheck"].begin(opens=opens)
-    for count in (1, 2):  # no process stands by for the second check
-        assert sanitizer.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
-        assert len((tmp_path / "started").read_text().split()) == count
-    spare = sanitizer.spares["memcheck"]
-    spare.begin(opens=opens)
-    begun = spare._child
-    spare.end()
-    spare.begin(opens=opens)
-    assert spare._child is begun and not _alive(begun.pid)
-    assert sanitizer.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
-
-
-def test_a_device_that_refuses_to_be_opened_ahead_is_opened_by_the_check(
-    tmp_path, stand_in, binary, only, monkeypatch
-):
-    only("memcheck")
-    monkeypatch.setenv("AUTOTUNE_FAKE_LOST", str(tmp_path))
-    (tmp_path / "0").touch()
-    sanitizer = stand_in("", 0)
-    sanitizer.spares["memcheck"].begin(opens=True)
-    sanitizer.spares["memcheck"].settle(LIMIT_S)
-    (tmp_path / "0").unlink()
+    program, started = tmp_path / "compute-sanitizer", tmp_path / "started"
+    program.write_text(program.read_text().replace('"$@"', f'echo $$ >> {started}\n"$@"'))
+    with sanitizer.standing_by():
+        wait_until(lambda: processes(started))
+        for count in (1, 2):  # no process stands by for the second check
+            assert sanitizer.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
+            assert len(processes(started)) == count
+    with sanitizer.standing_by():
+        wait_until(lambda: len(processes(started)) == 3)
+    assert not any(_alive(int(process)) for process in processes(started))
     assert sanitizer.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": PASSED}]
 
 
@@ -158,21 +141,43 @@ def test_configurations_after_one_that_breaks_the_process_are_checked_in_another
     assert isinstance(found.pop(3), Failure) and found == [PASSED, BROKEN, BROKEN, BROKEN, PASSED]
 
 
-def test_no_more_run_at_once_than_there_are_tools_or_cores(tmp_path, reference, binary, monkeypatch):
+def test_those_with_a_finding_among_them_run_alone_at_the_same_time(
+    tmp_path, stand_in, binary, only, monkeypatch
+):
+    only("memcheck")
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1, 2})
+    sanitizer, started = stand_in("========= Invalid read", 86), tmp_path / "started"
+    program, left_alone = Path(sanitizer.program), tmp_path / "left_alone"
+    # all but the first, which runs them together, wait for each other
+    count = f"$(wc -l < {started})"
+    waits = f"for one in $(seq 200); do [ {count} -eq 4 ] && exit 86; sleep 0.1; done; touch {left_alone}"
+    text = f'echo $$ >> {started}\n"$@"\necho "========= Invalid read"\n[ {count} -eq 1 ] || {{ {waits}; }}'
+    program.write_text(program.read_text().replace('"$@"', text))
+    found = sanitizer.check([(binary, (PROBLEM,))] * 3, Deadline())
+    assert [type(one["memcheck"]) for one in found] == [Failure] * 3
+    assert len(processes(started)) == 4 and not left_alone.exists()
+
+
+@pytest.mark.parametrize(("code", "count"), [(0, RUNS_OF_PROCESS + 1), (86, 2)])
+def test_no_more_run_at_once_than_there_are_tools_or_cores(
+    tmp_path, reference, binary, monkeypatch, code, count
+):
     """Each has a context on the GPU, and what does not fit there is not checked."""
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
     program, running, counts = (tmp_path / name for name in ("compute-sanitizer", "running", "counts"))
     running.mkdir()
     program.write_text(
         f'#!/bin/sh\n{SKIP_OPTIONS}\nmkdir "{running}/$$"\nls "{running}" | wc -l >> "{counts}"\n'
-        f'"$@"\nrmdir "{running}/$$"\n'
+        f'"$@"\nrmdir "{running}/$$"\necho "========= Invalid read"\nexit {code}\n'
     )
     program.chmod(0o755)
-    runs = [(binary, (PROBLEM,))] * (RUNS_OF_PROCESS + 1)
+    runs = [(binary, (PROBLEM,))] * count
     records = Sanitizer(str(program), FAKE, reference, {}).check(runs, Deadline())
-    assert records == [dict.fromkeys(TOOLS, PASSED)] * len(runs)
+    outcome = Failure if code else Passed
+    assert all(isinstance(record[tool], outcome) for record in records for tool in TOOLS)
     found = [int(count) for count in counts.read_text().split()]
-    assert len(found) == 2 * len(TOOLS) and max(found) <= len(TOOLS)
+    parts = 1 + count if code else 2  # together, and then alone
+    assert len(found) == parts * len(TOOLS) and max(found) <= len(TOOLS)
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -248,21 +253,17 @@ def test_a_child_that_does_not_end_is_killed(binary, reference):
         child.finish(0.5)
 
 
-class WhenAllAreTried(Observer):
-    """Waits at the end of the last trial until each tool has a process, and then does what it is told to."""
+class BeforeTiming(Observer):
+    """Waits in the last round until each tool has a process, and then does what it is told to."""
 
-    def __init__(self, started, count, then):
-        self.log, self.left, self.then, self.before = started, count, then, []
+    def __init__(self, started, then):
+        self.log, self.then, self.before = started, then, []
 
-    def tried(self, trial):
-        self.left -= 1
-        if self.left == 0:
+    def stage(self, stage):
+        if stage.name == of_last_round("waiting for references"):
             wait_until(lambda: len(processes(self.log)) >= len(TOOLS))
             self.before = processes(self.log)
             self.then()
-
-    def last_round(self, count):
-        self.left = math.inf  # whatever runs again is no trial of the search
 
 
 def processes(started):
@@ -283,14 +284,13 @@ def options_for(folder, **words):
     return Options(journal=folder.path / "j.jsonl", cache=folder.path / "c", transfer=False, **words)
 
 
-def test_the_processes_of_the_checks_begin_while_the_last_trials_run(folder, logged):
+def test_the_processes_of_the_checks_begin_before_the_best_are_timed(folder, logged):
     task, options = bind_target(Target(folder.space, "fake")), options_for(folder, budget=Budget(trials=5))
-    observer = WhenAllAreTried(logged, 5, lambda: None)
+    observer = BeforeTiming(logged, lambda: None)
     result = search(task, options, observer)
     assert all(result.checks[tool] is PASSED for tool in TOOLS)
-    assert processes(logged) == observer.before and len(observer.before) == len(
-        TOOLS
-    )  # no others were needed
+    assert processes(logged) == observer.before  # no others were needed
+    assert len(observer.before) == len(TOOLS)
     again = search(task, options, Observer())
     assert again.resumed == 5 and processes(logged) == observer.before  # nothing ran, nothing was begun
 
@@ -306,11 +306,11 @@ def test_the_processes_end_with_a_search_that_is_interrupted_or_fails(folder, lo
     def fail():
         raise error
 
-    observer = WhenAllAreTried(logged, 5, fail)
+    observer = BeforeTiming(logged, fail)
     options = options_for(folder, budget=Budget(trials=5))
     with pytest.raises(error):
         search(bind_target(Target(folder.space, "fake")), options, observer)
-    assert not any(_alive(int(process)) for process in observer.before)
+    assert observer.before and not any(_alive(int(process)) for process in observer.before)
 
 
 class Interrupts(Observer):

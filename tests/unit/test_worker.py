@@ -51,10 +51,10 @@ def test_the_last_round_starts_in_a_fresh_process_once_a_search_has_run(worker):
 
 def test_the_fresh_process_is_begun_once_beside_the_one_that_a_search_uses(worker):
     worker.begin_spare()
-    assert worker._spare._child is None  # nothing was tried
+    assert worker._spare is None  # nothing was tried
     worker.run(verify_and_time, None, timeout_s=LIMIT_S)
     worker.begin_spare()
-    begun = worker._spare._child.pid
+    begun = worker._spare.pid
     worker.begin_spare()
     worker.replace_if_used()
     assert worker.run(pid, timeout_s=LIMIT_S) == begun
@@ -65,8 +65,8 @@ def test_a_device_with_room_for_one_process_is_opened_again_by_the_next(worker, 
     (tmp_path / "0").touch()
     worker.run(verify_and_time, None, timeout_s=LIMIT_S)
     worker.begin_spare()
-    refused = worker._spare._child
-    worker._spare.settle(LIMIT_S)
+    refused = worker._spare
+    wait_until(refused._pipe.poll)  # it has answered
     (tmp_path / "0").unlink()
     worker.replace_if_used()
     assert worker.run(pid, timeout_s=LIMIT_S) != refused.pid and not _alive(refused.pid)
@@ -75,7 +75,7 @@ def test_a_device_with_room_for_one_process_is_opened_again_by_the_next(worker, 
 def test_a_process_that_was_begun_ends_with_the_worker(worker):
     worker.run(verify_and_time, None, timeout_s=LIMIT_S)
     worker.begin_spare()
-    begun = worker._spare._child.pid
+    begun = worker._spare.pid
     worker.end()
     assert not _alive(begun)
 
