@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -57,14 +57,14 @@ def search(
     task: TuningTask,
     options: Options,
     observer: Observer,
-    priors: Iterable[PriorResults] = (),
+    priors: Collection[PriorResults] = (),
     cluster: Cluster | None = None,
     processes: Processes | None = None,
 ) -> SearchResult:
     """Search, measure the best few again in a last round, and store the winner in the cache.
 
-    The priors, as `priors_of` gathers them, may grow during the search. Without a cluster, it uses the task's
-    device; without processes, which several searches may share, it has its own.
+    The priors, as `priors_of` gathers them, are read more than once, and may grow during the search. Without
+    a cluster, it uses the task's device; without processes, which several searches may share, it has its own.
 
     Raises:
         InputError: The options or the space are wrong; nothing was written.
