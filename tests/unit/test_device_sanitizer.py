@@ -334,5 +334,5 @@ def test_an_interrupt_ends_the_sanitizers_too(folder, tmp_path):
         sanitizer = Sanitizer(str(program), FAKE, folder.path / "reference.py", {})
         context.processes.sanitizer = sanitizer
         with pytest.raises(KeyboardInterrupt):
-            WinnerChecks().check(context, [task.spec.default])
+            WinnerChecks().check(context, [task.spec.default], Deadline())
     assert not ended.exists()
