@@ -210,7 +210,7 @@ def everywhere(context: TuningContext, configs: Sequence[Config]) -> Iterator[tu
     instances = {config: context.maker.make(config) for config in configs}
     found = usual(context, instances)
     checks = WinnerChecks()
-    found |= checks.check(context, [one for one in configs if one not in found])
+    found |= checks.check(context, [one for one in configs if one not in found], Deadline())
     for config in configs:
         failure = found.get(config)
         alarm = f"{failure.status.value}: {failure.detail}" if failure else ""

@@ -27,6 +27,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from autotune.checks.deadline import Deadline
 from autotune.cli.output import emit
 from autotune.cli.progress import SearchProgress
 from autotune.cli.tables import table
@@ -131,7 +132,7 @@ def compared(task: TuningTask, entry: Entry, parsed: argparse.Namespace) -> dict
     configs = dict.fromkeys((entry.config, served.config, *([adopted] if adopted else [])))
     with SearchProgress() as shown, open_check(task, Options(), shown, len(configs)) as context:
         trials = {trial.config: trial for trial in evaluate(context.evaluator, list(configs))}
-        remeasured = remeasure(context, [trial for trial in trials.values() if not trial.failure])
+        remeasured = remeasure(context, [trial for trial in trials.values() if not trial.failure], Deadline())
         times = {
             config: remeasured.measurements[trial.key].median_ms
             for config, trial in trials.items()

@@ -24,6 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from autotune.checks.deadline import Deadline
 from autotune.cli.progress import SearchProgress
 from autotune.core.trials import Budget, Trial
 from autotune.errors import AutotuneError
@@ -58,7 +59,7 @@ def faster_ones(trials: Sequence[Trial], count: int) -> list[Trial]:
 
 def in_turns(context: TuningContext, trials: Sequence[Trial]) -> Remeasurement:
     """One last round with these; exits where one of them fails in it."""
-    outcome = remeasure(context, trials)
+    outcome = remeasure(context, trials, Deadline())
     for failure in outcome.rejected.values():
         sys.exit(f"failed in the last round: {failure.status.value}: {failure.detail}")
     return outcome

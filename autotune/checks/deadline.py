@@ -77,6 +77,3 @@ class Deadline:
     def of_checks(self) -> Deadline:
         """The deadline of checks that begin now."""
         return Deadline(max(self.at_s, time.perf_counter()) + self.checks_s)
-
-
-NO_DEADLINE = Deadline()

@@ -165,7 +165,7 @@ class _GrowingSources(Collection[PriorResults]):
         return iter([*self._earlier, *(prior for prior in so_far if prior.results)])
 
     def __len__(self) -> int:
-        return len([*self])
+        return sum(1 for _ in self)  # not of a list: making one asks for the length
 
     def __contains__(self, prior: object) -> bool:
-        return prior in [*self]
+        return any(one == prior for one in self)

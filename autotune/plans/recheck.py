@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
-from autotune.checks.deadline import NO_DEADLINE
+from autotune.checks.deadline import Deadline
 from autotune.core.checks import combined, reasons
 from autotune.core.records import NOISY, Config, Entry
 from autotune.core.stages import COMPILING
@@ -64,7 +64,7 @@ def check(
         trials = evaluate(context.evaluator, configs)
         failures: dict[Config, Failure | None] = {trial.config: trial.failure for trial in trials}
         passed = [config for config in configs if failures[config] is None]
-        return failures | WinnerChecks().check(context, passed)
+        return failures | WinnerChecks().check(context, passed, Deadline())
 
 
 def recheck(task: TuningTask, options: Options, observer: Observer, entry: Entry) -> CheckedEntry:
@@ -107,7 +107,7 @@ def _decide(
     """Time in turns the configurations that have not failed, until none fails; add failures to `failures`."""
     checks = WinnerChecks()
     while left := [trial for config, trial in trials.items() if config not in failures]:
-        decision = remeasure_and_check(context, left, checks, NO_DEADLINE)
+        decision = remeasure_and_check(context, left, checks, Deadline())
         if not decision.failures:
             return decision
         failures |= decision.failures

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from autotune.checks import large_run
-from autotune.checks.deadline import NO_DEADLINE, Deadline
+from autotune.checks.deadline import Deadline
 from autotune.core.checks import FRESH_INPUTS, NO_TIME, Checks, unchecked_text
 from autotune.core.records import NOISY, Config
 from autotune.core.stages import Stage
@@ -60,7 +60,7 @@ class Decision:
     checks: tuple[Checks, ...] = ()  # of each
     ties_left: tuple[Trial, ...] = ()  # further ties, which are neither checked nor stored
     failures: Mapping[Config, Failure] = field(default_factory=dict)
-    deadline: Deadline = NO_DEADLINE  # of a round that repeats this one
+    deadline: Deadline = field(default_factory=Deadline)  # of a round that repeats this one
     estimate: StoppingEstimate | None = None  # of what is left to find; None if nobody asks
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from autotune.checks.deadline import NO_DEADLINE, Deadline
+from autotune.checks.deadline import Deadline
 from autotune.core import timeline
 from autotune.core.checks import FRESH_INPUTS, NO_TIME, PASSED, Checks, Outcome
 from autotune.core.records import Config
@@ -48,7 +48,7 @@ class Remeasurement:
 def remeasure(
     context: TuningContext,
     trials: Sequence[Trial],
-    deadline: Deadline = NO_DEADLINE,
+    deadline: Deadline,
     seeds: Sequence[int] = SEEDS,
 ) -> Remeasurement:
     """Verify the trials' configurations on fresh inputs, then time in turns what has passed.

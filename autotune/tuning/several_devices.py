@@ -124,7 +124,7 @@ def _times(context: TuningContext, builds: Sequence[BuiltConfig]) -> _Times:
             failures[built.instance.config] = failure
         repeatable = failure is None and context.is_repeatable(built.instance.workload)
         series.append(Series(built, context.journal.batch or 1, repeatable))
-    Turns(context, series, failures, min).run(ROUNDS)
+    Turns(context, series, failures, min).run(ROUNDS, Deadline())
     return [[] if timed.config in failures else timed.values_ms for timed in series]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cached_property, partial
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from autotune.checks.device_sanitizer import Sanitizer, find_sanitizer
@@ -60,6 +61,7 @@ class Processes:
         self._workers: dict[Address, Worker] = {}
         self._stored: tuple[Problem, StoredInputs] | None = None  # the latest problem's
         self._makers: dict[JournaledTask, InstanceMaker] = {}
+        self._finding = Lock()  # of the sanitizer, which has processes: two of them would have twice as many
 
     @cached_property
     def pool(self) -> CompilerPool:
@@ -76,9 +78,14 @@ class Processes:
         self._opened.callback(pool.close)
         return pool
 
-    @cached_property
+    @property
     def sanitizer(self) -> Sanitizer | None:
-        """The device's sanitizer, if the options want one and it is installed."""
+        """The device's sanitizer, if the options want one and it is installed; threads get the same."""
+        with self._finding:
+            return self._sanitizer
+
+    @cached_property
+    def _sanitizer(self) -> Sanitizer | None:
         task = self._task
         program = None if self.skips_sanitizers else find_sanitizer(task.address)
         if program is None:

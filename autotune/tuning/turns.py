@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from statistics import mean, median
 
-from autotune.checks.deadline import NO_DEADLINE, Deadline
+from autotune.checks.deadline import Deadline
 from autotune.core.records import Config
 from autotune.core.stages import TIMING, Stage
 from autotune.core.trials import Failure, Objective, median_interval
@@ -68,7 +68,7 @@ class Turns:
         # workloads differ where shapes depend on the configuration: keep all in memory if they fit
         context.worker.load(*(timed.built.instance.workload for timed in series))
 
-    def run(self, rounds: int, deadline: Deadline = NO_DEADLINE) -> None:
+    def run(self, rounds: int, deadline: Deadline) -> None:
         """Time that many more rounds, but begin none after the deadline once MIN_ROUNDS are done."""
         last = self._rounds + rounds
         while self._rounds < last and (self._rounds < MIN_ROUNDS or not deadline.is_over):

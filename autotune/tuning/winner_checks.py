@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from autotune.checks.deadline import NO_DEADLINE, Deadline, Killable
+from autotune.checks.deadline import Deadline, Killable
 from autotune.checks.device_sanitizer import TOOLS
 from autotune.checks.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.core.checks import (
@@ -137,7 +137,7 @@ class WinnerChecks:
                     self.outcomes.setdefault(trial.config, outcomes)
 
     def check(
-        self, context: TuningContext, configs: Sequence[Config], deadline: Deadline = NO_DEADLINE
+        self, context: TuningContext, configs: Sequence[Config], deadline: Deadline
     ) -> dict[Config, Failure]:
         """Make the CHECKS in turns, and meanwhile those that need no device process.
 

@@ -1,7 +1,10 @@
 """The sanitizer's verdict on a winner, from a stand-in for the program that needs a GPU."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 
@@ -16,8 +19,10 @@ from autotune.errors import ChildTimeout, SetupError
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
 from autotune.problem.workload import Array, Scalar, Workload
 from autotune.processes.child import Child
+from autotune.tuning import shared_processes
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.stress_checks import MANY_RUNS
 from autotune.tuning.task import Target, bind_target
 from autotune.tuning.tuner import search
@@ -325,14 +330,29 @@ class Interrupts(Observer):
             raise KeyboardInterrupt
 
 
-def test_an_interrupt_ends_the_sanitizers_too(folder, tmp_path):
+def test_an_interrupt_ends_the_sanitizers_too(folder, tmp_path, monkeypatch):
     program, begun, ended = (tmp_path / name for name in ("compute-sanitizer", "begun", "ended"))
     program.write_text(f'#!/bin/sh\ntouch "{begun}"\nsleep 5\ntouch "{ended}"\n')
     program.chmod(0o755)
     task = bind_target(Target(folder.space, "fake"))
     with opened(task, Options(journal=tmp_path / "j.jsonl"), Interrupts(begun)) as context:
         sanitizer = Sanitizer(str(program), FAKE, folder.path / "reference.py", {})
-        context.processes.sanitizer = sanitizer
+        monkeypatch.setattr(type(context.processes), "sanitizer", sanitizer)
         with pytest.raises(KeyboardInterrupt):
-            WinnerChecks().check(context, [task.spec.default])
+            WinnerChecks().check(context, [task.spec.default], Deadline())
     assert not ended.exists()
+
+
+def test_threads_that_ask_for_the_sanitizer_at_the_same_time_get_the_same(folder, monkeypatch):
+    both = Barrier(2)
+
+    def find(address):
+        with suppress(BrokenBarrierError):
+            both.wait(0.2)
+        return "compute-sanitizer"
+
+    monkeypatch.setattr(shared_processes, "find_sanitizer", find)
+    task = bind_target(Target(folder.space, "fake"))
+    with open_processes(task, Options(), Observer()) as processes, ThreadPoolExecutor(2) as threads:
+        one, other = (threads.submit(lambda: processes.sanitizer) for _ in range(2))
+        assert one.result() is other.result() is not None

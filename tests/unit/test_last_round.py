@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from autotune.checks.deadline import NO_DEADLINE, Deadline
+from autotune.checks.deadline import Deadline
 from autotune.checks.device_sanitizer import TOOLS
 from autotune.checks.host_sanitizer import HOST_TOOLS
 from autotune.cli.progress import SearchProgress
@@ -39,7 +39,7 @@ from autotune.tuning.finalists import (
     nearly_as_fast,
 )
 from autotune.tuning.further_sizes import SmallWorkloads
-from autotune.tuning.last_round import check_winners
+from autotune.tuning.last_round import Decision, check_winners
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.remeasure import ROUNDS, Remeasurement, remeasure
@@ -153,7 +153,7 @@ def raced(times_ms, objective=Objective.TIME):
         instance = SimpleNamespace(config=Config({"A": time_ms}), workload=None)
         series.append(Series(BuiltConfig(instance, time_ms), batch=1, repeatable=True))
     series[0].stays = True
-    Turns(context, series, {}).run(24)
+    Turns(context, series, {}).run(24, Deadline())
     return series
 
 
@@ -243,11 +243,11 @@ def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
             for config in (Config({"A": number, "B": 0}) for number in (1, 2, 3))
         ]
         context = replace(context, policy=MeasurementPolicy(energy_s=0.01))
-        only_noted = remeasure(context, trials[::2])  # by a search for time
+        only_noted = remeasure(context, trials[::2], Deadline())  # by a search for time
         assert energy not in asked and not any(one.energy_j for one in only_noted.measurements.values())
         scoring = Scoring(context.task.space, Objective.ENERGY)
         context = replace(context, journaled=replace(context.journaled, scoring=scoring))
-        failing, whole = (remeasure(context, chosen) for chosen in (trials, trials[::2]))
+        failing, whole = (remeasure(context, chosen, Deadline()) for chosen in (trials, trials[::2]))
     assert list(failing.rejected) == [trials[1].config] and not whole.rejected
     assert all(found.energy_j for found in whole.measurements.values())
     assert asked.count(energy) == len(whole.measurements) == 2
@@ -329,7 +329,7 @@ def test_a_last_round_of_an_older_journal_is_reused_and_its_checks_are_made_agai
 class PassAll(WinnerChecks):
     """Checks that all configurations pass, at once."""
 
-    def check(self, context, configs, deadline=NO_DEADLINE):
+    def check(self, context, configs, deadline):
         self.outcomes |= {config: {} for config in configs}
         return {}
 
@@ -339,7 +339,7 @@ def test_the_five_best_ties_are_checked_and_the_others_are_named_and_not_stored(
     times = {trial.key: entry(*[1.0 + 1e-4 * int(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
     checks = PassAll()
-    found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, NO_DEADLINE)
+    found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, Deadline())
     assert [trial.key for trial in found.stored] == ["0", "1", "2", "3", "4", "5"]
     assert [trial.key for trial in found.ties_left] == ["6", "7", "8"]
     assert checks.outcomes.keys() == {trial.config for trial in found.stored}
@@ -349,7 +349,7 @@ def test_what_is_left_to_find_is_estimated_for_the_winner_while_it_is_checked():
     both = Barrier(2, timeout=LIMIT_S)
 
     class Meets(PassAll):
-        def check(self, context, configs, deadline=NO_DEADLINE):
+        def check(self, context, configs, deadline):
             both.wait()
             return super().check(context, configs, deadline)
 
@@ -360,7 +360,7 @@ def test_what_is_left_to_find_is_estimated_for_the_winner_while_it_is_checked():
     chosen = [Trial(Config({"A": number}), str(number)) for number in (3, 4)]
     times = {trial.key: entry(*[float(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
-    found = check_winners(context, chosen, Remeasurement(times, {}, {}), Meets(), NO_DEADLINE, estimate)
+    found = check_winners(context, chosen, Remeasurement(times, {}, {}), Meets(), Deadline(), estimate)
     assert found.estimate == StoppingEstimate(3, 9, 0.5, 0.1)
 
 
@@ -470,7 +470,7 @@ def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypat
     monkeypatch.setattr(winner_checks, "CHECKS", both)
     checks = WinnerChecks()
     with checks.begun_early(context, [config], Deadline()):
-        assert checks.check(context, [config]) == {}
+        assert checks.check(context, [config], Deadline()) == {}
     assert checks.outcomes[config] == {OTHER_SIZES: PASSED, "one": PASSED, "two": PASSED}
 
 
@@ -611,7 +611,7 @@ def test_only_kernels_on_a_gpu_that_can_be_read_run_beyond_32_bits(kind, is_c, c
 
 def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():
     class Takes(WinnerChecks):
-        def check(self, context, configs, deadline=NO_DEADLINE):
+        def check(self, context, configs, deadline):
             ends_s.append(deadline.at_s)
             time.sleep(0.02)
             return {config: Failure(Status.WRONG_RESULT, "") for config in configs}
@@ -669,3 +669,10 @@ def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too
     answers["00"] = Failure(Status.TIMEOUT, "")
     chosen = FinalistChoice().choose(context, trials, Deadline())
     assert [trial.key for trial in chosen] == [*(f"{number:02}" for number in range(1, 9)), "00"]
+
+
+def test_processes_that_are_killed_end_no_work_without_a_deadline():
+    killed = []
+    Decision().deadline.processes.kill()
+    with Decision().deadline.processes.holding(lambda: killed.append(True)):
+        assert not killed
