@@ -201,5 +201,8 @@ def _about_configs(made: TritonScaffold) -> tuple[str, ...]:
         return ()
     count = count_text(len(kernel.configs), "configuration")
     if not made.guess.landmarks:
-        return (f"the {count} of @triton.autotune are all combinations of the parameters' values",)
+        return (
+            f"the {count} of @triton.autotune are all combinations of the parameters' values: no landmarks; "
+            f"a search with --budget {len(kernel.configs)} verifies all",
+        )
     return (f"{count} of @triton.autotune became landmarks",)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.core.error_bounds import HALF, rtol_by_type
+from autotune.core.error_bounds import rtol_by_type
 from autotune.core.launch_plan import RESERVED_NAMES
 from autotune.core.records import Value
 from autotune.errors import InputError
@@ -87,7 +87,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     checks = [{**sizes, **dict(zip(free, each, strict=True))} for each in several]
     unread = " ".join(kernel.unread.split())
     results = {kernel.made.get(one, SAME) for one, role in kernel.roles.items() if role != "in"}
-    rtol = rtol_by_type("1e-5") if results & {SAME, *HALF} else "1e-5"
+    rtol = rtol_by_type("1e-5") if SAME in results else "1e-5"
     tolerance = "rtol: 1e-2, atol: 1e-2" if half else f"rtol: {rtol}, atol: 1e-6"
     lines = [
         f"# A first space for {file}, guessed from its text: check what comments ask.",

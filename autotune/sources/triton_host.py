@@ -13,12 +13,11 @@ from autotune.sources.triton_module import Module, decorator_name
 SAME = "DTYPE"  # the element type of an array that is made like another
 _MADE = ("empty", "zeros", "ones", "full", "empty_strided")
 _MADE_LIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "new_empty", "new_zeros", "new_full")
-_TYPES = {"half": "float16", "float": "float32", "double": "float64", "int": "int32", "long": "int64"} | {
-    name: name
-    for name in (
-        *("float16", "bfloat16", "float32", "float64"),
-        *("int8", "int16", "int32", "int64", "uint8", "bool"),
-    )
+# Arrays of 16 bits have the type of the inputs, which a space chooses.
+_TYPES = {
+    **dict.fromkeys(("half", "float16", "bfloat16"), SAME),
+    **{"float": "float32", "double": "float64", "int": "int32", "long": "int64"},
+    **{name: name for name in ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")},
 }
 
 
