@@ -134,7 +134,7 @@ def _varies(workload: Workload) -> bool:
 
 def _seem_made_whole(expected: NDArray[Any], workload: Workload) -> bool:
     """True if expected results are whole that need not be: one number, or 0, may be so by itself."""
-    return _varies(workload) and np.count_nonzero(expected) > 1 and _are_whole(expected)
+    return _varies(workload) and bool(np.count_nonzero(expected) > 1) and _are_whole(expected)
 
 
 def _are_whole(values: NDArray[Any]) -> bool:

@@ -6,7 +6,7 @@ import hashlib
 import sys
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple

@@ -154,7 +154,8 @@ def _argument(name: str, guess: TritonGuess) -> str:
         entry = f"{{name: {name}, dtype: {dtype}, shape: [{shape}], role: {role}{fill}}}"
         questions = {
             "its shape": not is_sure,
-            f"indices below {bound}, from inputs() of the reference file; dtype: int64 if they are that": bound,
+            f"indices below {bound}, by inputs() of the reference file; "
+            "dtype: int64 if they are that": is_index and bound,
             "indices, and 0 is always in bounds: real ones have to fit every one of verify_sizes; "
             "dtype: int64 if they are that": is_index and not bound,
             "its element type": role == "out" and kernel.launches and name not in kernel.made,

@@ -100,7 +100,7 @@ class TritonGuess:
         return extents or [" * ".join(self.sizes)], is_sure
 
     def index_bound(self, array: str) -> str:
-        """The size that elements of an input stay below as indices; empty where that, or its shape, is none."""
+        """The size that an input's elements stay below as indices; empty where none is known."""
         extents = self.extents[array]
         led = self.kernel.led_into.get(array, ())
         bounds = {self.extents[other][place] if place >= 0 else "" for other, place in led}

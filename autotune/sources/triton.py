@@ -172,7 +172,8 @@ class TritonKernel:
                     strides = tuple(sorted(name for name in term.factors if name != array))
                     along = [place for place, one in enumerate(self.shapes[array]) if one.strides == strides]
                     # of no dimension that is known: it may lead anywhere
-                    found.setdefault(*term.loaded, set()).add((array, along[0] if along else -1))
+                    (name,) = term.loaded
+                    found.setdefault(name, set()).add((array, along[0] if along else -1))
         return found
 
     @cached_property
@@ -201,6 +202,11 @@ class TritonKernel:
     def reals(self) -> Collection[str]:
         """Numbers that meet elements in arithmetic, and not those of index arrays."""
         return {name for name, met in self.found.reals.items() if met.isdisjoint(self.index_arrays)}
+
+    @property
+    def computed(self) -> Collection[str]:
+        """Arrays whose elements, other than indices, are computed with before they get another type."""
+        return (self.found.computed & self.roles.keys()) - {*self.index_arrays}
 
     @property
     def is_precise(self) -> bool:

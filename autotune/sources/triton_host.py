@@ -46,7 +46,9 @@ def launches(module: Module) -> dict[str, list[Launch]]:
                     values[name] = ast.Lambda(node.args, value)
                 case ast.Call(ast.Subscript(ast.Name(name), grid)) if name in found:
                     launched.append((name, grid, node))
-        found_here = ((name, Launch(_grid(grid, values), _made(call, values))) for name, grid, call in launched)
+        found_here = (
+            (name, Launch(_grid(grid, values), _made(call, values))) for name, grid, call in launched
+        )
         for name, launch in found_here:
             found[name].append(launch)
     return found
@@ -76,7 +78,9 @@ def _grid(grid: ast.expr, values: Mapping[str, ast.expr]) -> list[str]:
     meta = ""
     if isinstance(grid, ast.Lambda) and grid.args.args:
         meta, grid = grid.args.args[0].arg, grid.body
-    return [translated(part, meta) for part in (grid.elts if isinstance(grid, ast.Tuple | ast.List) else [grid])]
+    return [
+        translated(part, meta) for part in (grid.elts if isinstance(grid, ast.Tuple | ast.List) else [grid])
+    ]
 
 
 def _made(call: ast.Call, values: Mapping[str, ast.expr]) -> dict[int | str, str]:

@@ -84,9 +84,7 @@ class LongRun:
             if failure := self._differs(right, wrong, workload):
                 yield Witness(failure, self._size_mend(right, name, workload.problem.sizes))
 
-    def _on_data(
-        self, right: KernelInstance, wrong: KernelInstance, deadline: Deadline
-    ) -> Iterator[Witness]:
+    def _on_data(self, right: KernelInstance, wrong: KernelInstance, deadline: Deadline) -> Iterator[Witness]:
         for workload in right.verify_workloads:
             if deadline.is_over:
                 return
@@ -99,9 +97,7 @@ class LongRun:
                 if failure := self._differs(right, wrong, drawn):
                     yield Witness(failure, "other random inputs show it: give `fill` a wider range")
 
-    def _closely(
-        self, right: KernelInstance, wrong: KernelInstance, deadline: Deadline
-    ) -> Iterator[Witness]:
+    def _closely(self, right: KernelInstance, wrong: KernelInstance, deadline: Deadline) -> Iterator[Witness]:
         for workload in (*right.verify_workloads, right.workload):
             if deadline.is_over:
                 return

@@ -83,7 +83,9 @@ class TunedKernel:
         self._names: tuple[str, ...] = tuple(function.arg_names)
         _, _, record, root = newest(name, self._options.get("cache"))
         self._source = root, record.source
-        taken = inspect.signature(function.fn).parameters.values()  # also where Triton interprets the function
+        taken = inspect.signature(
+            function.fn
+        ).parameters.values()  # also where Triton interprets the function
         passed = [one.name for one in taken if "constexpr" not in str(one.annotation)]
         self._reader = reader_of(record, function.__name__, passed)
         self._changes: dict[str, str] = {}

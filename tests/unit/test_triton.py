@@ -73,7 +73,11 @@ def softmax(x, y, m, n, ROWS: tl.constexpr, BLOCK: tl.constexpr, ONE_STEP: tl.co
     ("tuned_now", "program_now", "reason"),
     [
         (JIT, JIT.replace("import triton\n", "import os, triton\nprint(os.name)\n"), ""),
-        (JIT, JIT.replace("+ 1", "+ 2"), r"softmax in .*program.py is not that of .*softmax.py, which was tuned"),
+        (
+            JIT,
+            JIT.replace("+ 1", "+ 2"),
+            r"softmax in .*program.py is not that of .*softmax.py, which was tuned",
+        ),
         (JIT.replace("+ 1", "+ 2"), JIT, "softmax.py is not the source that was tuned"),
     ],
     ids=["the same kernel", "the program's was edited", "the file was edited"],

@@ -305,6 +305,25 @@ def test_arrays_whose_elements_are_indices_hold_whole_numbers(made):
     }
 
 
+@pytest.mark.parametrize(
+    ("stored", "computed"),
+    [
+        ("v", set()),  # a copy
+        ("v.to(tl.float32) + 1", set()),
+        ("tl.load(table + v).to(tl.float32)", set()),  # an index
+        ("v + 1", {"x"}),
+        ("tl.maximum(v, 0)", {"x"}),
+        ("tl.sum(v)", {"x"}),
+        ("(v > 0).to(tl.float32)", {"x"}),
+        ("(v * v).to(tl.float32)", {"x"}),
+    ],
+)
+def test_arrays_that_are_computed_with_in_their_own_type_are_told(tmp_path, stored, computed):
+    text = HEAD + "@triton.jit\ndef k(x, table, y, B: tl.constexpr):\n    o = tl.arange(0, B)\n"
+    text += f"    v = tl.load(x + o)\n    tl.store(y + o, {stored})\n"
+    assert {*read_triton(text, tmp_path / "k.py")["k"].computed} == computed
+
+
 def test_an_array_that_may_be_none_is_named_as_such(tmp_path):
     source = tmp_path / "k.py"
     source.write_text(
