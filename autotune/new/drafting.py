@@ -202,7 +202,7 @@ def _about_configs(made: TritonScaffold, space: Path) -> tuple[str, ...]:
     count = count_text(len(kernel.configs), "configuration")
     if not made.guess.landmarks:
         return (
-            f"the {count} of @triton.autotune are all combinations of the parameters' values, and no landmarks; "
+            f"the {count} of @triton.autotune are all combinations of the parameters' values: no landmarks; "
             f"verify all without a GPU: autotune search {shlex.quote(str(space))} --device {INTERPRETER} "
             f"--budget {len(kernel.configs)} --cache rehearsal",
         )

@@ -139,9 +139,10 @@ def test_a_new_result_is_served_to_the_same_call(cache, monkeypatch):
     given = (array(64, 4096), array(64, 4096), 64, 4096)
     assert kernel.constants(*given)["num_warps"] == 8
     spec = load_space(SPACE)
+    origin = replace(PROVENANCE, driver=DEVICE.driver, runtime=DEVICE.runtime)
     better = Config({"ROWS": 1, "BLOCK": 4096, "num_warps": 4, "num_stages": 1})
-    entry = Entry({"m": 64, "n": 4096}, "float16", better, 0.5, (0.4, 0.6), 2.0, (), PROVENANCE)
-    later = replace(entry, provenance=replace(PROVENANCE, tuned_at="2026-03-01T12:00:00+00:00"))
+    entry = Entry({"m": 64, "n": 4096}, "float16", better, 0.5, (0.4, 0.6), 2.0, (), origin)
+    later = replace(entry, provenance=replace(entry.provenance, tuned_at="2026-03-01T12:00:00+00:00"))
     store(cache, DEVICE, record_of(spec, "", later))
     assert kernel.constants(*given)["num_warps"] == 4
 
