@@ -201,7 +201,7 @@ class _Interpreted:
         self._deadline = deadline
         self._worker = Worker(DeviceSetting(Address(INTERPRETER, 0), space.spec.reference))
         self._asked = Lock()
-        warn_of_bfloat16(space.problem.dtype)
+        warn_of_bfloat16(space.spec, space.problem.dtype)
 
     def check(
         self, instance: KernelInstance, workloads: Sequence[Workload], is_right: Callable[[Workload], None]

@@ -15,6 +15,7 @@ from autotune.cli.output import emit
 from autotune.cli.sizes import parse_sizes
 from autotune.cli.tables import Table, table
 from autotune.compilers.binary_cache import default_folder
+from autotune.core.launch_plan import TRITON
 from autotune.core.text import first_error
 from autotune.core.trials import Status
 from autotune.errors import SetupError
@@ -24,6 +25,7 @@ from autotune.tuning.task import Target, resolve
 
 _ARCHITECTURES = "sm_75,sm_80,sm_90,sm_100"
 _BUDGET = 200
+_PIPELINED = "; it is for loops with tl.dot, and others need tl.range(..., num_stages=num_stages)"
 
 
 def add_compile(parser: argparse.ArgumentParser) -> None:
@@ -44,9 +46,8 @@ def compile_space(parsed: argparse.Namespace) -> None:
     """Compile and print a table; raises SetupError if the default, or the requested one, cannot run."""
     target = resolve(Target(parsed.space, None, parse_sizes(parsed.size), parsed.dtype))
     architectures = gpu_architectures(parsed.device or _ARCHITECTURES)
-    chosen = None
-    if parsed.config is not None:
-        chosen = opt.config(parsed.config, load_space(target.space))
+    spec = load_space(target.space)
+    chosen = None if parsed.config is None else opt.config(parsed.config, spec)
     settings = Settings(
         count=_BUDGET if parsed.budget is None else parsed.budget or None,
         seed=parsed.seed or 0,
@@ -61,7 +62,7 @@ def compile_space(parsed: argparse.Namespace) -> None:
         emit([survey_json(item) for item in surveys])
     else:
         failures = failures_table(surveys)
-        notes = [*_most_spilled(surveys), *_idle_parameters(surveys)]
+        notes = [*_most_spilled(surveys), *_idle_parameters(surveys, spec.dialect)]
         emit(_table(surveys), *(("", failures) if failures else ()), *(("", *notes) if notes else ()))
     for item in surveys:
         if item.failure:
@@ -124,7 +125,7 @@ def _most_spilled(surveys: Sequence[Survey]) -> Iterator[str]:
             yield f"{one.architecture.name}: {config} spills most, {spills[config]:,} bytes a thread"
 
 
-def _idle_parameters(surveys: Sequence[Survey]) -> Iterator[str]:
+def _idle_parameters(surveys: Sequence[Survey], dialect: str) -> Iterator[str]:
     """A line for each parameter that changes nothing of what was compiled for an architecture."""
     found: dict[tuple[str, int, int], list[str]] = {}
     for one in surveys:
@@ -133,7 +134,8 @@ def _idle_parameters(surveys: Sequence[Survey]) -> Iterator[str]:
             found.setdefault((name, len({*works}), len(works)), []).append(one.architecture.name)
     for (name, binaries, configs), architectures in found.items():
         on = ", ".join(architectures)
-        yield f"{name} changes no binary on {on}: {binaries:,} binaries for {configs:,} configurations"
+        why = _PIPELINED if dialect == TRITON and name == "num_stages" else ""
+        yield f"{name} changes no binary on {on}: {binaries:,} binaries for {configs:,} configurations{why}"
 
 
 def survey_json(survey: Survey) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from autotune.core.checks import (
 from autotune.core.records import NOISY, Config
 from autotune.core.text import count_text, first_error, ratio_text
 from autotune.core.trials import Measurement, Objective, Status, Trial
+from autotune.devices import INTERPRETER
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.result import SearchResult
@@ -82,7 +83,7 @@ def result_text(result: SearchResult) -> str:
         *([f"checks  {checks}"] if (checks := outcomes_text(result.checks)) else []),
         *([f"limit   {limit}"] if (limit := index_limit(result.checks)) else []),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
-        f"next    {_check_command([result]) or f'autotune report {result.journal}'}",
+        f"next    {_next(result)}",
     ]
     return "\n".join(lines)
 
@@ -145,6 +146,8 @@ def known_json(known: KnownResult) -> dict[str, Any]:
 
 def _unverified(result: SearchResult) -> str:
     """The checks that were not made, for the first line; empty if all were."""
+    if _is_rehearsal(result):
+        return ": a rehearsal, whose times mean nothing"
     names = unpassed(result.checks)
     count = f"{len(names)} of {count_text(len(result.checks), 'check')}"
     return f": not verified in full, without {count}: {names_text(names)}" if names else ""
@@ -303,6 +306,17 @@ def _noise(final: Measurement) -> list[str]:
     spread = (high - low) / final.median_ms
     rounds = f"; single rounds differ by up to {spread:.0%}" if spread > max(_PRECISE, 2 * noise) else ""
     return [f"noise   {noise:.2%} between the medians of two timings of the same binary{rounds}"]
+
+
+def _is_rehearsal(result: SearchResult) -> bool:
+    return result.task.address.backend == INTERPRETER
+
+
+def _next(result: SearchResult) -> str:
+    if _is_rehearsal(result):  # no GPU takes its results: they let a program run
+        cache = shlex.quote(str(result.cache_root))
+        return f"AUTOTUNE_CACHE={cache} TRITON_INTERPRET=1 python PROGRAM, where PROGRAM uses tuned"
+    return _check_command([result]) or f"autotune report {result.journal}"
 
 
 def uncompared(result: SearchResult) -> list[str]:

@@ -81,7 +81,7 @@ def describe(guarded: GuardedBuffer, at: int, count: int, buffers: WorkloadBuffe
     allowance = _allowance(array, worst, typical, tolerance) if len(worst) == 2 else ""
     if allowance:
         parts.append(f"this may be rounding; `{allowance}` in the space file allows it")
-    elif _varies(workload) and _are_whole(typical) and not _are_whole(wrong[np.isfinite(wrong)]):
+    elif _seem_made_whole(typical, workload) and not _are_whole(wrong[np.isfinite(wrong)]):
         parts.append("every expected element is whole: does `reference` make them integers (`.astype(int)`)?")
     parts.append(f"tolerance: {tolerance}")
     return "; ".join(parts), replace(fault, allowance=allowance)
@@ -132,6 +132,11 @@ def _varies(workload: Workload) -> bool:
     """True if an input has different elements: the results of constant ones may be whole by themselves."""
     fills = (array.fill for array in workload.arrays if array.role in ("in", "inout"))
     return any(fill is not None and fill[0] != "constant" for fill in fills)
+
+
+def _seem_made_whole(expected: NDArray[Any], workload: Workload) -> bool:
+    """True if expected results are whole that need not be: one number, or 0, may be so by itself."""
+    return _varies(workload) and bool(np.count_nonzero(expected) > 1) and _are_whole(expected)
 
 
 def _are_whole(values: NDArray[Any]) -> bool:

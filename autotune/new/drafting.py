@@ -11,7 +11,7 @@ from pathlib import Path
 from autotune.compilers.kernel_source import missing_headers, source_text
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
-from autotune.devices import BACKENDS, WITHOUT_HARDWARE
+from autotune.devices import BACKENDS, INTERPRETER, WITHOUT_HARDWARE
 from autotune.devices.listing import find_devices
 from autotune.errors import InputError, KernelUnread
 from autotune.new.compiled_draft import compiled_scaffold, has_host_code, plain_scaffold, why_unread
@@ -108,7 +108,7 @@ def draft_triton(kernel: KernelFile) -> SpaceDraft:
         has_reference=False,
         tables=(("array", (*made.kernel.roles.items(),)), ("parameter", (*parameters,))),
         arrays=(),
-        notes=_about_configs(made),
+        notes=_about_configs(made, kernel.path.with_name(f"{kernel.name}.yaml")),
     )
 
 
@@ -198,7 +198,7 @@ def _fixed_numbers(path: Path, read: KernelSource, tuned: Collection[str]) -> li
     ]
 
 
-def _about_configs(made: TritonScaffold) -> tuple[str, ...]:
+def _about_configs(made: TritonScaffold, space: Path) -> tuple[str, ...]:
     kernel = made.kernel
     if kernel.unread:
         return (
@@ -209,5 +209,9 @@ def _about_configs(made: TritonScaffold) -> tuple[str, ...]:
         return ()
     count = count_text(len(kernel.configs), "configuration")
     if not made.guess.landmarks:
-        return (f"the {count} of @triton.autotune are all combinations of the parameters' values",)
+        return (
+            f"the {count} of @triton.autotune are all combinations of the parameters' values: no landmarks; "
+            f"verify all without a GPU: autotune search {shlex.quote(str(space))} --device {INTERPRETER} "
+            f"--budget {len(kernel.configs)} --cache rehearsal",
+        )
     return (f"{count} of @triton.autotune became landmarks",)

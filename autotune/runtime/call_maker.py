@@ -6,7 +6,7 @@ import hashlib
 import sys
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -210,10 +210,15 @@ class CallMaker:
             is_of_driver = compiler == driver_compiler(launcher.device)
             if not (is_of_driver and _is_driver_expected(launcher.device, best, origin)):
                 reasons += changes(origin, {"compiler": compiler})
-        if reasons:
-            what = f"{self.kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
-            text = f"{what} is stale: {' '.join(reasons)} Run `autotune search` again."
-            warnings.warn(text, StaleWarning, stacklevel=_level_of_caller())
+        warn_of_stale(self.kernel, best, reasons)
+
+
+def warn_of_stale(kernel: str, best: Best, reasons: Sequence[str]) -> None:
+    """Warn the program's line that calls a kernel of changes since its configuration was tuned, if any."""
+    if reasons:
+        what = f"{kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
+        text = f"{what} is stale: {' '.join(reasons)} Run `autotune search` again."
+        warnings.warn(text, StaleWarning, stacklevel=_level_of_caller())
 
 
 def _level_of_caller() -> int:

@@ -70,7 +70,7 @@ class TorchPackage(CudaPackage):
         if not array.is_cuda:
             raise ValueError(
                 f"is on the device {array.device}; copy it to a GPU with .cuda(), or pass .numpy() to run "
-                "on the CPU"
+                "on the CPU; for a kernel in Triton, use tuned with TRITON_INTERPRET=1"
             )
         if not array.is_contiguous():
             raise ValueError("is not contiguous")

@@ -15,6 +15,7 @@ from autotune.scaffold.triton_guesses import TritonGuess
 from autotune.scaffold.verify_sizes import verify_sizes
 from autotune.scaffold.writing import empty_reference, quoted, scalar
 from autotune.sources.triton import TritonKernel, read_triton
+from autotune.sources.triton_host import SAME
 
 _TILED = re.compile(r"ceil_div\(\w+, \w+\)")
 _CHECK = "  # check"
@@ -79,11 +80,15 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     tiles = [tile for part in guess.grid for tile in _TILED.findall(part)]
     # a loop turns twice only at sizes beyond the tile that it steps by
     tiles += [f"ceil_div({one.bound}, {one.name})" for one in kernel.tiles.values() if one.is_looped]
+    if tiles:  # what programs count one by one is then 3 to 5: more would take long to follow
+        tiles += [f"ceil_div({one}, 2)" for one in guess.counted]
     free = [one for one in sizes if one not in guess.fixed]
     several = verify_sizes(free, tiles, ["1"], values, checked=kernel.found.has_mask) if free else ((),)
     checks = [{**sizes, **dict(zip(free, each, strict=True))} for each in several]
     unread = " ".join(kernel.unread.split())
-    tolerance = "rtol: 1e-2, atol: 1e-2" if half else f"rtol: {rtol_by_type('1e-5')}, atol: 1e-6"
+    results = {kernel.made.get(one, SAME) for one, role in kernel.roles.items() if role != "in"}
+    rtol = rtol_by_type("1e-5") if SAME in results else "1e-5"
+    tolerance = "rtol: 1e-2, atol: 1e-2" if half else f"rtol: {rtol}, atol: 1e-6"
     lines = [
         f"# A first space for {file}, guessed from its text: check what comments ask.",
         "schema: 1",
@@ -142,14 +147,18 @@ def _argument(name: str, guess: TritonGuess) -> str:
     if role is not None:
         extents, is_sure = guess.shape(name)
         shape = ", ".join(map(quoted, extents))
-        is_index = name in kernel.index_arrays
-        fill = "" if role == "out" else f", fill: {{{'constant: 0' if is_index else 'normal: [0, 1]'}}}"
-        dtype = "int32" if is_index else "DTYPE"
+        is_index, bound = name in kernel.index_arrays, guess.index_bound(name)
+        fill = "inputs" if bound else f"{{{'constant: 0' if is_index else 'normal: [0, 1]'}}}"
+        fill = "" if role == "out" else f", fill: {fill}"
+        dtype = "int32" if is_index else kernel.made.get(name, SAME)
         entry = f"{{name: {name}, dtype: {dtype}, shape: [{shape}], role: {role}{fill}}}"
         questions = {
             "its shape": not is_sure,
-            "indices, and 0 is always in bounds: give real ones, such as fill: {integers: [0, 4095]}, and "
-            "dtype: int64 if they are that": is_index,
+            f"indices below {bound}, by inputs() of the reference file; "
+            "dtype: int64 if they are that": is_index and bound,
+            "indices, and 0 is always in bounds: real ones have to fit every one of verify_sizes; "
+            "dtype: int64 if they are that": is_index and not bound,
+            "its element type": role == "out" and kernel.launches and name not in kernel.made,
             "the source also takes None for it": name in kernel.found.flags,
         }
         asked = "; ".join(text for text, is_open in questions.items() if is_open)
@@ -181,7 +190,24 @@ def _reference(file: str, guess: TritonGuess) -> str:
     roles = guess.kernel.roles
     inputs = [one for one in roles if roles[one] != "out"]
     results = [one for one in roles if roles[one] != "in"]
-    return empty_reference(file, guess.kernel.entry, inputs, guess.sizes, results)
+    text = empty_reference(file, guess.kernel.entry, inputs, guess.sizes, results)
+    bounds = {name: bound for name in inputs if (bound := guess.index_bound(name))}
+    return text + _inputs(bounds, guess) if bounds else text
+
+
+def _inputs(bounds: Mapping[str, str], guess: TritonGuess) -> str:
+    """The function that draws arrays of indices below sizes."""
+    drawn = []
+    for name, bound in bounds.items():
+        extents = [one if one == "1" else f'sizes["{one}"]' for one in guess.extents[name]]
+        shape = extents[0] if len(extents) == 1 else f"({', '.join(extents)})"
+        drawn.append(f'        "{name}": rng.integers(0, sizes["{bound}"], {shape}),')
+    lines = [
+        *("", "", "def inputs(sizes, rng):"),
+        '    """Indices, for every one of verify_sizes; add what real ones have, such as padding."""',
+        *("    return {", *drawn, "    }"),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _scalar(value: Value) -> str:

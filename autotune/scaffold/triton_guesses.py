@@ -99,6 +99,19 @@ class TritonGuess:
         is_sure = bool(extents) and not any(one.is_indirect for one in self.kernel.shapes[array])
         return extents or [" * ".join(self.sizes)], is_sure
 
+    def index_bound(self, array: str) -> str:
+        """The size that an input's elements stay below as indices; empty where none is known."""
+        extents = self.extents[array]
+        led = self.kernel.led_into.get(array, ())
+        bounds = {self.extents[other][place] if place >= 0 else "" for other, place in led}
+        is_drawn = self.kernel.roles[array] == "in" and extents and {*extents} <= {*self.sizes, "1"}
+        return bounds.pop() if is_drawn and len(bounds) == 1 and bounds <= self.sizes.keys() else ""
+
+    @cached_property
+    def counted(self) -> list[str]:
+        """The sizes of which each program takes one, so that few of them are as good as many."""
+        return [name for name in self._axis_sizes.values() if name in self.sizes]
+
     @property
     def landmarks(self) -> list[dict[str, Value]]:
         """The configurations of the autotuner, unless they are many and no more than all combinations."""
@@ -285,7 +298,7 @@ class TritonGuess:
         """The grid of the first launch in the file that is one for every value of its tiles; else empty."""
         names = {*self.sizes, *self.values, *self.derived}
         stepped = {one.name for one in self.kernel.tiles.values() if one.axes} & self.values.keys()
-        for grid in self.kernel.grids:
+        for grid in (one.grid for one in self.kernel.launches):
             read = {word for part in grid for word in names_in_text(part)}
             if len(grid) <= 3 and stepped <= read and all(_reads_only(part, names) for part in grid):
                 return grid

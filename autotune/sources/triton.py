@@ -13,6 +13,7 @@ from autotune.core.frozen import dataclass
 from autotune.core.records import Value
 from autotune.core.syntax import parse_expression
 from autotune.errors import InputError
+from autotune.sources.triton_host import Launch, defaults, launches, translated
 from autotune.sources.triton_module import Module, decorator_name
 from autotune.sources.triton_values import NotRead
 from autotune.sources.triton_walk import Findings, Sum, Term, walk
@@ -63,7 +64,7 @@ class TritonKernel:
     configs: Sequence[Mapping[str, Value]]  # the configurations of its autotuner
     unread: str  # where the list of configurations is, and why it was not read; empty if it was
     heuristics: Mapping[str, str]  # rules for constants; empty for one that is not translated
-    grids: Sequence[Sequence[str]]  # those of launches in the file, as expressions
+    launches: Sequence[Launch]  # those in the file
     host_defaults: Mapping[str, Value]  # numbers that functions of the host have as defaults, by parameter
 
     @property
@@ -152,6 +153,30 @@ class TritonKernel:
         return {end for term in self._terms for end in term.loops if not term.tiles} - {"?"}
 
     @cached_property
+    def made(self) -> Mapping[str, str]:
+        """The element types of arrays that a launch's function makes, where it says them; SAME among them."""
+        names = [one.name for one in self.parameters]
+        found: dict[str, str] = {}
+        for place, dtype in ((place, one) for launch in self.launches for place, one in launch.made.items()):
+            name = place if isinstance(place, str) else names[place] if place < len(names) else ""
+            found.setdefault(name, dtype)
+        return found
+
+    @cached_property
+    def led_into(self) -> Mapping[str, Collection[tuple[str, int]]]:
+        """The arrays that elements of others lead into, each with the dimension that they are indices of."""
+        found: dict[str, set[tuple[str, int]]] = {}
+        for _, address, array in self._accesses:
+            for term in address.terms:
+                if len(term.loaded) == 1 and not (term.axes or term.tiles or term.loops):
+                    strides = tuple(sorted(name for name in term.factors if name != array))
+                    along = [place for place, one in enumerate(self.shapes[array]) if one.strides == strides]
+                    # of no dimension that is known: it may lead anywhere
+                    (name,) = term.loaded
+                    found.setdefault(name, set()).add((array, along[0] if along else -1))
+        return found
+
+    @cached_property
     def index_arrays(self) -> Collection[str]:
         """Arrays whose elements are indices into others."""
         loaded = (name for term in self._terms for name in term.loaded)
@@ -177,6 +202,11 @@ class TritonKernel:
     def reals(self) -> Collection[str]:
         """Numbers that meet elements in arithmetic, and not those of index arrays."""
         return {name for name, met in self.found.reals.items() if met.isdisjoint(self.index_arrays)}
+
+    @property
+    def computed(self) -> Collection[str]:
+        """Arrays whose elements, other than indices, are computed with before they get another type."""
+        return (self.found.computed & self.roles.keys()) - {*self.index_arrays}
 
     @property
     def is_precise(self) -> bool:
@@ -209,10 +239,12 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     Imports are looked for next to the path. Raises InputError for a text that is not Python.
     """
     module = Module(text, path)
-    defaults = _host_defaults(module)
+    numbers = defaults(module)
     try:
-        grids = _grids(module)
-        read = {name: _kernel(module, one, grids[name], defaults) for name, one in module.kernels.items()}
+        found_launches = launches(module)
+        read = {
+            name: _kernel(module, one, found_launches[name], numbers) for name, one in module.kernels.items()
+        }
     except RecursionError:
         raise InputError(f"{path}: nested too deeply to be read") from None
     nodes = (node for function in module.kernels.values() for node in ast.walk(function))
@@ -222,7 +254,7 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
 
     def rank(name: str) -> tuple[bool, bool, bool]:
         kernel = found[name]
-        return (not (kernel.configs or kernel.unread), not kernel.grids, name in called)
+        return (not (kernel.configs or kernel.unread), not kernel.launches, name in called)
 
     return {name: found[name] for name in sorted(found, key=rank)}
 
@@ -237,31 +269,14 @@ def element_types(text: str, path: Path, entry: str) -> frozenset[str]:
 def _kernel(
     module: Module,
     function: ast.FunctionDef,
-    grids: Sequence[Sequence[str]],
+    launched: Sequence[Launch],
     host_defaults: Mapping[str, Value],
 ) -> TritonKernel:
     taken = tuple(parameters(function.args))
     found = walk(module, function, {one.name for one in taken if one.is_constant})
     configs = _configs(module, function)
     rules = _heuristics(module, function)
-    return TritonKernel(function.name, taken, found, *configs, rules, grids, host_defaults)
-
-
-def _host_defaults(module: Module) -> dict[str, Value]:
-    """The numbers that parameters of the host's functions have as defaults, by name."""
-    found: dict[str, Value] = {}
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.FunctionDef) and node.name not in module.kernels:
-            arguments = node.args
-            named = [*arguments.posonlyargs, *arguments.args]
-            pairs = [*zip(reversed(named), reversed(arguments.defaults), strict=False)]
-            for one, default in (*pairs, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)):
-                match default:
-                    case ast.Constant(bool()):
-                        pass
-                    case ast.Constant(int() | float() as value):
-                        found.setdefault(one.arg, value)
-    return found
+    return TritonKernel(function.name, taken, found, *configs, rules, launched, host_defaults)
 
 
 def parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
@@ -364,63 +379,7 @@ def _heuristics(module: Module, function: ast.FunctionDef) -> dict[str, str]:
         for key, rule in zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ():
             match key, rule:
                 case ast.Constant(str(name)), ast.Lambda(ast.arguments(args=[ast.arg(meta)]), body):
-                    found[name] = _translated(body, meta)
+                    found[name] = translated(body, meta)
                 case ast.Constant(str(name)), _:
                     found[name] = ""
     return found
-
-
-def _grids(module: Module) -> dict[str, list[list[str]]]:
-    """The grids with which a file launches its kernels, as expressions."""
-    found: dict[str, list[list[str]]] = {name: [] for name in module.kernels}
-    functions = [one for one in ast.walk(module.tree) if isinstance(one, ast.FunctionDef)]
-    for scope in (module.tree, *(one for one in functions if one.name not in found)):
-        values: dict[str, ast.expr] = {}
-        launched: list[tuple[str, ast.expr]] = []
-        for node in ast.walk(scope):
-            match node:
-                case ast.Assign([ast.Name(name)], value):
-                    values[name] = value
-                case ast.FunctionDef(
-                    name, ast.arguments(args=[ast.arg()]), [*_, ast.Return(ast.expr() as value)]
-                ):
-                    values[name] = ast.Lambda(node.args, value)
-                case ast.Call(ast.Subscript(ast.Name(name), grid)) if name in found:
-                    launched.append((name, grid))
-        for name, grid in launched:
-            grid = values.get(grid.id, grid) if isinstance(grid, ast.Name) else grid
-            meta = ""
-            if isinstance(grid, ast.Lambda) and grid.args.args:
-                meta, grid = grid.args.args[0].arg, grid.body
-            parts = grid.elts if isinstance(grid, ast.Tuple | ast.List) else [grid]
-            found[name].append([_translated(part, meta) for part in parts])
-    return found
-
-
-class _Translation(ast.NodeTransformer):
-    """From Python on the host to the expressions of a space."""
-
-    def __init__(self, meta: str) -> None:
-        self._meta = meta
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """`meta["BLOCK"]` is BLOCK."""
-        match node:
-            case ast.Subscript(ast.Name(self._meta), ast.Constant(name)):
-                return ast.Name(str(name), ast.Load())
-        return self.generic_visit(node)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        """`triton.cdiv` and `triton.next_power_of_2` have other names."""
-        self.generic_visit(node)
-        called = decorator_name(node)
-        if called in ("cdiv", "ceil_div", "ceildiv"):
-            return ast.Call(ast.Name("ceil_div", ast.Load()), node.args, [])
-        if called == "next_power_of_2" and node.args:
-            return parse_expression(f"2 ** ceil(log2({ast.unparse(node.args[0])}))")
-        return node
-
-
-def _translated(node: ast.expr, meta: str) -> str:
-    """A part of a host function as an expression, which may read names that no space has."""
-    return ast.unparse(_Translation(meta).visit(parse_expression(ast.unparse(node))))

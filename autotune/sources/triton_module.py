@@ -57,6 +57,12 @@ def triton_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
         raise InputError(f"{path}: nested too deeply to be read") from None
 
 
+def kernel_part(text: str, path: Path, entry: str) -> str:
+    """The same for one function and what it uses; empty where it is no function for the device."""
+    module = Module(text, path)
+    return Extract(module).of([entry]) if entry in module.kernels else ""
+
+
 def decorator_name(node: ast.expr) -> str:
     """The last word of a decorator: `jit` of `@triton.jit` and of `@triton.jit(debug=True)`."""
     if isinstance(node, ast.Call):

@@ -93,6 +93,7 @@ class Findings:
     reals: dict[str, set[str]] = field(default_factory=dict)  # arrays whose elements a number meets
     tuples: set[str] = field(default_factory=set)  # parameters of which an item is taken
     precise: set[str] = field(default_factory=set)  # arrays whose elements go to functions of 32 bits
+    computed: set[str] = field(default_factory=set)  # arrays whose elements meet operations in their own type
     descriptors: set[str] = field(default_factory=set)  # parameters with `load` and `store` of their own
     ends: set[str] = field(default_factory=set)  # parameters that a loop ends at
     axes: set[int] = field(default_factory=set)
@@ -267,6 +268,7 @@ class _Walker:
 
     def _binary(self, operator: ast.operator, left: Sum, right: Sum) -> Sum:
         self._meet(left, right)
+        self._compute(left, right)
         text = _text(operator, left, right)
         match operator:
             case ast.Add() | ast.Sub():
@@ -286,6 +288,10 @@ class _Walker:
             case ast.BitAnd() | ast.BitOr() | ast.BitXor() | ast.LShift() | ast.RShift():
                 self._whole(left, right)
         return Sum(_merged([left, right]).terms)
+
+    def _compute(self, *operands: Sum) -> None:
+        """Note arrays whose elements are operands as they were loaded."""
+        self.found.computed.update(name for one in operands for term in one.terms for name in term.raw)
 
     def _meet(self, left: Sum, right: Sum) -> None:
         """Note numbers that meet loaded elements in arithmetic."""
@@ -338,6 +344,7 @@ class _Walker:
                     self.found.bounds.append((this, that))
                     if any(term.runs and not term.loaded for term in this.terms):
                         self._whole(that)
+        self._compute(*values)
         return Sum(_cast(_merged(values).terms))
 
     def _call(self, node: ast.Call, names: dict[str, Sum]) -> Sum:
@@ -369,6 +376,7 @@ class _Walker:
                 return Sum(_merged(given).terms, _call_text("ceil_div", given))
             case "min" | "minimum" | "max" | "maximum" if len(given) > 1:
                 self._meet(given[0], given[1])
+                self._compute(*given)
                 return Sum(_merged(given).terms, _call_text(called[:3], given))
             case "next_power_of_2":
                 text = f"2 ** ceil(log2({first.text}))" if first.text else ""
@@ -399,6 +407,7 @@ class _Walker:
                 own = Sum(_cast(own.terms), own.text, own.items)
             return Sum(own.terms, own.text if called in ("to", "cast") else "", own.items)
         found = _merged([base, *given, *named.values()])
+        self._compute(base, *given, *named.values())
         if called in _PRECISE:
             for name in {name for one in given for name in one.factors}:
                 self.found.reals.setdefault(name, set())
@@ -467,6 +476,8 @@ class _Walker:
         is_masked = len(given) > (1 if kind == "load" else 2) or not named.keys().isdisjoint(_MASKS)
         self.found.has_mask |= is_method or is_masked
         self.found.accesses.append((kind, address))
+        if kind == "atomic":
+            self.found.computed.add(self.found.base(address))
         return Sum((_element(self.found.base(address)),)) if kind in ("load", "atomic", "gather") else NOTHING
 
 

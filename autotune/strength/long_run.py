@@ -75,13 +75,19 @@ class LongRun:
         binary = self._context.pool.compile(maker.make(config)).result()
         return str(binary) if isinstance(binary, Failure) else binary.sha256
 
-    def _at_sizes(self, right: KernelInstance, wrong: KernelInstance, _: Deadline) -> Iterator[Witness]:
+    def _at_sizes(
+        self, right: KernelInstance, wrong: KernelInstance, deadline: Deadline
+    ) -> Iterator[Witness]:
         for name, workload in self._more_sizes(right):
+            if deadline.is_over:
+                return
             if failure := self._differs(right, wrong, workload):
                 yield Witness(failure, self._size_mend(right, name, workload.problem.sizes))
 
-    def _on_data(self, right: KernelInstance, wrong: KernelInstance, _: Deadline) -> Iterator[Witness]:
+    def _on_data(self, right: KernelInstance, wrong: KernelInstance, deadline: Deadline) -> Iterator[Witness]:
         for workload in right.verify_workloads:
+            if deadline.is_over:
+                return
             for name in DATA_SETS:
                 other = other_data(workload, name)
                 if other and (failure := self._differs(right, wrong, other)):
@@ -91,8 +97,10 @@ class LongRun:
                 if failure := self._differs(right, wrong, drawn):
                     yield Witness(failure, "other random inputs show it: give `fill` a wider range")
 
-    def _closely(self, right: KernelInstance, wrong: KernelInstance, _: Deadline) -> Iterator[Witness]:
+    def _closely(self, right: KernelInstance, wrong: KernelInstance, deadline: Deadline) -> Iterator[Witness]:
         for workload in (*right.verify_workloads, right.workload):
+            if deadline.is_over:
+                return
             for scale in _SCALES:
                 if self._passes(right, _scaled(workload, scale)):
                     near = _scaled(workload, scale * _MARGIN)

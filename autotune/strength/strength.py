@@ -60,7 +60,7 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
     tried = 0
     observer.stage(Stage("checking the kernel without a mistake"))
     with open_processes(task, own, Observer()) as processes:  # stages of each mistake would hide those of all
-        bench = _Bench(own, processes)
+        bench = _Bench(own, processes, Deadline(end_s))
         with bench.opened(task, "right") as right:
             configs = dict.fromkeys(config for one in chosen for config in one.configs[:_CONFIGS])
             if failures := bench.failures(right, [*configs]):
@@ -123,6 +123,7 @@ class _Bench:
 
     options: Options
     processes: Processes
+    deadline: Deadline
 
     @contextmanager
     def opened(self, task: TuningTask, name: str) -> Iterator[TuningContext]:
@@ -133,10 +134,16 @@ class _Bench:
     def failures(self, context: TuningContext, configs: Sequence[Config]) -> dict[Config, Failure]:
         """The first configuration that fails a trial, or those that fail a check before storing."""
         for config in configs:
+            if self.deadline.is_over:
+                return {}
             (trial,) = evaluate(context.evaluator, [config])
             if trial.failure is not None:
                 return {config: trial.failure}
-        return WinnerChecks().check(context, configs[:_STORED], Deadline.after(_ONE_S))
+        return WinnerChecks().check(context, configs[:_STORED], self._of_one())
+
+    def _of_one(self) -> Deadline:
+        """That of the checks of one mistake, which begin now."""
+        return Deadline.after(self.deadline.left_s(_ONE_S))
 
     def judged(self, task: TuningTask, mistake: Mistake, long_run: LongRun) -> Planted | None:
         """The mistake with its verdict, which is empty if time is short; None if it does not compile."""
@@ -152,7 +159,7 @@ class _Bench:
                 if failure.by_machine or failure.status is Status.MEASUREMENT_ERROR:
                     return replace(planted, verdict="")
                 return replace(planted, verdict=CAUGHT, detail=str(failure))
-            deadline = Deadline.after(_ONE_S)
+            deadline = self._of_one()
             found = long_run.witness(context.maker, configs, deadline)
         if found is None:
             return replace(planted, verdict="" if deadline.is_over else EQUIVALENT)

@@ -14,23 +14,28 @@ The configuration comes from the cache, by device and sizes of each call; nothin
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping
-from inspect import signature
+from contextlib import suppress
+from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
 
 from autotune.compilers.triton_constants import typed
 from autotune.core.extras import naming_extra
 from autotune.core.launch_plan import TRITON_OPTIONS
-from autotune.errors import InputError
+from autotune.errors import AutotuneError, InputError
+from autotune.serving.best import Best
 from autotune.serving.device_records import newest
 from autotune.serving.lookup import best_config
 from autotune.serving.triton_call import launch_of, reader_of
+from autotune.sources.triton_module import kernel_part
 
 with naming_extra("load"):
     from autotune.runtime.background_tuning import BackgroundTuning
     from autotune.runtime.call_signature import CHECK_S
+    from autotune.runtime.trust import Trust
 
 _MAX_CHOSEN = 10_000  # a program that passes ever new sizes must not grow without bound
 
@@ -76,10 +81,14 @@ class TunedKernel:
         self._tuning = tuning
         self._name, self._options = name, dict(options)
         self._names: tuple[str, ...] = tuple(function.arg_names)
-        record = newest(name, self._options.get("cache")).record
-        taken = signature(function.fn).parameters.values()  # also where Triton interprets the function
+        _, _, record, root = newest(name, self._options.get("cache"))
+        self._source = root, record.source
+        taken = inspect.signature(
+            function.fn
+        ).parameters.values()  # also where Triton interprets the function
         passed = [one.name for one in taken if "constexpr" not in str(one.annotation)]
         self._reader = reader_of(record, function.__name__, passed)
+        self._changes: dict[str, str] = {}
         self._chosen: dict[Any, tuple[float, dict[str, Any]]] = {}
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
@@ -108,6 +117,7 @@ class TunedKernel:
     def _look_up(self, sizes: Mapping[str, int], dtype: str | None, device: Any) -> dict[str, Any]:
         options: dict[str, Any] = {**self._options, **sizes}
         best = best_config(self._name, device, dtype=dtype, **options)
+        self._warn_if_stale(best)
         if self._tuning is not None:
             self._tuning.request(best, sizes, self._options.get("data"))
         values = best.kernel.values(best.config, sizes)
@@ -118,3 +128,32 @@ class TunedKernel:
                 f"{self.fn.__name__} and no option of a search ({', '.join(TRITON_OPTIONS)})"
             )
         return typed(self.fn, {name: values[name] for name in constants})
+
+    def _warn_if_stale(self, best: Best) -> None:
+        tuned_sha256 = best.provenance.source_sha256 if best.provenance else ""
+        if tuned_sha256 not in self._changes:  # by the hash of the source that was tuned
+            self._changes[tuned_sha256] = self._changed(tuned_sha256) if tuned_sha256 else ""
+        if reasons := [*filter(None, [self._changes[tuned_sha256]]), *best.stale_reasons]:
+            from autotune.runtime.call_maker import warn_of_stale  # seldom needed
+
+            warn_of_stale(self._name, best, reasons)
+
+    def _changed(self, tuned_sha256: str) -> str:
+        """How the function differs from the one that was tuned; empty if it does not, or nothing tells."""
+        from autotune.compilers.kernel_source import read_source
+
+        root, named = self._source
+        own = inspect.getsourcefile(self.fn.fn)
+        with suppress(AutotuneError, OSError, ValueError):
+            tuned_file = Trust().source(root, named) if named else None
+            if tuned_file is None or own is None:
+                return ""
+            if read_source(tuned_file, []).sha256 != tuned_sha256:
+                return f"{tuned_file} is not the source that was tuned."
+            parts = [
+                kernel_part(path.read_text(encoding="utf-8-sig"), path, self.fn.__name__)
+                for path in (Path(own), tuned_file)
+            ]
+            if parts[0] and parts[0] != parts[1]:
+                return f"{self.fn.__name__} in {own} is not that of {tuned_file}, which was tuned."
+        return ""

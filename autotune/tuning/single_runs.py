@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 from autotune.core.records import Config
 from autotune.core.trials import Trial
+from autotune.devices import INTERPRETER
 from autotune.errors import InputError
 from autotune.searchers.base import evaluate
 from autotune.space import lint_source, require_seen
@@ -31,10 +33,13 @@ def ladder(
         WriteError: The journal cannot be written.
     """
     if not task.spec.landmarks:
-        parameter = task.spec.parameters[0]
+        parameter, count = task.spec.parameters[0], len(task.space)
+        device = ("--device", INTERPRETER) if task.address.backend == INTERPRETER else ()
+        command = ("autotune", "search", str(task.spec.path), *device, "--budget", str(count))
         raise InputError(
             f"{task.spec.path}: no landmarks, which are named configurations; add one, for example "
-            f"`landmarks: {{simple: {{{parameter.name}: {parameter.values[0]}}}}}`"
+            f"`landmarks: {{simple: {{{parameter.name}: {parameter.values[0]}}}}}`; "
+            f"all {count:,} valid ones are verified by: {shlex.join(command)}"
         )
     require_usable(task)
     steps = {landmark.name: landmark.config for landmark in task.spec.landmarks}

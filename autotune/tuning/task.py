@@ -30,6 +30,7 @@ from autotune.evaluation.journal import read_journal
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
 from autotune.serving.cache import read_record, record_path
+from autotune.sources.triton import read_triton
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
 from autotune.tuning.local_devices import local_devices
 
@@ -216,19 +217,24 @@ def bind_task(
     spec = _with_call_mode(spec, address, target.measure)
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
     if address.backend == INTERPRETER:
-        warn_of_bfloat16(problem.dtype)
+        warn_of_bfloat16(spec, problem.dtype)
     on_stage(Stage("counting valid configurations"))
     space = bind(spec, device, problem)
     return TuningTask(address, device, spec, source, space, tuple(other for other, _ in others))
 
 
-def warn_of_bfloat16(dtype: str) -> None:
-    """Warn of the element type that Triton's interpreter cannot compute with."""
-    if dtype == "bfloat16":
+def warn_of_bfloat16(spec: SpaceSpec, dtype: str) -> None:
+    """Warn of bfloat16 that a kernel, or another of its file, computes with in Triton's interpreter."""
+    if dtype != "bfloat16":
+        return
+    found = read_triton(spec.source.read_text(encoding="utf-8-sig"), spec.source)
+    named = [one for name, one in found.items() if name in {step.entry for step in spec.launch}]
+    computed = sorted({array for one in named or found.values() for array in one.computed})
+    if computed:
         warnings.warn(
-            "Triton's interpreter computes wrongly with bfloat16 that the kernel does not convert to "
-            "float32: in doubt, repeat it with another --dtype",
-            stacklevel=3,
+            f"Triton's interpreter computes wrongly with bfloat16, and {', '.join(computed)} seem not to be "
+            "converted to float32 first: in doubt, repeat it with another --dtype",
+            stacklevel=2,
         )
 
 

@@ -364,6 +364,13 @@ def test_the_first_line_says_what_was_not_checked_and_calls_nothing_verified(pla
     assert "verified" not in result_text(told(plain))
 
 
+def test_a_rehearsal_says_what_it_is_for_in_place_of_checks_to_repeat(plain):
+    task = replace(plain.task, address=Address("interpreter", 0))
+    first, *lines = result_text(told(plain, task=task, checks={"many runs": NO_TIME})).splitlines()
+    assert first.endswith("int32: a rehearsal, whose times mean nothing")
+    assert lines[-1].startswith("next    AUTOTUNE_CACHE=") and "TRITON_INTERPRET=1" in lines[-1]
+
+
 def test_what_indices_cannot_hold_has_a_line_of_its_own_and_leaves_a_result_verified(plain):
     """No space asks for such sizes, and nothing can be done about them."""
     note = "an index of x overflows, for example at n=4,294,967,297"

@@ -192,6 +192,13 @@ def test_what_only_zeros_show_is_told_with_what_the_default_makes_of_them(streng
     assert mend.endswith(" --config BLOCK=64 --size n=64")
 
 
+def test_no_mistake_is_planted_once_the_time_is_over(strength):
+    done = strength("[{n: 64}]", "--time", "1e-3")
+    assert done.returncode == 0, done.stderr
+    head, left, *_ = done.stdout.splitlines()
+    assert head == "caught 0 of 0 planted mistakes" and left.endswith(": raise --time")
+
+
 def test_a_kernel_that_fails_without_a_mistake_is_told(strength):
     done = strength("[{n: 64}]", factor=3)
     assert done.returncode == 1

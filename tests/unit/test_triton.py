@@ -1,5 +1,7 @@
 """`autotune.triton.tuned`: which constants a call gets; a recorder stands for the function."""
 
+import re
+import warnings
 from dataclasses import replace
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -8,10 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from autotune.compilers.kernel_source import read_source
 from autotune.core.records import Config, Entry
 from autotune.errors import InputError, NoConfig
 from autotune.hardware.architectures import architecture
 from autotune.runtime.background_tuning import BackgroundTuning
+from autotune.runtime.call_maker import StaleWarning
 from autotune.serving.cache import store
 from autotune.space import load_space
 from autotune.triton import tuned
@@ -49,9 +53,55 @@ def cache(tmp_path):
     spec = load_space(SPACE)
     best = Config({"ROWS": 1, "BLOCK": 4096, "num_warps": 8, "num_stages": 1})
     sizes = {"m": 64, "n": 4096}
-    entry = Entry(sizes, "float16", best, 1.0, (0.9, 1.1), 2.0, (), PROVENANCE)
+    origin = replace(PROVENANCE, driver=DEVICE.driver, runtime=DEVICE.runtime)
+    entry = Entry(sizes, "float16", best, 1.0, (0.9, 1.1), 2.0, (), origin)
     store(tmp_path, DEVICE, record_of(spec, "", entry))
     return tmp_path
+
+
+JIT = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def softmax(x, y, m, n, ROWS: tl.constexpr, BLOCK: tl.constexpr, ONE_STEP: tl.constexpr):
+    tl.store(y, tl.load(x) + 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("tuned_now", "program_now", "reason"),
+    [
+        (JIT, JIT.replace("import triton\n", "import os, triton\nprint(os.name)\n"), ""),
+        (
+            JIT,
+            JIT.replace("+ 1", "+ 2"),
+            r"softmax in .*program.py is not that of .*softmax.py, which was tuned",
+        ),
+        (JIT.replace("+ 1", "+ 2"), JIT, "softmax.py is not the source that was tuned"),
+    ],
+    ids=["the same kernel", "the program's was edited", "the file was edited"],
+)
+def test_a_kernel_that_is_not_the_one_that_was_tuned_is_told(tmp_path, tuned_now, program_now, reason):
+    source, program = tmp_path / "softmax.py", tmp_path / "program.py"
+    source.write_text(JIT)
+    origin = replace(PROVENANCE, source_sha256=read_source(source, []).sha256)
+    origin = replace(origin, driver=DEVICE.driver, runtime=DEVICE.runtime)
+    best = Config({"ROWS": 1, "BLOCK": 4096, "num_warps": 8, "num_stages": 1})
+    entry = Entry({"m": 64, "n": 4096}, "float16", best, 1.0, (0.9, 1.1), 2.0, (), origin)
+    store(tmp_path / "cache", DEVICE, record_of(load_space(SPACE), "../softmax.py", entry))
+    source.write_text(tuned_now)
+    program.write_text(program_now)
+    function = Recorder()
+    names = {}
+    exec(compile("def softmax(): ...", str(program), "exec"), names)
+    names["softmax"].__signature__ = function.fn.__signature__
+    function.fn = names["softmax"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tuned("triton_softmax", cache=tmp_path / "cache")(function)[(64,)](*[array(64, 4096)] * 2, 64, 4096)
+    told = [str(one.message) for one in caught if one.category is StaleWarning]
+    assert len(told) == bool(reason) and all(re.search(reason, one) for one in told)
 
 
 def test_a_call_gets_the_constants_of_the_cache_and_of_its_sizes(cache):
@@ -89,9 +139,10 @@ def test_a_new_result_is_served_to_the_same_call(cache, monkeypatch):
     given = (array(64, 4096), array(64, 4096), 64, 4096)
     assert kernel.constants(*given)["num_warps"] == 8
     spec = load_space(SPACE)
+    origin = replace(PROVENANCE, driver=DEVICE.driver, runtime=DEVICE.runtime)
     better = Config({"ROWS": 1, "BLOCK": 4096, "num_warps": 4, "num_stages": 1})
-    entry = Entry({"m": 64, "n": 4096}, "float16", better, 0.5, (0.4, 0.6), 2.0, (), PROVENANCE)
-    later = replace(entry, provenance=replace(PROVENANCE, tuned_at="2026-03-01T12:00:00+00:00"))
+    entry = Entry({"m": 64, "n": 4096}, "float16", better, 0.5, (0.4, 0.6), 2.0, (), origin)
+    later = replace(entry, provenance=replace(entry.provenance, tuned_at="2026-03-01T12:00:00+00:00"))
     store(cache, DEVICE, record_of(spec, "", later))
     assert kernel.constants(*given)["num_warps"] == 4
 

@@ -143,3 +143,11 @@ def test_new_writes_the_configurations_that_it_read(tmp_path):
     assert "2 configurations of @triton.autotune became landmarks" in done.stdout, done.stderr
     space = (tmp_path / "add.yaml").read_text()
     assert "config_0: {BLOCK: 128, num_warps: 8, num_stages: 3}" in space
+
+
+def test_new_names_the_search_of_all_combinations_that_are_no_landmarks(tmp_path):
+    configs = "[triton.Config({'BLOCK': b}, num_warps=w) for b in (64, 128, 256, 512) for w in (1, 2, 4)]"
+    (tmp_path / "add.py").write_text(HEAD + KERNEL.format(configs=configs))
+    done = run_in_process(tmp_path, "new", "add.py")
+    said = " ".join(done.stdout.split())
+    assert "verify all without a GPU: autotune search add.yaml --device interpreter --budget 12" in said

@@ -1,5 +1,8 @@
 """What is read of strangers' sources in Triton, and what a first space makes of it. Needs no Triton."""
 
+import runpy
+
+import numpy as np
 import pytest
 
 from autotune.errors import InputError
@@ -173,9 +176,67 @@ def test_what_an_index_of_an_array_leads_into_is_to_be_checked(made, tmp_path):
         if "{name: " in line
     }
     assert "# check: its shape" in lines["table"] and "check" not in lines["x"]
-    assert "such as fill: {integers: [0, 4095]}, and dtype: int64" in lines["at"]
+    assert "fill: inputs" in lines["at"] and "# check: indices below n" in lines["at"]
     assert "value: 1e-06" in lines["eps"]  # the default of the host's function
     assert spec.landmarks == ()  # all combinations of the parameters
+
+
+ENTROPY = """
+@triton.jit
+def entropy(logits, target, loss, lse, same, other, stride, vocab, ignored, B: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.load(target + row)
+    total = 0.0
+    for start in range(0, vocab, B):
+        columns = start + tl.arange(0, B)
+        total += tl.sum(tl.load(logits + row * stride + columns, mask=columns < vocab).to(tl.float32))
+    tl.store(lse + row, total)
+    tl.store(same + row, total)
+    tl.store(other + row, total)
+    if at != ignored:
+        tl.store(loss + row, total - tl.load(logits + row * stride + at))
+
+def host(logits, target, other, ignored=-100):
+    rows, vocab = logits.shape
+    loss = torch.empty(rows, dtype=torch.float32, device=logits.device)
+    lse = torch.zeros(rows, device=logits.device)
+    entropy[(rows,)](
+        logits, target, loss, lse, torch.empty_like(logits), other, logits.stride(0), vocab, ignored=ignored
+    )
+"""
+
+
+def test_indices_of_a_row_are_drawn_within_each_of_verify_sizes(made, tmp_path):
+    spec = made(HEAD + ENTROPY)
+    drawn = {one.name: one.fill.kind for one in spec.arguments if one.fill}
+    assert drawn == {"logits": "normal", "target": "inputs"}
+    names = runpy.run_path(str(tmp_path / "made_reference.py"))
+    for sizes in spec.verify_sizes:
+        target = names["inputs"](sizes, np.random.default_rng(0))["target"]
+        assert target.shape == (sizes["programs"],) and 0 <= target.min() <= target.max() < sizes["vocab"]
+
+
+def test_rows_that_programs_count_are_few_where_a_loop_over_tiles_is_followed(made):
+    sizes = made(HEAD + ENTROPY).verify_sizes
+    assert max(one["vocab"] for one in sizes) > 4096  # the largest tile
+    assert {one["programs"] for one in sizes if one["vocab"] > 4096} == {3, 4, 5}
+
+
+def test_outputs_have_the_types_of_the_hosts_arrays(made, tmp_path):
+    spec = made(HEAD + ENTROPY)
+    dtypes = {one.name: one.dtype for one in spec.arguments if one.role == "out"}
+    assert dtypes == {"loss": "float32", "lse": "float32", "same": "DTYPE", "other": "DTYPE"}
+    lines = (tmp_path / "made.yaml").read_text().splitlines()
+    asked = [line.split(",")[0] for line in lines if "# check: its element type" in line]
+    assert asked == ["  - {name: other"]
+    assert "DTYPE" in lines[-1], "an output may have 16 bits"
+    assert next(one.value for one in spec.arguments if one.name == "ignored") == "-100"
+
+
+def test_the_tolerance_is_that_of_the_outputs(made, tmp_path):
+    whole = HEAD + COPY + "def host(x, n):\n    y = torch.empty(n, dtype=torch.float32)\n"
+    made(whole + "    copied[(1,)](x, y, n)\n")
+    assert "verify: {rtol: 1e-5, atol: 1e-6}" in (tmp_path / "made.yaml").read_text()
 
 
 def test_sizes_to_verify_have_either_size_as_the_longer_one(made):
@@ -242,6 +303,25 @@ def test_arrays_whose_elements_are_indices_hold_whole_numbers(made):
         "y": "DTYPE",
         "places": "int32",
     }
+
+
+@pytest.mark.parametrize(
+    ("stored", "computed"),
+    [
+        ("v", set()),  # a copy
+        ("v.to(tl.float32) + 1", set()),
+        ("tl.load(table + v).to(tl.float32)", set()),  # an index
+        ("v + 1", {"x"}),
+        ("tl.maximum(v, 0)", {"x"}),
+        ("tl.sum(v)", {"x"}),
+        ("(v > 0).to(tl.float32)", {"x"}),
+        ("(v * v).to(tl.float32)", {"x"}),
+    ],
+)
+def test_arrays_that_are_computed_with_in_their_own_type_are_told(tmp_path, stored, computed):
+    text = HEAD + "@triton.jit\ndef k(x, table, y, B: tl.constexpr):\n    o = tl.arange(0, B)\n"
+    text += f"    v = tl.load(x + o)\n    tl.store(y + o, {stored})\n"
+    assert {*read_triton(text, tmp_path / "k.py")["k"].computed} == computed
 
 
 def test_an_array_that_may_be_none_is_named_as_such(tmp_path):
