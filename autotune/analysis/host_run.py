@@ -1,32 +1,39 @@
-"""Runs configurations of a space as threads on the CPU, without a GPU: results are compared, not timed."""
+"""Runs configurations of a space on the CPU, without a GPU: results are compared, not timed.
+
+Kernels in C run as threads under g++, kernels in Triton in its interpreter.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
+from typing import Any, Protocol
 
 import numpy as np
 
 from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import (
-    HostSanitizer,
+    FURTHER_LIMITS,
+    TIMEOUT_S,
     can_run_on_cpu,
     find_host_sanitizer,
     workloads_for_cpu,
 )
-from autotune.core.checks import NO_TIME, PASSED, Outcome
+from autotune.core.checks import NO_TIME, PASSED, Outcome, Unchecked
 from autotune.core.launch_plan import TRITON
-from autotune.core.records import Config
+from autotune.core.records import Config, DeviceInfo
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
-from autotune.devices import INTERPRETER
-from autotune.devices.fake import FakeDevice
+from autotune.devices import INTERPRETER, Address
+from autotune.devices.base import Program
+from autotune.devices.host_memory import HostMemory
+from autotune.devices.interpreter import InterpreterCompiler, list_devices
 from autotune.errors import (
     BrokenReference,
     ChildFailed,
@@ -37,15 +44,17 @@ from autotune.errors import (
     SetupError,
 )
 from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
-from autotune.evaluation.instance import InstanceMaker
+from autotune.evaluation.device_process import DeviceSetting, verify_once
+from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.verify import compare_memory
+from autotune.evaluation.worker import Worker
 from autotune.problem.inputs import WorkloadData, prepare
 from autotune.problem.stored_inputs import StoredInputs
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import Space, require_seen
-from autotune.tuning.task import Target, count_space
+from autotune.tuning.task import Target, count_space, warn_of_bfloat16
 
 _C_DIALECTS = ("cuda", "opencl", "portable")
 _RIGHT = frozenset((Status.OK,))
@@ -81,7 +90,8 @@ class HostRuns:
     """What configurations of a space do on the CPU; `uncompared` outputs have no expected result."""
 
     kernel: str
-    tool: str
+    tool: str  # what runs them
+    checks: str  # what it finds, in words
     runs: tuple[HostRun, ...]
     uncompared: tuple[str, ...]
     valid: int  # configurations of the space, without those that are expected to fail
@@ -92,35 +102,31 @@ def run_on_host(
 ) -> HostRuns:
     """Run the default and the landmarks, or one configuration, at the sizes to verify.
 
-    Each output is compared as a search compares it; races and accesses outside of arrays are findings.
-    Nothing is timed or kept.
+    Each output is compared as a search compares it. Nothing is timed or kept.
 
     Raises:
-        InputError: The space is wrong, or not in C.
+        InputError: The space is wrong, or neither in C nor in Triton.
+        MissingExtra: Triton is not installed.
         SetupError: There is no g++, or the reference is broken.
     """
     space, source = count_space(target)
     spec = space.spec
-    if spec.dialect not in _C_DIALECTS:
-        mend = f"; run it with: autotune run {spec.path} --device {INTERPRETER}"
+    if spec.dialect not in (*_C_DIALECTS, TRITON):
         raise InputError(
-            f"{spec.path}: --run takes kernels in C; this one is written in dialect {spec.dialect!r}"
-            f"{mend if spec.dialect == TRITON else ''}"
+            f"{spec.path}: --run takes kernels in C and in Triton; this one is in dialect {spec.dialect!r}"
         )
     require_seen(space, source.text)
-    tool = find_host_sanitizer()
-    if tool is None:
-        raise SetupError("g++ is not installed, which runs kernels on the CPU; in Debian the package g++")
     deadline = Deadline(time.perf_counter() + timeout_s)
+    way: _Way = (_Interpreted if spec.dialect == TRITON else _Threads)(space, deadline)
     with ExitStack() as opened:
         folder = Path(opened.enter_context(scratch_folder()))
         stored = opened.enter_context(closing(StoredInputs(spec, folder)))
         maker = InstanceMaker(space, source, spec.dialect, {}, stored)
-        expected = opened.enter_context(closing(_Expected(spec.reference, deadline)))
         threads = opened.enter_context(ThreadPoolExecutor(len(os.sched_getaffinity(0))))
+        opened.callback(way.close)
         opened.callback(deadline.processes.kill)
         chosen = list(_named(space)) if config is None else [HostRun("as given", config, _RIGHT, NO_TIME)]
-        begun = [threads.submit(_run, one, maker, tool, expected, deadline) for one in chosen]
+        begun = [threads.submit(_run, one, maker, way) for one in chosen]
         stage = Stage("running on the CPU", total=len(begun))
         on_stage(stage)
         for done, future in enumerate(as_completed(begun), 1):
@@ -128,9 +134,9 @@ def run_on_host(
             on_stage(replace(stage, done=done))
         runs = tuple(future.result() for future in begun)
     outputs = [item.name for item in spec.arguments if item.role in ("out", "inout")]
-    compared = outputs if expected.compared is None else expected.compared
+    compared = outputs if way.compared is None else way.compared
     uncompared = tuple(name for name in outputs if name not in compared)
-    return HostRuns(spec.kernel, tool.version, runs, uncompared, len(space))
+    return HostRuns(spec.kernel, way.tool, way.checks, runs, uncompared, len(space))
 
 
 def _named(space: Space) -> Iterator[HostRun]:
@@ -143,9 +149,7 @@ def _named(space: Space) -> Iterator[HostRun]:
             yield HostRun(landmark.name, landmark.config, expected, NO_TIME)
 
 
-def _run(
-    planned: HostRun, maker: InstanceMaker, tool: HostSanitizer, expected: _Expected, deadline: Deadline
-) -> HostRun:
+def _run(planned: HostRun, maker: InstanceMaker, way: _Way) -> HostRun:
     """A run that was planned, with its outcome."""
     space, config = maker.space, planned.config
     if reasons := space.why_invalid(config):
@@ -156,42 +160,112 @@ def _run(
     except ExpressionError as error:
         return replace(planned, outcome=Failure(Status.LAUNCH_ERROR, f"no launch: {error}"))
     right: list[Workload] = []
-
-    def compare(workload: Workload, files: Mapping[str, Path]) -> Outcome:
-        outcome = expected.compare(workload, files)
-        if outcome is PASSED:
-            right.append(workload)
-        return outcome
-
     workloads = instance.verify_workloads or (instance.workload,)
-    small = workloads_for_cpu(workloads)
-    larger = [one for one in workloads if one not in small]
     return replace(
         planned,
-        outcome=tool.check(instance.source, workloads, deadline, larger, compare),
+        outcome=way.check(instance, workloads, right.append),
         sizes=len(right),
-        larger=sum(not can_run_on_cpu(one) for one in larger),
+        larger=sum(not can_run_on_cpu(one) for one in workloads),
         invalid=max(0, len(space.spec.verify_sizes) - len(workloads)),
     )
 
 
-class _Expected:
-    """The expected results of workloads, in a process of its own: references are the user's code."""
+class _Way(Protocol):
+    """A way to run kernels on the CPU, which several threads may use at once."""
 
-    def __init__(self, reference: Path, deadline: Deadline) -> None:
-        self._reference, self._deadline = reference, deadline
-        self._child = Child(_Reference, reference)
+    tool: str
+    checks: str
+    compared: Collection[str] | None  # outputs that the reference returns; None before it has run
+
+    def check(
+        self, instance: KernelInstance, workloads: Sequence[Workload], is_right: Callable[[Workload], None]
+    ) -> Outcome:
+        """The first finding at those sizes that a CPU can run; each that passes `is_right`.
+
+        Raises SetupError for a broken reference.
+        """
+
+    def close(self) -> None:
+        """End its processes."""
+
+
+class _Interpreted:
+    """Triton: its interpreter on the device of that name, one configuration at a time."""
+
+    checks = "results and writes outside of arrays"
+
+    def __init__(self, space: Space, deadline: Deadline) -> None:
+        (device,) = list_devices()
+        self.tool = f"the interpreter of {device.runtime}"
+        self.compared: Collection[str] | None = None
+        self._deadline = deadline
+        self._worker = Worker(DeviceSetting(Address(INTERPRETER, 0), space.spec.reference))
+        self._asked = Lock()
+        warn_of_bfloat16(space.problem.dtype)
+
+    def check(
+        self, instance: KernelInstance, workloads: Sequence[Workload], is_right: Callable[[Workload], None]
+    ) -> Outcome:
+        chosen = tuple(filter(can_run_on_cpu, workloads))
+        if not chosen:
+            return Unchecked(f"all sizes need more than {FURTHER_LIMITS}")
+        binary = InterpreterCompiler().compile(instance.source, instance.options, instance.names)
+        with self._asked:
+            self._worker.set_workloads(chosen)  # what their reference raises ends all
+            for workload in chosen:
+                if self._deadline.is_over:
+                    return NO_TIME
+                limit_s = self._deadline.left_s(TIMEOUT_S)
+                failure = self._worker.load(*chosen) or self._worker.run(
+                    verify_once, binary, workload, timeout_s=limit_s
+                )
+                if failure:
+                    is_late = failure.status is Status.TIMEOUT and self._deadline.is_over
+                    return NO_TIME if is_late else failure
+                self.compared = self._worker.compared
+                is_right(workload)
+        return PASSED
+
+    def close(self) -> None:
+        self._worker.end()
+
+
+class _Threads:
+    """C: threads under g++. Expected results come from a process of its own: references are users' code."""
+
+    checks = "results, races and accesses outside of arrays"
+
+    def __init__(self, space: Space, deadline: Deadline) -> None:
+        tool = find_host_sanitizer()
+        if tool is None:
+            raise SetupError("g++ is not installed, which runs kernels on the CPU; in Debian the package g++")
+        self.tool = tool.version
+        self.compared: Collection[str] | None = None
+        self._sanitizer, self._reference, self._deadline = tool, space.spec.reference, deadline
+        self._child = Child(_Reference, self._reference, space.device)
         self._asked = Lock()  # a child answers one call at a time
-        self.compared: set[str] | None = None  # outputs that the reference returns; None before it has run
 
-    def compare(self, workload: Workload, files: Mapping[str, Path]) -> Outcome:
-        """Compare the arrays in files with what is expected; raises SetupError for a broken reference."""
+    def check(
+        self, instance: KernelInstance, workloads: Sequence[Workload], is_right: Callable[[Workload], None]
+    ) -> Outcome:
+        def compare(workload: Workload, files: Mapping[str, Path]) -> Outcome:
+            outcome = self._compare(workload, files)
+            if outcome is PASSED:
+                is_right(workload)
+            return outcome
+
+        small = workloads_for_cpu(workloads)
+        larger = [one for one in workloads if one not in small]
+        return self._sanitizer.check(instance.source, workloads, self._deadline, larger, compare)
+
+    def _compare(self, workload: Workload, files: Mapping[str, Path]) -> Outcome:
+        """Compare the arrays in files with what is expected."""
         with self._asked:
             if self._deadline.is_over:
                 return NO_TIME
             try:
                 failure, self.compared = self._child.call(
-                    _Reference.compare, workload, files, timeout_s=self._deadline.left_s(np.inf)
+                    _Reference.compare, workload, files, timeout_s=self._deadline.left_s()
                 )
             except ChildTimeout:
                 return NO_TIME
@@ -202,25 +276,37 @@ class _Expected:
         return failure or PASSED
 
     def close(self) -> None:
-        """End the process."""
         self._child.kill()
 
 
 class _Reference:
     """The state of that process: data that configurations share."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, device: DeviceInfo) -> None:
         self._path = path
         self._data: dict[str, WorkloadData] = {}
+        self._memory = _Memory(device)
 
     def compare(self, workload: Workload, files: Mapping[str, Path]) -> tuple[Failure | None, set[str]]:
         """What differs after a run, and the names of the outputs that have an expected result."""
         data = self._data.get(workload.data_key)
         if data is None:
             data = self._data[workload.data_key] = prepare(workload, self._path)
-        device = FakeDevice()
-        buffers = WorkloadBuffers(workload, SharedBuffers(device, data))
+        buffers = WorkloadBuffers(workload, SharedBuffers(self._memory, data))
         for guarded in buffers.arrays():
             if guarded.array.name in files:
-                device.write(guarded.from_offset(0), np.fromfile(files[guarded.array.name], np.uint8))
+                self._memory.write(guarded.from_offset(0), np.fromfile(files[guarded.array.name], np.uint8))
         return compare_memory(buffers), {*data.expected}
+
+
+class _Memory(HostMemory):
+    """Arrays alone: programs have run elsewhere."""
+
+    def __init__(self, info: DeviceInfo) -> None:
+        self.info = info
+
+    def load(self, *_: Any) -> Program:
+        raise NotImplementedError
+
+    def run(self, *_: Any) -> float:
+        raise NotImplementedError

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from autotune.analysis.find_journal import find_journal
-from autotune.cli.search_summary import result_text
+from autotune.cli.search_summary import known_text, result_text
 from autotune.core.records import Config
 from autotune.core.text import count_text
 from autotune.core.trials import Objective, Status, Trial
@@ -23,6 +23,7 @@ from autotune.report.gather import gather, gather_sources
 from autotune.report.page import framed, write_page
 from autotune.report.search_page import report_html
 from autotune.tuning.result import SearchResult as Found
+from autotune.tuning.served_best import KnownResult
 
 if TYPE_CHECKING:
     import pandas
@@ -115,7 +116,7 @@ class Result:
         values = (*map(str, self.best.values()), f"{self.time_ms:.4g} ms")
         cells = "".join(f"<td>{escape(value)}</td>" for value in values)
         table = f"<table><tr>{names}</tr><tr>{cells}</tr></table>"
-        return f"{table}<pre>{escape(result_text(self.found))}</pre>{self._charts()}"
+        return f"{table}<pre>{escape(repr(self))}</pre>{self._charts()}"
 
     def _charts(self) -> str:
         """The report of the journal; empty if that is gone or damaged."""
@@ -124,6 +125,40 @@ class Result:
             gathered = gather_sources([found.journal], found.cache_root)
             searches = tuple(replace(search, spec=found.task.spec) for search in gathered.searches)
             return framed(report_html(replace(gathered, searches=searches)))
+        return ""
+
+
+class Known(Result):
+    """The result of an earlier search, which `adopt` returns without a run: no trials, no `found`."""
+
+    def __init__(self, known: KnownResult) -> None:
+        self._known = known
+        self.trials = Trials(())
+
+    @property
+    def best(self) -> Config:
+        """The configuration that the cache has."""
+        return self._known.entry.config
+
+    @property
+    def time_ms(self) -> float:
+        """Its time then."""
+        return self._known.entry.time_ms
+
+    @property
+    def speedup(self) -> float:
+        """Its speed-up over the default then; 1 if that is not known."""
+        return (self._known.entry.default_time_ms or self.time_ms) / self.time_ms
+
+    @property
+    def cache_file(self) -> Path:
+        """The file that it is in."""
+        return self._known.cache_file
+
+    def __repr__(self) -> str:
+        return known_text(self._known)
+
+    def _charts(self) -> str:
         return ""
 
 

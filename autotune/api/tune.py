@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from autotune.api.progress import shown_progress
-from autotune.api.result import Result
+from autotune.api.result import Known, Result
 from autotune.api.space import Space
 from autotune.cli.options import alone_if_enough, call_mode, opened_cluster
 from autotune.cli.progress import SearchProgress
+from autotune.core.records import ADOPTION
 from autotune.core.stages import Stage
 from autotune.core.text import hint
 from autotune.core.trials import USUAL, Budget, CallMode
@@ -28,8 +29,9 @@ from autotune.plans.several_spaces import plan_of_spaces
 from autotune.plans.sweep import Sweep, bind_sweep, sweep
 from autotune.searchers import engine_names, strategy_names
 from autotune.tuning.options import MAX_VARIANTS, Options, read_objective, usual_budget
+from autotune.tuning.served_best import KnownResult
 from autotune.tuning.task import Target
-from autotune.tuning.tuner import priors_of, search
+from autotune.tuning.tuner import adopt, priors_of, search
 
 
 class How(TypedDict, total=False):
@@ -117,6 +119,9 @@ def tune(
         found = None if opened is None else [(opened.address, opened.info)]
         task = known.bind(device, sizes, dtype, data, found, given.measure, devices)
         task = alone_if_enough(task, devices, options.budget, progress.warn)
+        if options.engine == ADOPTION and opened is None:
+            adopted = adopt(task, options, progress)
+            return Known(adopted) if isinstance(adopted, KnownResult) else Result(adopted)
         return Result(search(task, options, progress, priors_of(task, options), opened))
 
 

@@ -47,6 +47,7 @@ TIMEOUT_S = 180.0  # wall time of the compiler, and of one run, on a machine how
 MAX_THREADS = 200_000  # of all problems: some 0.2 s of CPU time in each build; compiling takes twice as long
 MAX_FURTHER_THREADS = 2**19  # of a problem at which loops turn again
 MAX_BYTES = 2**26  # arrays of one problem: they are written to files
+FURTHER_LIMITS = f"{MAX_FURTHER_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
 _FOUND = 86  # the exit code of a finding
 _OPTIONS = (
     *("-std=c++17", "-O1", "-g1", "-fno-pie", "-no-pie", "-ffp-contract=off", "-fpermissive", "-w"),

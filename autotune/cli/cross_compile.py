@@ -42,8 +42,6 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
 
 def compile_space(parsed: argparse.Namespace) -> None:
     """Compile and print a table; raises SetupError if the default, or the requested one, cannot run."""
-    from autotune.cli.progress import SearchProgress
-
     target = resolve(Target(parsed.space, None, parse_sizes(parsed.size), parsed.dtype))
     architectures = gpu_architectures(parsed.device or _ARCHITECTURES)
     chosen = None
@@ -57,7 +55,7 @@ def compile_space(parsed: argparse.Namespace) -> None:
         binaries=default_folder() if parsed.binary_cache else None,
         configs=() if chosen is None else (chosen,),
     )
-    with SearchProgress(first_line_s=0.3) as progress:
+    with opt.progress(parsed, first_line_s=0.3) as progress:
         surveys = survey(target, architectures, settings, progress.stage)
     if parsed.json:
         emit([survey_json(item) for item in surveys])

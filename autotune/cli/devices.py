@@ -32,6 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_device(parser)
     parser.add_argument("--only", metavar="WORD", help="measure only figures with this word in their name")
     opt.add_cache(parser, "where the figures are kept")
+    opt.add_verbosity(parser)
     opt.add_json(parser)
 
 
@@ -74,14 +75,13 @@ def devices_table(devices: Sequence[tuple[str, DeviceInfo]]) -> Table:
 
 def _measure(parsed: argparse.Namespace) -> None:
     """Measure, keep and print the figures; older figures stay unless they are measured again."""
-    from autotune.cli.progress import SearchProgress
     from autotune.devices.listing import find_device
     from autotune.diagnosis.ceilings import keep_ceilings, measure_ceilings
 
     address, device = find_device(parsed.device)
     root = Path(writable_root(parsed.cache))
     only = (parsed.only or "").lower()
-    with SearchProgress() as progress:
+    with opt.progress(parsed) as progress:
         found = list(
             measure_ceilings(address, device, progress.stage, lambda probe: only in probe.name.lower())
         )

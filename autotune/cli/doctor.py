@@ -50,4 +50,7 @@ def run(parsed: argparse.Namespace) -> None:
         )
         emit(f"nothing keeps searches of kernels in {' and '.join(can)} from running here")
         if cannot:
-            emit(f"no device here takes kernels in {' and '.join(cannot)}")
+            those = " and ".join(cannot)
+            emit(
+                f"no device here takes kernels in {those}: `autotune space SPACE --run` runs them on the CPU"
+            )

@@ -1,4 +1,4 @@
-"""Runs a space's configurations on the CPU, as threads under g++: a line for each."""
+"""Runs a space's configurations on the CPU: a line for each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from autotune.analysis.host_run import HostRun, HostRuns, run_on_host
-from autotune.checks.host_sanitizer import MAX_BYTES, MAX_FURTHER_THREADS
+from autotune.checks.host_sanitizer import FURTHER_LIMITS
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.core.checks import Unchecked
@@ -25,8 +25,8 @@ def add_host_run(parser: argparse.ArgumentParser) -> None:
         "--run",
         dest="run_here",
         action="store_true",
-        help="run the default and the landmarks as threads of this machine's CPU, at the sizes to verify, "
-        "and compare them with the reference; nothing is timed or kept",
+        help="run the default and the landmarks on this machine's CPU, at the sizes to verify, and compare "
+        "them with the reference; nothing is timed or kept",
     )
     group.add_argument(
         "--timeout",
@@ -39,11 +39,9 @@ def add_host_run(parser: argparse.ArgumentParser) -> None:
 
 def run_space(parsed: argparse.Namespace) -> None:
     """Run and print a line for each configuration; exits with 1 unless all end as expected."""
-    from autotune.cli.progress import SearchProgress
-
     target = resolve(opt.target(parsed))
     chosen = None if parsed.config is None else opt.config(parsed.config, load_space(target.space))
-    with SearchProgress(first_line_s=0.3) as progress:
+    with opt.progress(parsed, first_line_s=0.3) as progress:
         found = run_on_host(target, parsed.timeout, chosen, progress.stage)
     emit(runs_json(found) if parsed.json else runs_text(found))
     if not all(run.is_as_expected for run in found.runs):
@@ -54,7 +52,7 @@ def runs_text(found: HostRuns) -> str:
     """A line for each configuration, and what was and was not done."""
     longest = max(len(run.name) for run in found.runs)
     lines = [f"{run.name:{longest}}  {_line(run)}" for run in found.runs]
-    lines += ["", f"checked results, races and accesses outside of arrays on the CPU ({found.tool})"]
+    lines += ["", f"checked {found.checks} on the CPU ({found.tool})"]
     if found.uncompared:
         lines.append(f"not compared: {', '.join(found.uncompared)}, which the reference does not return")
     lines.append("nothing was timed, and nothing is kept")
@@ -75,8 +73,7 @@ def _line(run: HostRun) -> str:
         return f"{'as expected, ' if run.is_as_expected else ''}{run.outcome}"
     parts = [f"ok at {count_text(run.sizes, 'size')}"]
     if run.larger:
-        most = f"{MAX_FURTHER_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
-        parts.append(f"{run.larger} not run: more than {most}")
+        parts.append(f"{run.larger} not run: more than {FURTHER_LIMITS}")
     if run.invalid:
         parts.append(f"not valid at {run.invalid}")
     return "; ".join(parts)

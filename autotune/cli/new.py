@@ -7,8 +7,8 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.core.launch_plan import TRITON
 from autotune.core.stages import Stage
 
 if TYPE_CHECKING:
@@ -42,12 +42,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a folder of headers, for the space as well; may be repeated",
     )
+    opt.add_verbosity(parser)
 
 
 def run(parsed: argparse.Namespace) -> None:
-    from autotune.cli.progress import SearchProgress
-
-    with SearchProgress(first_line_s=0.3) as progress:
+    with opt.progress(parsed, first_line_s=0.3) as progress:
         progress.stage(Stage(f"reading {parsed.kernel.name}"))
         from autotune.new.first_space import first_space  # progress shows before this is imported
 
@@ -91,19 +90,16 @@ def findings(found: FirstSpace) -> str:
 
 def next_steps(found: FirstSpace) -> str:
     """The next steps; a kernel that no device here takes is run on the CPU and compiled first."""
-    from autotune.devices import INTERPRETER
     from autotune.new.space_draft import ARCHITECTURE
 
     draft, space = found.draft, found.space
     steps = [f"autotune search {space}"]
     if not found.can_run:
+        is_proved = draft.has_reference and found.notes[-1].is_good
+        looks = [] if is_proved else ["run"]
+        looks += [] if draft.dialect == "opencl" else ["compile"]
         steps = [f"on a machine with such a device: {steps[0]}"]
-        if draft.dialect != "opencl":
-            run = "" if draft.dialect == TRITON else " --run"
-            looks = [f"autotune space {space}{how} --device {ARCHITECTURE}" for how in (run, " --compile")]
-            steps = [*looks, *steps]
-        if draft.dialect == TRITON:
-            steps.insert(1, f"autotune run {space} --device {INTERPRETER}")
+        steps = [*(f"autotune space {space} --{look} --device {ARCHITECTURE}" for look in looks), *steps]
     if not draft.has_reference:
         steps.insert(0, f"write {found.reference}: it says what is expected")
     if draft.arrays:

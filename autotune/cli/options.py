@@ -16,7 +16,7 @@ from autotune.cli.sizes import parse_sizes
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Value
 from autotune.core.text import hint
-from autotune.core.trials import CACHES, LAUNCHES, USUAL, Budget, CallMode
+from autotune.core.trials import CACHES, LAUNCHES, MAX_SEARCH_S, USUAL, Budget, CallMode
 from autotune.errors import InputError, WriteError
 from autotune.report.figures import SUFFIXES
 from autotune.tuning.options import Options
@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.tuning.observer import Observer
     from autotune.tuning.task import Target, TuningTask
 
-MAX_S = 86_400.0
 MAX_SEED = 2**32 - 1
 
 
@@ -96,12 +95,12 @@ def _is_triton(space: Path) -> bool:
     return re.search(rf"^dialect: *{TRITON}\b", text, re.MULTILINE) is not None
 
 
-def progress(parsed: argparse.Namespace) -> SearchProgress:
+def progress(parsed: argparse.Namespace, first_line_s: float = 5.0) -> SearchProgress:
     """The progress display that the options of `add_verbosity` ask for."""
     from autotune.cli.progress import SearchProgress, Verbosity
 
     chosen = Verbosity.QUIET if parsed.quiet else Verbosity.VERBOSE if parsed.verbose else Verbosity.NORMAL
-    return SearchProgress(chosen)
+    return SearchProgress(chosen, first_line_s=first_line_s)
 
 
 def config(texts: Iterable[str], spec: SpaceSpec) -> Config:
@@ -379,7 +378,7 @@ def seconds(text: str) -> float:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not 0 < number <= MAX_S:
+    if not 0 < number <= MAX_SEARCH_S:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a positive number of seconds, a day at most")
     return number
 

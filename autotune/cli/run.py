@@ -19,6 +19,7 @@ from autotune.cli.tables import UNKNOWN, Table, cell, table
 from autotune.cli.texts import measured_text, rate_text, space_problem
 from autotune.core.text import ratio_text, size_text
 from autotune.core.trials import Budget, Status, Trial
+from autotune.devices import INTERPRETER
 from autotune.diagnosis.profiler import PROFILERS, find_profiler, report_file
 from autotune.errors import SetupError
 from autotune.evaluation.instance import work
@@ -146,6 +147,8 @@ def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:
     if measured:
         checked = (*map(size_text, space.spec.verify_sizes), "and at the problem's size")
         lines.append(f"verified   at {', '.join(checked)}")
+    if space.device.backend == INTERPRETER:
+        measured = []  # such a time says nothing
     lines += [f"time       {measured_text(space, first.config, one)}" for one in measured]
     if len(measured) > 1:
         each_ms = [one.median_ms for one in measured]

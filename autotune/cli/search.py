@@ -230,16 +230,15 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
 def _adopt(parsed: argparse.Namespace, options: Options) -> None:
     """Adopt a result, unless a search has stored one for this device and problem already."""
     from autotune.cli.search_summary import known_json, known_text, result_json, result_text
-    from autotune.tuning.served_best import full_search_result
+    from autotune.tuning.served_best import KnownResult
     from autotune.tuning.tuner import adopt
 
     with _opened_task(parsed, options) as (task, progress):
-        entry = full_search_result(task, parsed.cache)
-        result = adopt(task, options, progress) if entry is None else None
-    if entry is not None:
-        emit(known_json(entry) if parsed.json else known_text(task, entry))
-    if result is not None:
-        emit(result_json(result) | {"adopted": True} if parsed.json else result_text(result))
+        found = adopt(task, options, progress)
+    if isinstance(found, KnownResult):
+        emit(known_json(found) if parsed.json else known_text(found))
+    else:
+        emit(result_json(found) | {"adopted": True} if parsed.json else result_text(found))
 
 
 @contextmanager

@@ -22,13 +22,13 @@ from autotune.core.checks import (
     unchecked_text,
     unpassed,
 )
-from autotune.core.records import NOISY, Config, Entry
+from autotune.core.records import NOISY, Config
 from autotune.core.text import count_text, first_error, ratio_text
 from autotune.core.trials import Measurement, Objective, Status, Trial
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.result import SearchResult
-from autotune.tuning.task import TuningTask
+from autotune.tuning.served_best import KnownResult
 from autotune.tuning.timing_warnings import timing_warnings
 
 _COSTS = {
@@ -127,8 +127,9 @@ def result_json(result: SearchResult) -> dict[str, Any]:
     }
 
 
-def known_text(task: TuningTask, entry: Entry) -> str:
+def known_text(known: KnownResult) -> str:
     """The message that nothing was run, with the reason."""
+    task, entry = known.task, known.entry
     origin = entry.provenance
     return (
         f"{task.spec.kernel} on {task.device.name}, {space_problem(task.space)}: tuned already, with "
@@ -137,7 +138,8 @@ def known_text(task: TuningTask, entry: Entry) -> str:
     )
 
 
-def known_json(entry: Entry) -> dict[str, Any]:
+def known_json(known: KnownResult) -> dict[str, Any]:
+    entry = known.entry
     return {"adopted": False, "config": dict(entry.config), "time_ms": entry.time_ms}
 
 

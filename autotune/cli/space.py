@@ -1,7 +1,7 @@
 """Count and check a space: show what each constraint removes, and likely mistakes.
 
 With --compile, compile a sample of it for GPUs that may be absent: registers, spills, occupancy, what cannot
-run. With --run, run a kernel in C as threads of this machine's CPU and compare it with its reference.
+run. With --run, run the kernel on this machine's CPU and compare it with its reference.
 With --report, write an HTML page with charts: configurations left after each constraint, valid
 configurations per value, parameters that are tied to each other, and a sample to filter.
 """
@@ -20,7 +20,6 @@ from autotune.cli.host_run import add_host_run, run_space
 from autotune.cli.output import emit
 from autotune.cli.tables import cell, table
 from autotune.cli.texts import space_problem
-from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Parameter
 from autotune.core.text import table_sizes
 from autotune.hardware.architectures import NOT_HERE
@@ -48,6 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_host_run(parser)
     parser.add_argument("--report", action="store_true", help="write a page with charts of the space")
     opt.add_output(parser, "where --report writes the page (default: space.html)")
+    opt.add_verbosity(parser)
     opt.add_json(parser)
 
 
@@ -125,7 +125,7 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
     if effects:
         emit("", table(("line", "removes alone", "valid without it", "constraint"), effects))
     path, is_here = space.spec.path, device.driver != NOT_HERE
-    looks = [how for how in ("--run", "--compile") if how != "--run" or space.spec.dialect != TRITON]
+    looks = ("--run",) if space.spec.dialect == "opencl" else ("--run", "--compile")
     steps = [f"search {path}"] if is_here else [f"space {path} {how}" for how in looks]
     rows = [(item.kind, item.subject, item.placed) for item in findings.mistakes]
     emit("", table(("finding", "", ""), rows) if rows else "no findings")

@@ -25,7 +25,7 @@ from autotune.processes.own_files import read_own, write_own
 LIMIT_BYTES = 512 * 2**20
 _MAGIC = b"autotune binary\n"
 _CHECKSUM_BYTES = 32
-# fields stored with each binary; their names are part of the key, so a file that is found has all of them
+# Fields stored with each binary. A cached one's key has their names, because they may be other ones later.
 _FACTS = ("sha256", "log", "compile_ms", "registers", "spill_bytes", "shared_bytes", "cached")
 _CHECKS = 64  # size checks while writing as many bytes as the limit
 
@@ -102,13 +102,14 @@ def encode(binary: Binary, key: str) -> bytes:
 
 
 def decode(content: bytes, key: str) -> Binary | None:
-    """The binary; None if the file is damaged or its key is another one."""
+    """The binary; None if the file is damaged, its key is another one, or an older autotune stored less."""
     start = len(_MAGIC) + _CHECKSUM_BYTES
     body = content[start:]
     if content[:start] != _MAGIC + hashlib.sha256(body).digest():
         return None
     head, _, data = body.partition(b"\n")
     facts = json.loads(head)
-    if facts.pop("key") != key:
+    if facts["key"] != key or not facts.keys() >= {*_FACTS}:
         return None
-    return Binary(data, **facts | {"cached": True, "compile_ms": 0.0})
+    known = {name: facts[name] for name in _FACTS} | {"cached": True, "compile_ms": 0.0}
+    return Binary(data, **known, symbols=facts.get("symbols", {}))

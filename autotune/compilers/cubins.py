@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from autotune.compilers.resource_usage import Resources, read_resources
-from autotune.compilers.triton_binary import completed, scratch_bytes, unpack
+from autotune.compilers.triton_binary import TritonBinary, completed, scratch_bytes, unpack
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
 from autotune.errors import LaunchError
@@ -38,7 +38,7 @@ class Cubins:
     def resources(self, entry: str) -> Resources:
         """The resources of the kernel that a launch names; raises LaunchError if there is none."""
         if self._triton:
-            return self._triton[entry].resources
+            return self._triton_kernel(entry).resources
         name = self._binary.symbol(entry)
         if name not in self._plain_kernels:
             known = ", ".join(sorted(self._plain_kernels))
@@ -57,11 +57,14 @@ class Cubins:
         """A launch with what Triton's compiler decided; of other compilers as it is. Raises LaunchError."""
         if not self._triton:
             return step
-        if step.entry not in self._triton:
-            known = "; ".join(self._triton)
-            raise LaunchError(f"the binary was not compiled for {step.entry}; it has {known}")
-        return completed(step, self._triton[step.entry])
+        return completed(step, self._triton_kernel(step.entry))
 
     def scratch_bytes(self, step: Launch) -> int:
         """The size of the scratch memory that a launch needs in addition to its plan's."""
         return scratch_bytes(step, self._triton[step.entry]) if step.entry in self._triton else 0
+
+    def _triton_kernel(self, entry: str) -> TritonBinary:
+        if entry not in self._triton:
+            known = "; ".join(self._triton)
+            raise LaunchError(f"the binary was not compiled for {entry}; it has {known}")
+        return self._triton[entry]

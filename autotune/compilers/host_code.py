@@ -143,7 +143,9 @@ def _constants(tree: SourceTree) -> Iterator[int]:
         parts = [field(one, "declarator") for one in declared if one.type == "init_declarator"]
         is_number = kind is not None and kind.type == "primitive_type"
         if is_number and parts and all(one and one.type == "identifier" for one in parts):
-            yield from (one.start_byte for one in node.children if tree.of(one) == "const")
+            words = {tree.of(word): word.start_byte for word in node.children}
+            if "const" in words and "constexpr" not in words:
+                yield words["const"]
 
 
 def _members_of_host(tree: SourceTree, node: Node) -> Iterator[Node]:

@@ -371,7 +371,8 @@ def render(source: SourceText, macros: Mapping[str, Value]) -> str:
     if source.is_triton:
         return source.text
     if source.path.suffix == ".py":
-        head = "".join(f"{name} = {_python(value, macros)}\n" for name, value in macros.items())
+        values = {name: value if value in macros else repr(value) for name, value in macros.items()}
+        head = "".join(f"{name} = {value}\n" for name, value in values.items())
     else:
         used = {*source.used_narrow_types, macros.get("DTYPE")}
         types = "".join(source.narrow_types[one.name] for one in _NARROW if one.name in used)
@@ -417,7 +418,3 @@ def perturbed(text: str, seed: int) -> str:
 def _own_header(name: str) -> str:
     """The text of a header that comes with autotune."""
     return _Reader().read(packaged("kernels") / name) + "\n"
-
-
-def _python(value: Value, macros: Mapping[str, Value]) -> str:
-    return str(value) if value in macros else repr(value)

@@ -17,7 +17,7 @@ from cuda.bindings import nvrtc
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 
 from autotune.compilers import cuda_headers
-from autotune.compilers.host_code import device_part, needed_part
+from autotune.compilers.host_code import needed_part
 from autotune.compilers.resource_usage import read_resources
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, MissingExtra
@@ -48,8 +48,8 @@ class CudaCompiler:
     """Compiles for one architecture, such as "sm_90"; options are NVRTC's own, such as --maxrregcount=32.
 
     A source is first compiled with `--minimal`, which omits textures, surfaces and launches from kernels: it
-    is faster and gives the same binary. If that fails, it is compiled again without its host code, with all
-    headers, and so are those with CUB at once. If that fails too, only what its kernels need is compiled.
+    is faster and gives the same binary. If that fails, only what its kernels need is compiled, with all
+    headers, and so are sources with CUB at once: an error is told of that part.
     """
 
     def __init__(self, architecture: str) -> None:
@@ -68,15 +68,15 @@ class CudaCompiler:
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Compile one source and look up C++ names in it; raises CompileError with NVRTC's log."""
         began = time.perf_counter()
-        found = self._compiled(source, options, names)
-        return cubin_binary(found.cubin, found.log, (time.perf_counter() - began) * 1e3, found.symbols)
+        made = self._compiled(source, options, names)
+        return cubin_binary(made.cubin, made.log, (time.perf_counter() - began) * 1e3, made.symbols)
 
     def ptx(
         self, source: str, options: Sequence[str], names: Sequence[str] = ()
     ) -> tuple[str, dict[str, str]]:
         """The PTX of one source, and the symbols of C++ names; raises CompileError with NVRTC's log."""
-        found = self._compiled(source, options, names)
-        return found.ptx, found.symbols
+        made = self._compiled(source, options, names)
+        return made.ptx, made.symbols
 
     def _compiled(self, source: str, options: Sequence[str], names: Sequence[str]) -> _Compiled:
         """The least that is enough for the source, as the class says."""
@@ -84,15 +84,9 @@ class CudaCompiler:
         if self._is_plain and not _CUB.search(source):
             with suppress(CompileError):
                 return _run(source, (*flags, "--minimal"), names)
-        try:
-            found = _run(device_part(source), flags, names, has_prelude=True)
-        except CompileError as error:
-            try:
-                found = _of_needed_part(source, flags, names)
-            except CompileError as again:  # of two reasons, the first is of the source as it is
-                raise (again if _ABSENT.search(str(error)) else error) from None
+        compiled = _of_needed_part(source, flags, names)
         self._is_plain = False  # the next source of this kernel will need as much
-        return found
+        return compiled
 
 
 def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str]) -> _Compiled:
@@ -102,30 +96,30 @@ def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str]) -> 
     again.
     """
     text = needed_part(source, names)
-    error: CompileError | None = None
+    flags = (*flags, "--device-as-default-execution-space")
+    first: CompileError | None = None
     absent: dict[str, str] = {}
     while True:
         try:
-            own_flags = (*flags, "--device-as-default-execution-space")
-            return _run(text, own_flags, names, has_prelude=True, absent=absent)
-        except CompileError as found:
-            error = error or found
-            name = _ABSENT.search(str(found))
-            fresh = [name[1]] if name else _headers_around(text, str(found))
-            if absent.keys() >= {*fresh}:
-                raise error from None
-            absent |= dict.fromkeys(fresh, "")
+            return _run(text, flags, names, has_prelude=True, absent=absent)
+        except CompileError as error:
+            first = first or error
+            missing = _ABSENT.search(str(error))
+            headers = [missing[1]] if missing else _headers_around(text, str(error))
+            if absent.keys() >= {*headers}:
+                raise first from None
+            absent |= dict.fromkeys(headers, "")
 
 
 def _headers_around(source: str, log: str) -> list[str]:
     """The headers that a source includes and that may have brought the file of a log's first error."""
     place = re.match(r"(.+?)\(\d+\): ", log)
     parts = Path(place[1]).parts if place else ()
-    names = map(Path, _INCLUDED.findall(source))
+    included = map(Path, _INCLUDED.findall(source))
     return [
-        str(one)
-        for one in names
-        if parts and (parts[-1] == one.name or (len(one.parts) > 1 and one.parts[0] in parts[:-1]))
+        str(header)
+        for header in included
+        if parts and (parts[-1] == header.name or (len(header.parts) > 1 and header.parts[0] in parts[:-1]))
     ]
 
 
@@ -158,8 +152,8 @@ def _run(
         log = _output(program, "ProgramLog").decode(errors="replace").strip("\0\n")
         if result != _OK:
             raise CompileError(_explained(log, names, source) or result.name)
-        found = {name: nvrtc.nvrtcGetLoweredName(program, text)[1] for name, text in asked.items()}
-        symbols = {name: symbol.decode() for name, symbol in found.items()}
+        lowered = {name: nvrtc.nvrtcGetLoweredName(program, text)[1] for name, text in asked.items()}
+        symbols = {name: symbol.decode() for name, symbol in lowered.items()}
         ptx = _output(program, "PTX").decode(errors="replace").rstrip("\0")
         return _Compiled(_output(program, "CUBIN"), ptx, log, symbols)
     finally:
@@ -253,5 +247,5 @@ def _name() -> str:
 
 def version_in(text: str) -> str:
     """The version in the output of NVIDIA's compilers, such as `release 13.0, V13.0.88`."""
-    found = re.search(r"\bV(\d+(?:\.\d+)+)", text)
-    return found[1] if found else "of unknown version"
+    version = re.search(r"\bV(\d+(?:\.\d+)+)", text)
+    return version[1] if version else "of unknown version"

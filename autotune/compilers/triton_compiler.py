@@ -219,7 +219,7 @@ def _kernel(
     facts: Mapping[str, Any], sizes: list[int], cubin: bytes, passed: Sequence[tuple[int, str]]
 ) -> TritonBinary:
     """The data for a launch; raises CompileError if the arguments do not fit the kernel's parameters."""
-    expected = [_type_bytes(kind) for _, kind in passed]
+    expected = [8 if kind.startswith("*") else _BYTES.get(kind, 0) for _, kind in passed]
     hidden = sizes[len(expected) :]
     if sizes[: len(expected)] != expected or any(size != 8 for size in hidden):
         raise CompileError(
@@ -245,10 +245,6 @@ def _parameter_bytes(ptx: str) -> list[int]:
     texts = match[1].split(",\n") if match and match[1].strip() else []
     found = [_PARAMETER_TYPE.search(text) for text in texts]
     return [int(one[1]) // 8 * int((one[2] or "[1]")[1:-1]) if one else 0 for one in found]
-
-
-def _type_bytes(kind: str) -> int:
-    return 8 if kind.startswith("*") else _BYTES.get(kind, 0)
 
 
 def _message(error: Exception) -> str:

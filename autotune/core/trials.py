@@ -29,6 +29,7 @@ class Problem:
     variant: str = ""
 
 
+MAX_SEARCH_S = 86_400.0  # that a user can give one search
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
 
 

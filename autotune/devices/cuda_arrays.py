@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,7 +25,6 @@ from autotune.devices.base import DIRTY, Arguments, Buffer, Bytes, Indices, host
 from autotune.devices.cuda_memory import CudaMemory
 from autotune.devices.element_types import plain_dtype
 
-_SourceOf = Callable[[int], str]  # the source of a kernel for elements of a size
 _RESULT_BYTES = 16
 _MAX_COMPARISONS = 4096  # kept launches
 _COMPILERS = 4  # threads that compile these kernels if the cache lacks them
@@ -39,14 +39,12 @@ class CudaArrays(CudaMemory):
         """Begin to compile the kernels, in the background: the context is made and memory is filled next."""
         self.info = info
         self._scratch: WeakKeyDictionary[Module, dict[tuple[str, int], Memory]] = WeakKeyDictionary()
-        self._programs: dict[tuple[_SourceOf, int], Module] = {}
+        self._programs: dict[str, Module] = {}  # by their sources
         threads = ThreadPoolExecutor(_COMPILERS)
-        sources: dict[int, tuple[_SourceOf, ...]] = {4: (comparison_source, dirty_source, gather_source)}
-        sources |= dict.fromkeys((2, 8, 1), (comparison_source, gather_source))
-        self._compiling: dict[tuple[_SourceOf, int], Future[Binary]] = {
-            (source, size): threads.submit(_compiled, info.architecture, source(size))
-            for size, of_size in sources.items()  # every search needs those of the first
-            for source in of_size
+        sources = [comparison_source(4), DIRTY_SOURCE, gather_source(4)]  # every search needs these
+        sources += [source_of(size) for size in (2, 8, 1) for source_of in (comparison_source, gather_source)]
+        self._compiling: dict[str, Future[Binary]] = {
+            source: threads.submit(_compiled, info.architecture, source) for source in sources
         }
         self._comparisons: dict[tuple[ArrayComparison, int], Callable[[], None]] = {}
         self._gathering: tuple[Buffer, int] = (None, 0)  # memory for indices and elements, and its size
@@ -64,7 +62,8 @@ class CudaArrays(CudaMemory):
         Scratch memory belongs to the program. It starts as zeros, because compute-sanitizer does not see
         kernels write tensor descriptors into it.
         """
-        completed, scratch = program.cubins.completed(step), 0
+        completed = program.cubins.completed(step)
+        scratch = 0  # the address
         if size_bytes := program.cubins.scratch_bytes(step):
             known = self._scratch.setdefault(program, {})
             key = step.entry, size_bytes
@@ -114,7 +113,7 @@ class CudaArrays(CudaMemory):
             "found": found,
         }
         step = Launch("gather", (-(-indices.size // 256), 1, 1), (256, 1, 1), 0, tuple(arguments))
-        self.launch(self._program(gather_source, word_bytes), step, arguments)()
+        self.launch(self._program(gather_source(word_bytes)), step, arguments)()
         return self.read(found, size_bytes)
 
     def dirty_block_memory(self) -> None:
@@ -123,7 +122,7 @@ class CudaArrays(CudaMemory):
         arguments = {"words": np.uint32(size_bytes // 4), "word": np.uint32(DIRTY)}
         blocks = _DIRTY_BLOCKS * self.info.compute_units
         step = Launch("dirty", (blocks, 1, 1), (256, 1, 1), size_bytes, tuple(arguments))
-        self.launch(self._program(dirty_source, 4), step, arguments)()
+        self.launch(self._program(DIRTY_SOURCE), step, arguments)()
 
     def read_on_gpu(self, buffer: Buffer, size_bytes: int) -> None:
         """Enqueue a kernel that reads this many bytes of a buffer: a comparison with itself."""
@@ -173,17 +172,17 @@ class CudaArrays(CudaMemory):
         }
         blocks = max(1, min(8 * self.info.compute_units, -(-(comparison.count - gap) // 512)))
         step = Launch("compare", (blocks, 1, 1), (512, 1, 1), 0, tuple(arguments))
-        program = self._program(comparison_source, element_bytes(comparison.dtype))
+        program = self._program(comparison_source(element_bytes(comparison.dtype)))
         return program, step, arguments
 
-    def _program(self, source: _SourceOf, size: int) -> Module:
-        """A kernel for elements of a size, compiled now if it is not yet compiled."""
-        if (source, size) not in self._programs:
-            compiling = self._compiling[source, size]
+    def _program(self, source: str) -> Module:
+        """The kernel of a source, compiled now if it is not yet compiled."""
+        if source not in self._programs:
+            compiling = self._compiling[source]
             is_late = compiling.cancel()
-            binary = _compiled(self.info.architecture, source(size)) if is_late else compiling.result()
-            self._programs[source, size] = self.load(binary)
-        return self._programs[source, size]
+            binary = _compiled(self.info.architecture, source) if is_late else compiling.result()
+            self._programs[source] = self.load(binary)
+        return self._programs[source]
 
 
 def _in_memory(value: Buffer | np.generic) -> ctypes.c_uint64 | ctypes.Array[ctypes.c_char]:
@@ -208,6 +207,7 @@ def _difference(first: int, differing: int) -> Difference | None:
     return (first, count) if count else None
 
 
+@cache
 def comparison_source(item_bytes: int) -> str:
     """The rule of `array_compare` as a CUDA kernel `compare` for elements of this size.
 
@@ -218,22 +218,19 @@ def comparison_source(item_bytes: int) -> str:
     """
     names = [name for name in _KINDS if element_bytes(name) == item_bytes and name not in _NARROW]
     cases = [_CASE.format(kind=_KINDS.index(name), type=C_TYPES[name]) for name in names]
-    return f"typedef {C_TYPES[f'uint{8 * item_bytes}']} Bits;\n" + _CUDA.replace(
-        "CASES", "".join(cases)
-    ).replace("BFLOAT16", str(_KINDS.index("bfloat16")))
+    bits = C_TYPES[f"uint{8 * item_bytes}"]
+    kernel = _CUDA.replace("CASES", "".join(cases))
+    kernel = kernel.replace("BFLOAT16", str(_KINDS.index("bfloat16")))
+    return f"typedef {bits} Bits;\n{kernel}"
 
 
+@cache
 def gather_source(word_bytes: int) -> str:
     """A CUDA kernel `gather` that copies the elements at `places` in an array, which have some words each.
 
     It is separate from the comparison: every search waits for that one, and few searches gather.
     """
     return _GATHER.replace("WORD", C_TYPES[f"uint{8 * word_bytes}"])
-
-
-def dirty_source(word_bytes: int) -> str:
-    """A CUDA kernel `dirty` that fills its dynamic shared memory, and local memory, with a word."""
-    return _DIRTY.replace("WORD", C_TYPES[f"uint{8 * word_bytes}"])
 
 
 _KINDS = tuple(name for name in C_TYPES if plain_dtype(name) == name)
@@ -321,14 +318,15 @@ extern "C" __global__ void gather(const WORD *array, const Count *places, Count 
 """
 
 
-_DIRTY = """
-extern "C" __global__ void dirty(unsigned words, WORD word)
+# A CUDA kernel `dirty` that fills its dynamic shared memory, and local memory, with a word.
+DIRTY_SOURCE = """
+extern "C" __global__ void dirty(unsigned words, unsigned int word)
 {
-    extern __shared__ WORD cells[];
-    volatile WORD own[64];
+    extern __shared__ unsigned int cells[];
+    volatile unsigned int own[64];
     for (unsigned i = 0; i < 64; ++i)
         own[i] = word;
     for (unsigned i = threadIdx.x; i < words; i += blockDim.x)
-        ((volatile WORD *)cells)[i] = word;
+        ((volatile unsigned int *)cells)[i] = word;
 }
 """

@@ -126,8 +126,11 @@ class OpenCLDevice(Device):
             ) from None
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
-        """Copy to the device and wait."""
+        """Copy to the device and wait; a broadcast byte, which takes no host memory, is set there."""
         with _memory(buffer.size):
+            if data.size and data.strides == (0,):
+                cl.enqueue_fill_buffer(self._queue, buffer, data[0], 0, data.size).wait()
+                return
             copy(self._queue, buffer, np.ascontiguousarray(data), data.size)
 
     def read(self, buffer: Buffer, size_bytes: int, into: Bytes | None = None) -> Bytes:

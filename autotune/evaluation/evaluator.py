@@ -206,8 +206,8 @@ class Evaluator:
         while self._running:
             self._wait_for_events()
             self._ledger.report()
-        # duplicates of what ended, and retries of what was lost meanwhile; nothing may wait for a dropped one
-        for left in (self._compiled, self._retries, self._duplicates, self._under_way):
+        # what ended, its duplicates, retries of what was lost meanwhile; nothing may wait for a dropped one
+        for left in (self._ended, self._compiled, self._retries, self._duplicates, self._under_way):
             left.clear()
         raise NoMoreTrials
 

@@ -258,8 +258,16 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
     return "".join(f"{_json(row)}\n" for row in rows).encode()
 
 
+class Ending(NamedTuple):
+    """What a search says at its end: seconds of its stages, doubts about its times, what was explored."""
+
+    stages: Mapping[str, float] = {}
+    doubts: tuple[str, ...] = ()
+    explored: str = ""
+
+
 class JournalContent(NamedTuple):
-    """A journal: its first line, trials, the latest last round, and what its latest search said at its end.
+    """A journal: its first line, trials, the latest last round, and the end of its latest search.
 
     `is_concluded` is as a `Journal` has it.
     """
@@ -267,9 +275,7 @@ class JournalContent(NamedTuple):
     header: dict[str, Any]
     trials: list[Trial]
     last_round: LastRound
-    stages: dict[str, float]
-    doubts: tuple[str, ...]
-    explored: str
+    ending: Ending
     is_concluded: bool
 
 
@@ -305,7 +311,10 @@ class FollowedJournal:
         self._begin_again()
 
     def _begin_again(self) -> None:
-        self._rows, self._end, self._last, self._inode = _Rows(self._path), 0, b"", -1
+        self._rows = _Rows(self._path)
+        self._end = 0  # of what was read, in bytes
+        self._last = b""  # the line before it
+        self._inode = -1
 
     def read(self) -> JournalContent:
         """Read what is new; raises as `read_journal` does."""
@@ -349,9 +358,7 @@ class _Rows:
         self.trials: dict[str, Trial] = {}
         self.last_rounds: _LastRounds = {}
         self.is_concluded = False
-        self.stages: dict[str, float] = {}  # of the latest search
-        self.doubts: tuple[str, ...] = ()  # about its times
-        self.explored = ""
+        self.ending = Ending()  # of the latest search
 
     def add(self, lines: Sequence[str]) -> None:
         """Read further lines; raises JournalError for one that is damaged."""
@@ -381,8 +388,9 @@ class _Rows:
     def content(self) -> JournalContent:
         """Everything that was read."""
         last_round = next(reversed(self.last_rounds.values()), LastRound())
-        ending = self.stages, self.doubts, self.explored, self.is_concluded
-        return JournalContent(self.header, [*self.trials.values()], last_round, *ending)
+        return JournalContent(
+            self.header, [*self.trials.values()], last_round, self.ending, self.is_concluded
+        )
 
     def _add(self, row: Mapping[str, Any]) -> None:
         if "trial" in row:
@@ -390,9 +398,11 @@ class _Rows:
             self.trials[trial.key] = trial
             self.is_concluded = False
         elif _STAGES in row:
-            self.stages = values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES)
-            self.doubts = tuple(values.list_of(values.text)(row.get(_DOUBTS, []), _DOUBTS))
-            self.explored = values.text(row.get(_EXPLORED, ""), _EXPLORED)
+            self.ending = Ending(
+                values.mapping_of(values.amount, values.plain)(row[_STAGES], _STAGES),
+                tuple(values.list_of(values.text)(row.get(_DOUBTS, []), _DOUBTS)),
+                values.text(row.get(_EXPLORED, ""), _EXPLORED),
+            )
         elif not row.keys() & _FOR_PEOPLE:
             self._add_last_round(row)
 

@@ -20,9 +20,7 @@ from autotune.errors import InputError, SetupError
 from autotune.new.space_draft import KernelFile, Note, SpaceDraft
 from autotune.new.workshop import Stopped, Workshop
 from autotune.processes.files import writing
-from autotune.sources.dialects import CUDA
 
-_LANGUAGES = {"cuda": "CUDA", "opencl": "OpenCL", "portable": "the portable dialect", TRITON: "Triton"}
 _LEAST_S = 3.0  # for another run
 
 
@@ -153,7 +151,7 @@ class _Work:
             draft, said = self._run(kernel, draft, space, reference)
             notes += said
         else:
-            notes += self._compiled_only(draft, space)
+            notes += self._without_device(draft, space)
         return FirstSpace(path, draft, space, reference, tuple(notes), can_run)
 
     def _read(self, kernel: KernelFile, step: str, *arguments: object) -> Any:
@@ -225,18 +223,15 @@ class _Work:
         _write(reference, draft.reference, "w")
         return draft, said
 
-    def _compiled_only(self, draft: SpaceDraft, space: Path) -> list[Note]:
-        """Compile the default without a device, if a compiler for it needs none."""
-        missing = f"not run: no device of this machine takes {_LANGUAGES[draft.dialect]}"
-        if draft.dialect == CUDA:
-            missing += f"; autotune space {space} --run runs it as threads of the CPU"
-        if draft.dialect not in BACKENDS["cuda"].accepts:
-            return [Note(False, f"not compiled, {missing}")]
-        return [*self._tried("trials.compile_default", space), Note(False, missing)]
+    def _without_device(self, draft: SpaceDraft, space: Path) -> list[Note]:
+        """Compile the default, if a compiler for it needs no device, and run it on the CPU."""
+        is_compiled = draft.dialect in BACKENDS["cuda"].accepts
+        said = self._tried("trials.compile_default", space) if is_compiled else []
+        return [*said, *self._tried("trials.run_on_cpu", space)]
 
     def _tried(self, step: str, space: Path) -> list[Note]:
         """What a step says of the default."""
-        is_run = step == "trials.run_default"
+        is_run = step != "trials.compile_default"
         self.on_stage(Stage(f"{'running' if is_run else 'compiling'} the default"))
         try:
             said: list[Note] = self.workshop.run(step, space, limit_s=self.workshop.left_s)

@@ -9,15 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from autotune.analysis.compile_survey import Settings, survey
+from autotune.analysis.host_run import run_on_host
 from autotune.compilers.binary_cache import default_folder
-from autotune.core.text import first_error
-from autotune.core.trials import Budget
+from autotune.core.checks import Unchecked
+from autotune.core.text import count_text, first_error
+from autotune.core.trials import Budget, Failure
 from autotune.errors import InputError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.hardware.architectures import architecture
 from autotune.new.space_draft import ARCHITECTURE, Note
 from autotune.processes.scratch_folder import scratch_folder
-from autotune.space import require_seen
+from autotune.space import load_space, require_seen
 from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -25,6 +27,7 @@ from autotune.tuning.single_runs import run_once
 from autotune.tuning.task import Target, TuningTask, bind_target, count_space
 
 _RUN_S = 10.0  # time limit of the default's run
+_CPU_S = 600.0  # the caller's limit for all steps ends a run on the CPU before
 _MOST_LEFT = 0.75  # of an output's elements that a run may leave as they were; half are 0 after a rectifier
 
 
@@ -49,6 +52,23 @@ def run_default(space: Path) -> list[Note]:
     if trial.failure:
         return [*doubts, Note(False, f"the default does not run yet: {trial.failure}")]
     return [*doubts, Note(True, f"the default took {trial.time_ms:.4g} ms on {task.device.name}")]
+
+
+def run_on_cpu(space: Path) -> list[Note]:
+    """Run the default of a space on the CPU, for no device of this machine takes it."""
+    target = Target(space, ARCHITECTURE)
+    found = run_on_host(target, _CPU_S, load_space(space).default)
+    (run,) = found.runs
+    if isinstance(run.outcome, Unchecked):
+        return [Note(False, f"not run: {run.outcome.reason}")]
+    if isinstance(run.outcome, Failure):
+        return [Note(False, f"the default does not run yet: {run.outcome}")]
+    sizes = count_text(run.sizes, "size")
+    if found.uncompared:
+        return [
+            Note(True, f"the default runs on the CPU at {sizes}; not compared: {', '.join(found.uncompared)}")
+        ]
+    return [Note(True, f"the default is right on the CPU, at {sizes}")]
 
 
 def _left_as_they_were(task: TuningTask, options: Options) -> Iterator[str]:

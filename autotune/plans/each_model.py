@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from threading import Lock
@@ -154,7 +154,7 @@ class _Model(Observer):
         self.stage(Stage(f"last round of {count}"))
 
 
-class _GrowingSources(Iterable[PriorResults]):
+class _GrowingSources(Collection[PriorResults]):
     """Results of earlier searches, and what the other searches have found so far."""
 
     def __init__(self, earlier: Sequence[PriorResults], others: Sequence[_Model]) -> None:
@@ -163,3 +163,9 @@ class _GrowingSources(Iterable[PriorResults]):
     def __iter__(self) -> Iterator[PriorResults]:
         so_far = [model.so_far() for model in self._others]
         return iter([*self._earlier, *(prior for prior in so_far if prior.results)])
+
+    def __len__(self) -> int:
+        return len([*self])
+
+    def __contains__(self, prior: object) -> bool:
+        return prior in [*self]

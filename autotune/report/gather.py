@@ -133,9 +133,9 @@ class _Reader:
                 is_imported="verification" not in header,
                 source_sha256=str(header.get("source", "")),
                 journal=path,
-                stages=found.stages,
-                doubts=found.doubts,
-                explored=found.explored,
+                stages=found.ending.stages,
+                doubts=found.ending.doubts,
+                explored=found.ending.explored,
                 runtime=_runtime(header),
             )
         )

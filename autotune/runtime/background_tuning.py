@@ -16,6 +16,8 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 
 from autotune.core.records import Sizes, Tier
+from autotune.core.trials import MAX_SEARCH_S
+from autotune.errors import InputError
 from autotune.serving.best import Best
 from autotune.serving.cache import Folder
 
@@ -31,8 +33,12 @@ class BackgroundTuning:
         """Start nothing yet; each problem gets `budget_s`.
 
         Without `space`, take `spaces/<kernel>.yaml` in the current folder, else the one that comes with
-        autotune.
+        autotune. Raises InputError for a budget that no search takes.
         """
+        if not isinstance(budget_s, int | float) or not 0 < budget_s <= MAX_SEARCH_S:
+            raise InputError(
+                f"{kernel}: budget_s is a positive number of seconds, a day at most; found {budget_s!r}"
+            )
         own = Path("spaces", f"{kernel}.yaml")
         self._kernel = kernel
         self._space = os.fspath(space or (own if own.is_file() else kernel))

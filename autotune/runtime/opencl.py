@@ -250,10 +250,12 @@ class _Prepared:
             if array.copy_of
         ]
         self._launches = []
+        entry = "the program"
         try:
             names = {name: kernel.function_name for name, kernel in kernels_by_name(program).items()}
             for step in plan.launches:
-                kernel = cl.Kernel(program, names.get(step.entry, step.entry))
+                entry = step.entry
+                kernel = cl.Kernel(program, names.get(entry, entry))
                 for number, name in enumerate(step.arguments):
                     if name not in places:
                         kernel.set_arg(number, values[name])
@@ -261,7 +263,7 @@ class _Prepared:
                 total = tuple(blocks * threads for blocks, threads in zip(step.grid, step.block, strict=True))
                 self._launches.append((kernel, own, total, step.block))
         except cl.Error as error:
-            raise LaunchError(f"{step.entry}: {error}") from None
+            raise LaunchError(f"{entry}: {error}") from None
         self._is_unordered = bool(
             queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
         )

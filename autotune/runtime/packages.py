@@ -43,7 +43,6 @@ class Package(Protocol):
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
         """The looks of arrays (an absent one is None) and their handles; may raise nearly anything."""
-        ...
 
     def look_for_one_kernel(self, repeats: dict[int, Repeat]) -> Callable[[Sequence[Any], Any], Looks]:
         """A `look` for one kernel's calls; it may write to `repeats` how to recognise a call."""
@@ -51,19 +50,15 @@ class Package(Protocol):
 
     def current_stream(self, array: Any) -> Callable[[], Any]:
         """A function that gives the stream to which an array's work goes at that time."""
-        ...
 
     def view(self, array: Any) -> View:
         """View an array; raises ValueError with the reason when it cannot be passed to a kernel."""
-        ...
 
     def open(self, arrays: Sequence[Any], stream: Any) -> Launcher:
         """Open the device of the first array, with the given stream or its own; raises InputError."""
-        ...
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
         """A function that makes an array, on the device of the one that it gets; raises InputError."""
-        ...
 
 
 class CudaPackage(Package):
@@ -191,7 +186,7 @@ class PycudaPackage(CudaPackage):
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
         """Allocate in the current context."""
-        empty, of_dtype = importlib.import_module("pycuda.gpuarray").empty, np.dtype(dtype)
+        empty, of_dtype = importlib.import_module("pycuda.gpuarray").empty, numpy_dtype(dtype)
 
         def make(array: Any) -> tuple[Any, int]:
             made = empty(shape, of_dtype, array.allocator)

@@ -58,11 +58,9 @@ class Prepared(Protocol):
 
     def run(self, handles: Sequence[Any]) -> Any:
         """Enqueue the launches; returns an event, or None. Raises DeviceError."""
-        ...
 
     def bind(self, handles: Sequence[Any]) -> BoundCall:
         """The same for these handles only, with the least work."""
-        ...
 
 
 def _as_it_is(event: Any) -> Any:
@@ -92,23 +90,18 @@ class Launcher(Protocol):
 
     def compiler(self, kind: str) -> str:
         """The compiler's name and version, as in results; `kind` is the record's."""
-        ...
 
     def compile(self, source: str, options: Sequence[str], kind: str, names: Sequence[str]) -> Any:
         """Compile a program with kernels of these C++ names; raises CompileError with the compiler's log."""
-        ...
 
     def load(self, binary: Binary) -> Any:
         """Load a binary that is compiled already; raises DeviceError."""
-        ...
 
     def number(self, value: np.generic) -> Any:
         """The handle of a number that a call gives."""
-        ...
 
     def prepare(self, program: Any, plan: CallPlan, workspace: Workspace) -> Prepared:
         """Pack everything but the arrays' handles; raises DeviceError."""
-        ...
 
 
 class Workspace:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,7 +68,7 @@ class ShippedBinaries:
         """Look for them; raises CacheError for a manifest that is damaged."""
         folders = [Path(root, FOLDER) for root in read_roots(cache)]
         read = [(folder, read_manifest(folder, kernel)) for folder in folders if trust.covers(folder)]
-        self._found = [(folder, manifest) for folder, manifest in read if manifest is not None]
+        self._manifests = [(folder, manifest) for folder, manifest in read if manifest is not None]
         self.untrusted = tuple(
             folder for folder in folders if not trust.covers(folder) and (folder / f"{kernel}.json").exists()
         )
@@ -75,17 +76,16 @@ class ShippedBinaries:
     @property
     def source(self) -> SourceText | None:
         """The source, without its text, for a machine that does not have it."""
-        for _, manifest in self._found:
+        for _, manifest in self._manifests:
             return SourceText(Path(manifest.source), "", manifest.source_sha256)
         return None
 
     def find(self, key: BinaryKey) -> tuple[Binary, str] | None:
-        """A binary with the name of its compiler; None if there is none or it is damaged."""
-        for folder, manifest in self._found:
-            path = folder / key.name
-            binary = decode(path.read_bytes(), key.name) if path.is_file() else None
-            if binary is not None:
-                return binary, manifest.compilers.get(key.architecture, "")
+        """A binary with the name of its compiler; None if there is none that can be read whole."""
+        for folder, manifest in self._manifests:
+            with suppress(OSError):
+                if binary := decode((folder / key.name).read_bytes(), key.name):
+                    return binary, manifest.compilers.get(key.architecture, "")
         return None
 
 
@@ -95,11 +95,11 @@ def read_manifest(folder: Path, kernel: str) -> Manifest | None:
     if not path.is_file():
         return None
     try:
-        found = load_object(read_text(str(path)), _SCHEMA)
+        stored = load_object(read_text(str(path)), _SCHEMA)
         return Manifest(
-            text(found.get("source"), "source"),
-            text(found.get("source_sha256"), "source_sha256"),
-            mapping_of(text, text)(found.get("compilers"), "compilers"),
+            text(stored.get("source"), "source"),
+            text(stored.get("source_sha256"), "source_sha256"),
+            mapping_of(text, text)(stored.get("compilers"), "compilers"),
         )
     except ValueError as error:
         raise damaged(str(path), error) from None

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from math import lcm
 
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
@@ -77,6 +78,14 @@ class GuessedLaunch:
     def default(self) -> Mapping[str, Value]:
         """The default of each parameter."""
         return {parameter.name: parameter.default for parameter in self.parameters}
+
+    @property
+    def steps(self) -> Mapping[str, int]:
+        """The number that the default divides a size by, for each that should be a multiple of it."""
+        found: dict[str, int] = {}
+        for size, name in self.divided:
+            found[size] = lcm(found.get(size, 1), int(self.default[name]))
+        return found
 
     @property
     def names(self) -> frozenset[str]:
@@ -194,8 +203,6 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
         parameters = [replace(item, default=least_value(item)) for item in parameters]
     sizes = _size_names(kernel, {parameter.name for parameter in parameters})
     divided = divided_sizes(kernel.facts, sizes, parameters)
-    divisors = {name for _, name in divided}
-    parameters = [replace(item, default=1) if item.name in divisors else item for item in parameters]
     launch = GuessedLaunch(
         *(kernel, source, tuple(axes), tuple(parameters), fixed, sizes, divided, block),
     )

@@ -50,7 +50,8 @@ def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
     roles = {item.name: role_of(item, facts) for item in kernel.arguments if item.is_pointer}
     reference = reference_body(launch.kernel, facts, roles, names)
     is_bounded = is_checked(facts) and not is_roomy
-    checks = verify_sizes(names, launch.grid, launch.block, launch.values, checked=is_bounded)
+    tiled = (names, launch.grid, launch.block, launch.values)
+    checks = verify_sizes(*tiled, checked=is_bounded, steps=launch.steps)
     bounds = index_bounds(launch)
     arrays = [item.name for item in kernel.arguments if item.is_pointer and not item.symbol]
     shapes = {name: indexed_shape(name, launch, bounds) for name in arrays}

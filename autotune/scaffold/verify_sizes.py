@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from math import prod
+from types import MappingProxyType
 
 from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
@@ -34,36 +35,45 @@ def verify_sizes(
     values: Mapping[str, tuple[Value, ...]],
     *,
     checked: bool,
+    steps: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[tuple[int, ...], ...]:
     """Extents of each size, several times; those of one time differ, for equal ones hide swapped axes.
 
     One time has them in the other order: a wrong stride leaves an array only where that is the short one.
-    Only extents that fill all blocks are chosen unless the bounds are `checked`.
+    Only extents that fill all blocks are chosen unless the bounds are `checked`. Those of sizes in `steps`
+    are multiples of the number there.
     """
-    tiles = _largest_tiles(grid, block, values)
+    tiles, multiple_of = _largest_tiles(grid, block, values), [steps.get(name, 1) for name in names]
     if not checked:
-        return (_differing([tiles.get(name, _WHOLE_TILE) for name in names], [0] * len(names)),)
+        whole = [tiles.get(name, _WHOLE_TILE) for name in names]
+        return (_differing(whole, [0] * len(names), multiple_of),)
     chosen = [tiles.get(name, _USUAL_TILE) for name in names]
     edges = [[(time + number) % 3 - 1 for number in range(len(names))] for time in range(3)]
-    around = [_differing(chosen, each) for each in edges]
-    return (1,) * len(names), *([_in_other_order(around[0])] if len(names) > 1 else []), *around
+    around = [_differing(chosen, each, multiple_of) for each in edges]
+    other = [_in_other_order(around[0], multiple_of)] if len(names) > 1 else []
+    return tuple(multiple_of), *other, *around
 
 
-def _in_other_order(extents: Sequence[int]) -> tuple[int, ...]:
+def _in_other_order(extents: Sequence[int], steps: Sequence[int]) -> tuple[int, ...]:
     """Small extents of which the first is the longest where that of others is the shortest."""
     ranks = sorted(extents, reverse=True)
-    return tuple(_SHORT + _APART * ranks.index(extent) for extent in extents)
+    short = (_SHORT + _APART * ranks.index(extent) for extent in extents)
+    return tuple(map(_rounded_up, short, steps))
 
 
-def _differing(tiles: Sequence[int], edges: Sequence[int]) -> tuple[int, ...]:
+def _differing(tiles: Sequence[int], edges: Sequence[int], steps: Sequence[int]) -> tuple[int, ...]:
     """For each size, a multiple of its tile, moved to its edge, that no other size has."""
     found: list[int] = []
-    for tile, edge in zip(tiles, edges, strict=True):
-        extent = 2 * tile + edge
+    for tile, edge, step in zip(tiles, edges, steps, strict=True):
+        extent = _rounded_up(2 * tile + edge * step, step)
         while extent in found:
-            extent += tile
+            extent = _rounded_up(extent + tile, step)
         found.append(extent)
     return tuple(found)
+
+
+def _rounded_up(extent: int, step: int) -> int:
+    return -(-extent // step) * step
 
 
 def _largest_tiles(

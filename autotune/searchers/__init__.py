@@ -5,7 +5,7 @@ Other distributions add engines by entry points of the group `autotune.searchers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -107,7 +107,7 @@ def make_searcher(
     engine: str,
     strategy: str | None = None,
     *,
-    priors: Iterable[PriorResults] = (),
+    priors: Collection[PriorResults] = (),
     stop_when_unlikely: bool = False,
 ) -> Searcher:
     """Make a searcher, which may start from priors; raises InputError as `check_searcher` does."""

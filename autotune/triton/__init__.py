@@ -51,7 +51,7 @@ def tuned(
     Args:
         name: The kernel's name in the cache.
         on_miss: "record" as for `best_config`; "tune" as for `load_kernel`: no call waits for the search.
-        budget_s: Time for each search that "tune" makes.
+        budget_s: Time for each search that "tune" makes, a day at most.
         space: The space file for them, as for `load_kernel`.
         options: As for `best_config`: `cache`, `min_match`, `strict`, `data`.
 

@@ -141,7 +141,7 @@ class TuningContext:
         instance = self.maker.make(self.task.spec.default)
         answer = self.pool.compile(instance).result()
         if not isinstance(answer, Failure):
-            answer = self.worker.run(function, answer, instance.workload, timeout_s=timeout_s)
+            answer = self.run(function, answer, instance.workload, timeout_s=timeout_s)
         if isinstance(answer, Failure):
             raise SetupError(f"{what}: {answer}")
         return answer

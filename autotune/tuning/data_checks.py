@@ -27,6 +27,7 @@ from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.task import TuningTask
 
 OTHER_DATA, VARIANTS = of_last_round("other data"), of_last_round("variants")  # stages
+DOUBTFUL = Unchecked("rounding may decide")
 DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
 
 
@@ -35,8 +36,9 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
 
     At each size, the default judges the data set first: it does not apply if the default fails on it. If the
     reference takes a set on which the default fails, a warning says that the two disagree. Wrong numbers do
-    not count where rounding may decide; another warning then names these sets. Special values are always
-    used, because the space asks for them.
+    not count where rounding may decide: neither the configuration that gives them nor a later one is judged
+    there, and another warning names these sets. Special values are always used, because the space asks for
+    them.
     """
     default, special = context.task.spec.default, context.task.spec.special
     by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
@@ -65,7 +67,7 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
                         outcome = _verify(context, builds[config].binary, workload.other, name)
                     if name not in special and _may_be_rounding(outcome, context.worker, workload):
                         doubts.setdefault(name, outcome)
-                        break
+                        outcome = applies = DOUBTFUL  # nor is a later one judged here
                     _note(by_config[config], name, outcome)
     if doubts:
         context.observer.warn(_doubts_text(doubts))

@@ -110,14 +110,23 @@ class FinalistChoice:
         in_time = finalists_in_time(candidates, candidates[:1], deadline.left_s())
         return _preselect(context, in_time, deadline)
 
+    def choose_in_time(
+        self, context: TuningContext, trials: Iterable[Trial], needed: Sequence[Trial], deadline: Deadline
+    ) -> list[Trial]:
+        """Choose the needed trials, and as many of the best as a strict deadline leaves time for."""
+        chosen = self.choose(context, trials, deadline.share(2))
+        distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
+        left_s = deadline.left_s() if deadline.is_strict else math.inf  # the choice may have taken half of it
+        return finalists_in_time(chosen, distinct, left_s)
+
 
 FASTEST = FinalistChoice()  # names none
 
 
 def _preselect(context: TuningContext, trials: Sequence[Trial], deadline: Deadline) -> list[Trial]:
-    """Time the trials in a few turns and return the fastest.
+    """Time the trials in a few turns and return the fastest, in this order.
 
-    Trials that fail here are returned too, so that the last round rejects them and reports why.
+    Trials that fail here follow, so that the last round rejects them and reports why if it has the time.
     """
     of_config = {trial.config: trial for trial in trials}
     builds, rejected = context.build(of_config, COMPILING)
@@ -130,7 +139,7 @@ def _preselect(context: TuningContext, trials: Sequence[Trial], deadline: Deadli
     failed = [trial for trial in trials if trial.config in rejected]
     left = [timed for timed in series if timed.config not in rejected]
     ranked = [of_config[timed.config] for timed in sorted(left, key=lambda timed: median(timed.values_ms))]
-    return failed + ranked[:MAX_FINALISTS]
+    return ranked[:MAX_FINALISTS] + failed
 
 
 def finalists_in_time(chosen: Sequence[Trial], needed: Sequence[Trial], left_s: float) -> list[Trial]:

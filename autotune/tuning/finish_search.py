@@ -37,10 +37,11 @@ def finish_search(
     """
     checks = WinnerChecks() if checks is None else checks
     deadline = setting.deadline
+    trials: dict[Config, Trial] = {}  # of the round before, with the failures that it found
     while True:
         cached = _evaluate_cached(context, setting.root)
         earlier = islice(_journaled_trials(context), MAX_FINALISTS)
-        candidates = {trial.config: trial for trial in earlier} | context.ledger.trials
+        candidates = {trial.config: trial for trial in earlier} | context.ledger.trials | trials
         trials, decision = run_last_round(context, setting, candidates, checks, deadline)
         result = _search_result(context, setting, trials, decision, cached)
         others = _other_times(context, setting, trials, decision)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from autotune.evaluation.worker import Worker
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import FASTEST, FinalistChoice, by_score, finalists_in_time, nearly_as_fast
+from autotune.tuning.finalists import FASTEST, FinalistChoice, by_score, nearly_as_fast
 from autotune.tuning.groups import group_leaders
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
@@ -104,7 +103,7 @@ def run_last_round(
             chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]
             decision = check_winners(context, chosen, remeasured, checks, deadline, estimate)
         else:
-            chosen = _finalists(context, setting, trials.values(), needed, deadline)
+            chosen = setting.choice.choose_in_time(context, trials.values(), needed, deadline)
             decision = remeasure_and_check(context, chosen, checks, deadline, setting.measure_again, estimate)
         if not decision.failures:
             _journal_round(context, decision)
@@ -172,20 +171,6 @@ def _with_values(
         for measurement in valued.values()
     )
     return valued if is_good else {}
-
-
-def _finalists(
-    context: TuningContext,
-    setting: LastRoundSetting,
-    trials: Iterable[Trial],
-    needed: Sequence[Trial],
-    deadline: Deadline,
-) -> list[Trial]:
-    """The finalists of a new round: the needed ones, and as many of the best as there is time for."""
-    left_s = deadline.left_s() if deadline.is_strict else math.inf
-    chosen = setting.choice.choose(context, trials, deadline.share(2))
-    distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
-    return finalists_in_time(chosen, distinct, left_s)
 
 
 def remeasure_and_check(

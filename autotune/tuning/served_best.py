@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from autotune.core.records import Config, Entry, Tier
 from autotune.errors import InputError, NoConfig
 from autotune.serving.best import Best
-from autotune.serving.cache import read_roots
+from autotune.serving.cache import read_roots, record_path
 from autotune.serving.lookup import best_config
 from autotune.tuning.task import TuningTask
 
@@ -40,7 +41,16 @@ def tuned_best(task: TuningTask, cache: Path | None) -> Config | None:
     return best.config if best else None
 
 
-def full_search_result(task: TuningTask, cache: Path | None) -> Entry | None:
+@dataclass(frozen=True)
+class KnownResult:
+    """A result that the cache has for a task."""
+
+    task: TuningTask
+    entry: Entry
+    cache_file: Path
+
+
+def full_search_result(task: TuningTask, cache: Path | None) -> KnownResult | None:
     """The cached result of a full search for this device, problem and element type, or None.
 
     Results of short searches and results whose configuration is no longer in the space are ignored.
@@ -48,5 +58,5 @@ def full_search_result(task: TuningTask, cache: Path | None) -> Entry | None:
     for root in read_roots(cache):
         entry = task.cached_entry(root)
         if entry is not None and entry.config in task.space and not entry.provenance.is_probe:
-            return entry
+            return KnownResult(task, entry, Path(record_path(root, task.device.slug, task.spec.kernel)))
     return None

@@ -215,15 +215,21 @@ def bind_task(
     _require_dialect(spec, address)
     spec = _with_call_mode(spec, address, target.measure)
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)
-    if address.backend == INTERPRETER and problem.dtype == "bfloat16":
-        warnings.warn(
-            "Triton's interpreter computes wrongly with bfloat16 that the kernel does not convert to "
-            "float32: in doubt, repeat it with another --dtype",
-            stacklevel=2,
-        )
+    if address.backend == INTERPRETER:
+        warn_of_bfloat16(problem.dtype)
     on_stage(Stage("counting valid configurations"))
     space = bind(spec, device, problem)
     return TuningTask(address, device, spec, source, space, tuple(other for other, _ in others))
+
+
+def warn_of_bfloat16(dtype: str) -> None:
+    """Warn of the element type that Triton's interpreter cannot compute with."""
+    if dtype == "bfloat16":
+        warnings.warn(
+            "Triton's interpreter computes wrongly with bfloat16 that the kernel does not convert to "
+            "float32: in doubt, repeat it with another --dtype",
+            stacklevel=3,
+        )
 
 
 def _with_call_mode(spec: SpaceSpec, address: Address, asked: CallMode) -> SpaceSpec:
@@ -277,9 +283,9 @@ def _require_dialect(spec: SpaceSpec, address: Address) -> None:
             f"takes {' or '.join(map(repr, accepted))}; it needs a device of {' or '.join(takers)}: "
             "`autotune devices` lists those of this machine"
             + (
-                ", `autotune space --compile` compiles for GPUs that are not here"
+                ", `autotune space --compile` compiles for GPUs that are not here, `--run` runs the kernel "
+                "on the CPU"
                 if spec.dialect in ("cuda", TRITON)
                 else ""
             )
-            + (", `--run` runs the kernel as threads of the CPU" if spec.dialect == "cuda" else "")
         )

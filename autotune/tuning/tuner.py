@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -39,6 +39,7 @@ from autotune.tuning.prior_results import gather_priors, priors_text, recommende
 from autotune.tuning.remeasure import begin_references
 from autotune.tuning.result import SearchResult
 from autotune.tuning.sanitizer_checks import sanitizers
+from autotune.tuning.served_best import KnownResult, full_search_result
 from autotune.tuning.several_devices import calibrate, calibration_configs, finish_on_two_devices
 from autotune.tuning.shared_processes import Processes
 from autotune.tuning.task import TuningTask
@@ -57,14 +58,14 @@ def search(
     task: TuningTask,
     options: Options,
     observer: Observer,
-    priors: Iterable[PriorResults] = (),
+    priors: Collection[PriorResults] = (),
     cluster: Cluster | None = None,
     processes: Processes | None = None,
 ) -> SearchResult:
     """Search, measure the best few again in a last round, and store the winner in the cache.
 
-    The priors, as `priors_of` gathers them, may grow during the search. Without a cluster, it uses the task's
-    device; without processes, which several searches may share, it has its own.
+    The priors, as `priors_of` gathers them, are read more than once, and may grow during the search. Without
+    a cluster, it uses the task's device; without processes, which several searches may share, it has its own.
 
     Raises:
         InputError: The options or the space are wrong; nothing was written.
@@ -188,12 +189,14 @@ def priors_of(task: TuningTask, options: Options) -> tuple[PriorResults, ...]:
     return gather_priors(task, options)
 
 
-def adopt(task: TuningTask, options: Options, observer: Observer) -> SearchResult:
-    """Search a few configurations that the results of other devices and sizes predict to be fast.
+def adopt(task: TuningTask, options: Options, observer: Observer) -> SearchResult | KnownResult:
+    """The cached result of a full search; without one, search a few configurations.
 
-    The result replaces the cached one for this problem, so check `full_search_result` first. Raises
-    InputError if no other device or size has results; otherwise as `search`.
+    Those are predicted to be fast by the results of other devices and sizes. Raises InputError if no other
+    device or size has results; otherwise as `search`.
     """
+    if known := full_search_result(task, options.cache):
+        return known
     priors = gather_priors(task, options)
     if not priors:
         raise InputError(

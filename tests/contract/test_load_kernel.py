@@ -2,6 +2,7 @@
 
 import gc
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -19,10 +20,12 @@ from autotune import StaleWarning, best_config, load_kernel, opencl_devices
 from autotune.compilers.base import driver_compiler
 from autotune.compilers.kernel_source import packaged, read_source
 from autotune.core.records import ArgumentSpec, Config, LaunchSpec, Parameter, Tier
-from autotune.errors import CacheError, InputError, NoConfig, SetupError
+from autotune.errors import CacheError, InputError, LaunchError, NoConfig, SetupError
 from autotune.hardware.identify import identify
 from autotune.runtime import opencl
 from autotune.runtime.background_tuning import BackgroundTuning
+from autotune.runtime.opencl import OpenCLLauncher
+from autotune.runtime.prepared import CallPlan, Workspace
 from tests.cache_example import PROVENANCE, entry, record
 from tests.cache_files import write
 
@@ -346,10 +349,16 @@ def test_a_kernel_for_another_compiler_is_refused_in_one_line(rows, queue):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"min_match": "exact"}, {"on_miss": "record"}, {"budget_s": "1"}, {"budget_s": 0}]
+    "wrong",
+    [
+        {"min_match": "exact"},
+        {"on_miss": "record"},
+        {"budget_s": "1", "on_miss": "tune"},
+        {"budget_s": math.inf, "on_miss": "tune"},
+    ],
 )
 def test_options_of_a_wrong_kind_are_bad_input(rows, wrong):
-    with pytest.raises(InputError, match=f"load_kernel: {next(iter(wrong))} is .*; found"):
+    with pytest.raises(InputError, match=f": {next(iter(wrong))} is .*; found"):
         load_kernel("rows", **wrong)
 
 
@@ -758,3 +767,10 @@ def test_a_closed_kernel_can_be_called_again(rows, queue):
     kernel.close()
     kernel(x, out, factor=4).wait()
     assert (out.get() == 4 * matrix(8, 32).sum(axis=1)).all()
+
+
+@pytest.mark.filterwarnings("ignore:Pre-build attribute access")
+def test_a_program_without_kernels_is_a_launch_error(context, queue):
+    program = cl.Program(context, "__kernel void f() {}")  # was never built
+    with pytest.raises(LaunchError, match="INVALID_PROGRAM_EXECUTABLE"):
+        OpenCLLauncher(queue).prepare(program, CallPlan((), {}, (), (), ()), Workspace())

@@ -11,7 +11,7 @@ from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler, cubin_binary
 from autotune.compilers.resource_usage import _spilled, read_pointers, read_resources
 from autotune.core.launch_plan import macros
-from autotune.devices.cuda_arrays import comparison_source, dirty_source
+from autotune.devices.cuda_arrays import DIRTY_SOURCE, comparison_source
 from autotune.space import load_space
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120")
@@ -135,7 +135,7 @@ def test_the_comparison_keeps_its_elements_in_registers(item_bytes):
 
 
 def test_what_fills_the_memory_of_threads_is_not_optimised_away():
-    binary = CudaCompiler("sm_90").compile(dirty_source(4), ())
+    binary = CudaCompiler("sm_90").compile(DIRTY_SOURCE, ())
     assert read_resources(binary.data)["dirty"].local_bytes >= 256
 
 

@@ -7,6 +7,7 @@ import pytest
 from autotune import tune
 from autotune.cli import main
 from autotune.core.records import Tier
+from autotune.errors import InputError
 from autotune.evaluation.journal import read_journal
 from autotune.serving.lookup import best_config
 from autotune.tuning.served_best import full_search_result
@@ -59,8 +60,22 @@ def test_another_size_is_served_from_a_few_runs_until_a_search_has_been_there(fo
 
 def test_in_python_it_has_the_same_budget(folder, monkeypatch):
     monkeypatch.chdir(folder.path)
+    with pytest.raises(InputError, match="there is nothing to adopt"):
+        tune("double.yaml", device="fake", strategy="adopt")
     folder.search("--budget", "30")
     assert len(tune("double.yaml", device="fake", strategy="adopt", sizes={"n": 500}).trials) == 11
+
+
+def test_in_python_it_replaces_no_result_of_a_search(folder, monkeypatch):
+    monkeypatch.chdir(folder.path)
+    searched = folder.search("--budget", "30")
+    before = folder.files()
+    known = tune("double.yaml", device="fake", strategy="adopt")
+    assert (known.best, known.time_ms) == (searched["config"], searched["time_ms"])
+    assert known.speedup == pytest.approx(searched["speedup"])
+    assert str(known.cache_file) == searched["cache_file"] and known.trials == ()
+    assert "nothing was run" in repr(known) and "nothing was run" in known._repr_html_()
+    assert folder.files() == before
 
 
 def test_searched_knows_a_probe_from_a_search(folder, adopt, monkeypatch):

@@ -1,9 +1,14 @@
 """A program's call of a problem that was never tuned starts one search of it, beside the program."""
 
+import math
+from argparse import ArgumentTypeError
+
 import pytest
 
 from autotune import best_config
+from autotune.cli.options import seconds
 from autotune.core.records import Tier
+from autotune.errors import InputError
 from autotune.runtime.background_tuning import BackgroundTuning
 from tests.conftest import wait_until
 
@@ -51,6 +56,17 @@ def test_no_search_starts_once_the_program_ends(folder, monkeypatch):
     wait_until(tuning._queue.empty)
     tuning._search(("--size=n=7",))
     assert tuning._process is first
+
+
+@pytest.mark.parametrize("budget_s", [-1.0, 0, 0.5, 86_400, 86_401, math.inf, math.nan])
+def test_a_budget_is_one_that_a_search_takes(budget_s):
+    try:
+        seconds(str(budget_s))
+    except ArgumentTypeError:
+        with pytest.raises(InputError, match=r"double: budget_s is .* at most; found"):
+            BackgroundTuning("double", "nothing.yaml", budget_s, None)
+    else:
+        BackgroundTuning("double", "nothing.yaml", budget_s, None)
 
 
 def test_a_search_that_fails_is_a_warning():

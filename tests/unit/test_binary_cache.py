@@ -1,6 +1,7 @@
 """Binaries are found again by content, and a cache that is damaged, full or not writable costs time only."""
 
 import hashlib
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, content_key, default_folder
+from autotune.compilers.binary_cache import (
+    BinaryCache,
+    CachedCompiler,
+    content_key,
+    decode,
+    default_folder,
+    encode,
+)
 from autotune.core.trials import Binary
 from autotune.errors import CompileError
 
@@ -197,3 +205,17 @@ def test_a_link_or_a_pipe_is_no_binary(tmp_path):
     file.unlink()
     os.mkfifo(file)
     assert not compiler.compile("source", ()).cached
+
+
+def test_a_file_of_another_version_is_read_if_it_has_what_this_one_needs():
+    binary = Binary(b"code", "hash", "log", 2.0, registers=40)
+    head, _, data = encode(binary, "key").partition(b'{"')[2].partition(b"\n")
+    facts = json.loads(b'{"' + head)
+    older, newer = facts | {"stalls": 3}, {name: facts[name] for name in facts if name != "registers"}
+    assert decode(signed(older, data), "key") == replace(binary, cached=True, compile_ms=0.0)
+    assert decode(signed(newer, data), "key") is None
+
+
+def signed(facts, data):
+    body = json.dumps(facts).encode() + b"\n" + data
+    return b"autotune binary\n" + hashlib.sha256(body).digest() + body

@@ -82,6 +82,9 @@ def test_damage_is_said_or_passed_over(built, tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     copied = tmp_path / "tuned"
     assert ShippedBinaries("matadd", copied, Trust(copied)).find(key_of(best, "sm_90")) is None
+    path.unlink()
+    path.symlink_to("/proc/self/mem")  # a file whose first byte cannot be read
+    assert ShippedBinaries("matadd", copied, Trust(copied)).find(key_of(best, "sm_90")) is None
     for text in ("{", "[]", '{"schema": 2}', '{"schema": 1}', "[" * 100_000):
         (folder / "matadd.json").write_text(text)
         with pytest.raises(CacheError, match=r"matadd\.json: damaged"):

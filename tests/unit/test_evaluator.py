@@ -207,6 +207,23 @@ def test_one_trial_and_no_other_runs_when_the_time_is_over(task, configs):
         assert [*context.ledger.trials] == configs[:1] and context.ledger.time_was_over
 
 
+def test_what_runs_when_the_time_is_over_is_kept_and_the_best_in_the_cache_can_be_tried(
+    task, configs, monkeypatch
+):
+    with opened(task, Options(), SearchProgress()) as context:
+        runs = []
+        begin = context.worker.begin_item
+        context.worker.begin_item = lambda item, timeout_s: runs.append(item) or begin(item, timeout_s)
+        context.evaluator.submit(configs[:2])
+        context.evaluator.collect()
+        wait_until(lambda: len(runs) == 2 or context.evaluator._advance())
+        monkeypatch.setattr(type(context.ledger), "is_time_over", True)
+        with pytest.raises(NoMoreTrials):
+            collect_next(context.evaluator, 2)
+        assert [*context.ledger.trials] == configs[:2]
+        assert context.evaluator.evaluate_beside_budget(configs[2]).status is Status.OK
+
+
 def test_what_is_being_compiled_when_the_time_is_over_ends(folder, monkeypatch):
     """The compiler of every configuration but the default's would take an hour."""
     monkeypatch.chdir(folder.path)

@@ -276,3 +276,18 @@ def test_what_kernels_call_of_the_runtime_and_headers_for_programs_alone_stop_no
     assert cuda_compiler("sm_90").compile(text, (), ["k"]).symbols == {"k": "_Z1kPf"}
     with pytest.raises(CompileError, match=r"wchar|nvtx|egl"):
         cuda_compiler("sm_90").compile(text.replace("= 1", "= of_program"), (), ["k"])
+
+
+def test_a_number_that_is_constexpr_already_stays():
+    text = "constexpr const int one = 1;\nconst int two = 2;\n__global__ void k(int *x) { x[0] = one + two; }"
+    assert needed_part(text, ["k"]) == text.replace("const int two", "constexpr int two")
+
+
+def test_a_kernel_with_a_mistake_is_compiled_twice_at_most_and_its_own_mistake_is_told(monkeypatch):
+    nvrtc = pytest.importorskip("autotune.compilers.nvrtc")
+    runs, run = [], nvrtc._run
+    monkeypatch.setattr(nvrtc, "_run", lambda *args, **more: runs.append(args) or run(*args, **more))
+    text = "std::vector<int> rows;\n__global__ void k(float *y) { y[0] = unknown; }"
+    with pytest.raises(CompileError, match='identifier "unknown" is undefined'):
+        nvrtc.CudaCompiler("sm_90").compile(text, (), ["k"])
+    assert len(runs) == 2

@@ -6,7 +6,6 @@ import pytest
 
 from autotune.analysis.host_run import run_on_host
 from autotune.checks.host_sanitizer import find_host_sanitizer
-from autotune.compilers.kernel_source import packaged
 from autotune.core.checks import NO_TIME, PASSED
 from autotune.core.records import Config
 from autotune.core.trials import Status
@@ -139,10 +138,9 @@ def test_what_was_not_compared_or_not_run_is_said(space):
     assert (found.runs[0].outcome, found.uncompared) == (PASSED, ("y",))
 
 
-def test_other_languages_than_c_are_refused():
-    triton = packaged("spaces") / "triton_reduce.yaml"
-    with pytest.raises(InputError, match=r"--run takes kernels in C; this one is written in .*'triton'"):
-        ran(triton)
+def test_other_languages_are_refused(folder):
+    with pytest.raises(InputError, match=r"--run takes kernels in C and in Triton; .*'python'"):
+        run_on_host(Target(folder.space, "fake"), 120.0)
 
 
 def test_each_configuration_has_a_line_and_nothing_is_kept(folder, space):

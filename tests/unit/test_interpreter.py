@@ -4,7 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from autotune.analysis.host_run import run_on_host
+from autotune.core.checks import NO_TIME
+from autotune.core.records import Config
 from autotune.triton import tuned
+from autotune.tuning.task import Target
 from tests.unit.test_triton import Recorder
 
 pytest.importorskip("triton.runtime", reason="needs the extra triton")
@@ -50,6 +54,22 @@ def test_a_kernel_is_compared_with_its_reference_at_the_sizes_to_verify(scale):
     done = scale.run("run", "scale.yaml", "--device", "interpreter")
     assert done.returncode == 0, done.stderr
     assert "on Interpreter, n=1, float32" in done.stdout and "at n=1, n=33" in done.stdout
+    assert " ms" not in done.stdout  # that says nothing about a GPU
+
+
+def test_space_run_has_a_line_for_each_configuration_and_keeps_nothing(scale):
+    space = scale.path / "scale.yaml"
+    landmarks = "landmarks: {wide: {BLOCK: 32}}"
+    space.write_text(SPACE.replace("default: {BLOCK", f"{landmarks}\ndefault: {{BLOCK"))
+    before = {*scale.path.iterdir()}
+    done = scale.run("space", "scale.yaml", "--run", "--device", "sm_90")
+    assert done.returncode == 0, done.stderr
+    default, wide, _, did, nothing = done.stdout.splitlines()
+    assert (default, wide) == ("default  ok at 2 sizes", "wide     ok at 2 sizes")
+    assert did.startswith(
+        "checked results and writes outside of arrays on the CPU (the interpreter of Triton"
+    )
+    assert nothing.startswith("nothing was timed") and {*scale.path.iterdir()} == before
 
 
 @pytest.mark.parametrize(
@@ -62,8 +82,19 @@ def test_a_kernel_is_compared_with_its_reference_at_the_sizes_to_verify(scale):
 )
 def test_a_mistake_is_found_without_a_gpu(scale, right, wrong, said):
     (scale.path / "scale.py").write_text(KERNEL.replace(right, wrong))
-    done = scale.run("run", "scale.yaml", "--device", "interpreter")
-    assert done.returncode == 1 and said in done.stderr
+    done = scale.run("space", "scale.yaml", "--run", "--config", "BLOCK=32")
+    assert done.returncode == 1 and done.stdout.startswith("as given  ") and said in done.stdout
+
+
+def test_a_broken_reference_ends_all_runs(scale):
+    (scale.path / "scale_reference.py").write_text("def reference(inputs, sizes):\n    return {}\n")
+    done = scale.run("space", "scale.yaml", "--run")
+    assert done.returncode == 1 and "returned nothing for the out argument y" in done.stderr
+
+
+def test_sizes_that_no_time_is_left_for_are_not_run(scale):
+    (found,) = run_on_host(Target(scale.path / "scale.yaml"), 0.0, Config({"BLOCK": 16})).runs
+    assert (found.outcome, found.sizes) == (NO_TIME, 0)
 
 
 def test_a_result_of_the_interpreter_serves_tensors_in_the_memory_of_the_host(scale):
@@ -79,5 +110,6 @@ def test_a_result_of_the_interpreter_serves_tensors_in_the_memory_of_the_host(sc
 
 
 def test_what_the_interpreter_cannot_do_is_said(scale):
-    done = scale.run("run", "scale.yaml", "--device", "interpreter", "--dtype", "bfloat16")
-    assert "computes wrongly with bfloat16" in done.stderr
+    for words in (("run", "scale.yaml", "--device", "interpreter"), ("space", "scale.yaml", "--run")):
+        done = scale.run(*words, "--dtype", "bfloat16")
+        assert "computes wrongly with bfloat16" in done.stderr

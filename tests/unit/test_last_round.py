@@ -29,7 +29,9 @@ from autotune.serving.cache import read_record
 from autotune.tuning import limits, winner_checks
 from autotune.tuning.context import BuiltConfig
 from autotune.tuning.finalists import (
+    MAX_FEW,
     MAX_FINALISTS,
+    FinalistChoice,
     fastest_trials,
     finalists_in_time,
     is_unsteady,
@@ -641,3 +643,38 @@ def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
     assert finalists_in_time(trials[:5], needed, 9.0) == [*trials[:3], trials[5]]
     assert finalists_in_time(trials[:5], needed, -1.0) == needed
     assert finalists_in_time(trials[:5], needed, math.inf) == trials
+
+
+def test_the_time_that_the_choice_of_finalists_takes_is_left_for_fewer_of_them():
+    class Slow(FinalistChoice):
+        """Takes all of its share of the time, half of what is left."""
+
+        def choose(self, context, trials, deadline):
+            time.sleep(deadline.left_s())
+            return super().choose(context, trials, deadline)
+
+    trials = [replace(timed(str(number), 1.0 + number / 100), cost_s=0.04) for number in range(6)]
+    context = SimpleNamespace(objective=Objective.TIME)
+    deadline = Deadline.after(0.2, checks_s=0.0)
+    assert len(Slow().choose_in_time(context, trials, [], deadline)) <= 2
+
+
+def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too():
+    """Under a time limit, what comes first is the one that always takes part."""
+    trials = [timed(f"{number:02}", 1.0 + number / 100, control=1.2) for number in range(MAX_FEW + 2)]
+    instances = [SimpleNamespace(config=trial.config, workload=None) for trial in trials]
+    answers = {trial.key: (trial.measurement.median_ms,) * SAMPLES_PER_TURN for trial in trials}
+    context = SimpleNamespace(
+        objective=Objective.TIME,
+        policy=MeasurementPolicy(),
+        observer=Observer(),
+        worker=SimpleNamespace(load=lambda *problems: None),
+        build=lambda configs, stage: (
+            {one.config: BuiltConfig(one, one.config["A"]) for one in instances},
+            {},
+        ),
+        run=lambda function, key, problem, *arguments, **options: answers[key],
+    )
+    answers["00"] = Failure(Status.TIMEOUT, "")
+    chosen = FinalistChoice().choose(context, trials, Deadline())
+    assert [trial.key for trial in chosen] == [*(f"{number:02}" for number in range(1, 9)), "00"]

@@ -1,5 +1,6 @@
 """What OpenCL devices do with large arrays, and memory that a driver refuses, tried on the CPU."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -142,3 +143,17 @@ __kernel void look(__global uint *found)
         device.run(program, [Launch("look", (1, 1, 1), (64, 1, 1), 0, ("found",))], {"found": found})
         seen.append(set(device.read(found, 256).view(np.uint32)))
     assert {DIRTY} in seen
+
+
+def test_a_repeated_byte_takes_no_memory_of_the_host():
+    device, size_bytes = open_device(0), 4 * MIB + 3
+    buffer = device.allocate(2 * size_bytes)
+    device.write(buffer, np.zeros(2 * size_bytes, np.uint8))
+    tracemalloc.start()
+    device.write(buffer, np.broadcast_to(np.uint8(0xA5), size_bytes))
+    device.write(buffer, np.broadcast_to(np.uint8(0), 0))
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < MIB
+    found = device.read(buffer, 2 * size_bytes)
+    assert (found[:size_bytes] == 0xA5).all() and not found[size_bytes:].any()

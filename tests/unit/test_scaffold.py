@@ -166,7 +166,11 @@ def test_a_size_that_is_divided_without_a_remainder_is_a_multiple(tmp_path, more
     text = "#ifndef VEC\n#define VEC 4\n#endif\n" + kernel(VECTOR_LOADS + more, LOADED_ARGUMENTS)
     spec = load_space(write(tmp_path, made(text), text))
     assert [one.text for one in spec.constraints] == constraints
-    assert spec.default["VEC"] == (1 if constraints else 4)
+    assert spec.default["VEC"] == 4
+    space, sizes = bind(spec, GPU, problem_of(spec, GPU)), spec.verify_sizes
+    assert [space.holds(spec.default, one) for one in sizes] == [True] * 5
+    tails = {one["cols"] % 32 for one in sizes}
+    assert tails >= ({0, 4, 28} if constraints else {0, 1, 31})
 
 
 STRIDED = """

@@ -61,7 +61,7 @@ def require_explained(path, journal):
     assert arrows and len(arrows) % 2 == 0
     (stages,) = [spans for spans in tracks.values() if STAGE in {name for _, _, name in spans}]
     stages_s = sum(ended - began for began, ended, _ in stages) / 1e6
-    assert stages_s == pytest.approx(sum(read_journal(journal).stages.values()), abs=0.1)
+    assert stages_s == pytest.approx(sum(read_journal(journal).ending.stages.values()), abs=0.1)
     began, ended, _ = named(tracks, "search")
     total = max(end for spans in tracks.values() for _, end, _ in spans)
     assert stages_s > 0.9 * (ended - began) / 1e6

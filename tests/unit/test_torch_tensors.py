@@ -1,6 +1,7 @@
 """Which calls of tensors PyTorch recognises, with a stand-in for its check, which needs no GPU."""
 
 import ctypes
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -78,3 +79,13 @@ def test_other_arrays_and_streams_are_told_apart_from_those_that_are_recognised(
     look = GuardingLook(Tensors(), {}).look
     calls = [((X, Y), None), ((X, Y), None), ((Y, X), None), ((X, Y), 9), ((X, WIDE), None), ((X, X), None)]
     assert [look(*call) for call in calls] == [Tensors().look(*call) for call in calls]
+
+
+def test_an_output_of_structures_is_allocated_by_pycuda(monkeypatch):
+    gpuarray = SimpleNamespace(
+        empty=lambda shape, dtype, allocator: SimpleNamespace(dtype=dtype, gpudata=512)
+    )
+    monkeypatch.setitem(sys.modules, "pycuda.gpuarray", gpuarray)
+    make = packages.PycudaPackage().empty(None, (4,), "struct(x:float32,n:int32)")
+    made, handle = make(SimpleNamespace(allocator=None))
+    assert made.dtype.names == ("x", "n") and handle == 512

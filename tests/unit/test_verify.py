@@ -16,6 +16,7 @@ from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
 from autotune.evaluation.journal_rows import decode_trial, encode_trial
 from autotune.evaluation.stopwatch import Stopwatch
 from autotune.evaluation.verify import altered, changed_inouts, verify
+from autotune.evaluation.wrong_result import describe
 from autotune.problem.inputs import prepare
 from autotune.problem.workload import Array, Scalar, Workload
 
@@ -134,6 +135,14 @@ def test_elements_that_were_left_alone_are_told_as_such(check):
     detail = check('y.view("float32")[3:] = x.view("float32")[3:] + 1').detail
     assert detail.startswith("y[0] was never written, expected ") and "error" not in detail
     assert detail.endswith(", 3 of 100 elements differ, from y[0] to y[2] (at n=100)")
+
+
+def test_an_element_that_only_the_device_calls_wrong_is_described(check):
+    """Its arithmetic may end in another last bit."""
+    assert check(GOOD) is None
+    y = next(one for one in check.buffers.arrays() if one.array.name == "y")
+    text, fault = describe(y, 3, 1, check.buffers)
+    assert text.startswith("y[3] is ") and "1 of 100 elements differ" in text and not fault.is_unwritten
 
 
 def test_a_difference_in_the_last_places_is_called_rounding(check):

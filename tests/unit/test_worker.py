@@ -3,6 +3,7 @@
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,8 @@ from autotune.errors import SetupError
 from autotune.evaluation.device_process import DeviceSetting, verify_and_time
 from autotune.evaluation.worker import Worker
 from autotune.problem.reference import may_use_device
-from tests.conftest import LIMIT_S, wait_until
+from autotune.tuning.task import Target, bind_target
+from tests.conftest import LIMIT_S, opened, wait_until
 from tests.unit.test_child import _alive
 
 
@@ -26,6 +28,10 @@ def worker(tmp_path):
 
 def pid(_state):
     return os.getpid()
+
+
+def has_expected(_state, _binary, _workload):
+    return Path("computed-1000").exists()
 
 
 def hang_once(_state, began):
@@ -103,3 +109,25 @@ def test_a_run_that_the_end_interrupts_is_not_repeated_in_another_process(worker
 def test_a_reference_may_use_a_device_if_it_imports_what_does(tmp_path, text, found):
     (tmp_path / "reference.py").write_text(text)
     assert may_use_device(tmp_path / "reference.py") is found
+
+
+def test_the_time_limit_of_the_default_begins_once_the_reference_at_the_full_size_has_ended(
+    folder, monkeypatch
+):
+    monkeypatch.chdir(folder.path)
+    reference = """\
+import pathlib, time
+
+def reference(inputs, sizes):
+    while sizes["n"] == 1000 and not pathlib.Path("compiled").exists():
+        time.sleep(0.01)
+    time.sleep(0.5 * (sizes["n"] == 1000))
+    pathlib.Path(f"computed-{sizes['n']}").touch()
+    return {"y": 2 * inputs["x"]}
+"""
+    (folder.path / "reference.py").write_text(reference)
+    with opened(bind_target(Target(folder.space, "fake"))) as context:
+        context.build([context.task.spec.default])
+        context.worker.run(pid, timeout_s=LIMIT_S)  # imports this module there, which takes longer
+        (folder.path / "compiled").touch()
+        assert context.run_default(has_expected, "the default", timeout_s=LIMIT_S)

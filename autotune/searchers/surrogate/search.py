@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import numpy as np
 
@@ -22,7 +22,7 @@ MAX_PENDING = 15  # trials: about as many as compilers
 class SurrogateSearch(ProposesAhead):
     """Tries the greatest expected improvement per second by a Gaussian process over all configurations."""
 
-    def __init__(self, priors: Iterable[PriorResults] = (), *, stop_when_unlikely: bool = False) -> None:
+    def __init__(self, priors: Collection[PriorResults] = (), *, stop_when_unlikely: bool = False) -> None:
         """Start from results of other devices and problems, which may grow during the search.
 
         With `stop_when_unlikely`, return when two models in a row find an improvement unlikely. An estimate
@@ -33,7 +33,7 @@ class SurrogateSearch(ProposesAhead):
 
     def opening(self, space: Space, *, seed: int) -> list[Config]:
         """As of other searchers; none where priors have to be learnt first, which takes time."""
-        if tuple(self._priors):
+        if self._priors:
             return []
         if len(space) <= DESIGN_SIZE:
             return super().opening(space, seed=seed)
