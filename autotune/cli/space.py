@@ -125,12 +125,8 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
     if effects:
         emit("", table(("line", "removes alone", "valid without it", "constraint"), effects))
     path, is_here = space.spec.path, device.driver != NOT_HERE
-<<<<<<< HEAD
-    steps = [f"search {path}"] if is_here else [f"space {path} --run", f"space {path} --compile"]
-=======
     looks = ("--run",) if space.spec.dialect == "opencl" else ("--run", "--compile")
     steps = [f"search {path}"] if is_here else [f"space {path} {how}" for how in looks]
->>>>>>> cuda3
     rows = [(item.kind, item.subject, item.placed) for item in findings.mistakes]
     emit("", table(("finding", "", ""), rows) if rows else "no findings")
     if findings.left_out:
