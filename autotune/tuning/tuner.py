@@ -87,13 +87,13 @@ def search(
     times = StageTimes(observer)
     make = partial(make_searcher, engine, strategy, priors=priors, stop_when_unlikely=stops)
     making = _aside("import and make the searcher", make)
-    explored = options_before_last_round(options)
-    with open_context(journaled, explored, times, policy, processes, cluster) as context:
+    search_options = options_before_last_round(options)
+    with open_context(journaled, search_options, times, policy, processes, cluster) as context:
         context.evaluator.prefetch([task.spec.default])
         searcher = making.result()
         known = tuple(priors)  # more may come
         note = f"started from {priors_text(known)}" if known else ""
-        explore(context, searcher, options, note, began, last_round_follows=True)
+        explore(context, searcher, search_options, note, began, last_round_follows=True)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
