@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from autotune.checks.deadline import Deadline
-from autotune.core.checks import first_failure, unchecked_text
+from autotune.core.outcomes import first_failure, unchecked_text
 from autotune.core.records import Config
 from autotune.core.trials import Failure
 from autotune.devices import BACKENDS

@@ -22,7 +22,7 @@ from autotune.checks.deadline import Deadline
 from autotune.checks.device_sanitizer import Sanitizer
 from autotune.checks.host_sanitizer import HostSanitizer
 from autotune.compilers.kernel_source import perturbed, read_source
-from autotune.core.checks import first_failure
+from autotune.core.outcomes import first_failure
 from autotune.core.records import DeviceInfo
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure

@@ -23,10 +23,10 @@ sys.path.insert(0, str(ROOT))
 
 from autotune.checks.deadline import Deadline
 from autotune.cli.progress import SearchProgress, Verbosity
-from autotune.core.checks import checks_text
+from autotune.core.outcomes import checks_text
 from autotune.core.trials import Budget
 from autotune.tuning import winner_checks
-from autotune.tuning.check_outcomes import ConfigChecks
+from autotune.tuning.check_outcomes import OutcomesByConfig
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
@@ -52,7 +52,7 @@ def time_search(space: str, device: str | None, budget: int) -> None:
     seconds = defaultdict[str, float](float)
 
     def timed(check: winner_checks.Check) -> winner_checks.Check:
-        def run(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+        def run(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
             began_s = time.perf_counter()
             try:
                 return check.run(context, builds, deadline)

@@ -25,8 +25,8 @@ from autotune.checks.host_sanitizer import (
     find_host_sanitizer,
     workloads_for_cpu,
 )
-from autotune.core.checks import NO_TIME, PASSED, Outcome, Unchecked
 from autotune.core.launch_plan import TRITON
+from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Unchecked
 from autotune.core.records import Config, DeviceInfo
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status

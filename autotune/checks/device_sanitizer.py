@@ -22,7 +22,7 @@ from pathlib import Path
 from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import program_version
 from autotune.compilers.nvidia_tools import find_tool
-from autotune.core.checks import NO_TIME, PASSED, Checks, Outcome, Unchecked
+from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Outcomes, Unchecked
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices import Address
 from autotune.errors import ChildDied, ChildRaised, ChildTimeout
@@ -83,7 +83,7 @@ class Sanitizer:
         finally:
             kill_all([self._standing_by.popitem()[1] for _ in range(len(self._standing_by))])
 
-    def check(self, runs: Sequence[Run], deadline: Deadline) -> list[Checks]:
+    def check(self, runs: Sequence[Run], deadline: Deadline) -> list[Outcomes]:
         """Run configurations under each tool, and return the outcomes of each run by tool.
 
         A finding makes the launch fail, so errors of the run are ignored: the sanitizer's exit code and

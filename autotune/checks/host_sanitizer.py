@@ -29,7 +29,7 @@ from autotune.compilers.elf import read_sections, read_symbols
 from autotune.compilers.host_code import without_host_code
 from autotune.compilers.kernel_source import packaged
 from autotune.core import timeline
-from autotune.core.checks import NO_TIME, PASSED, Outcome, Unchecked
+from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Unchecked
 from autotune.core.records import Scalar as ScalarValue
 from autotune.core.text import size_text
 from autotune.core.trials import Failure, Status

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.core.checks import checks_text, of_reasons
+from autotune.core.outcomes import checks_text, of_reasons
 from autotune.core.records import Config
 from autotune.core.text import count_text, problem_text
 from autotune.core.trials import Failure, Status

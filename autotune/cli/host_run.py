@@ -9,7 +9,7 @@ from autotune.analysis.host_run import HostRun, HostRuns, run_on_host
 from autotune.checks.host_sanitizer import FURTHER_LIMITS
 from autotune.cli import options as opt
 from autotune.cli.output import emit
-from autotune.core.checks import Unchecked
+from autotune.core.outcomes import Unchecked
 from autotune.core.text import count_text
 from autotune.core.trials import Failure, Status
 from autotune.space import load_space

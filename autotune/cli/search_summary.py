@@ -12,7 +12,7 @@ from typing import Any
 
 from autotune.cli.device_use import use_of
 from autotune.cli.texts import measured_text, space_problem
-from autotune.core.checks import (
+from autotune.core.outcomes import (
     checks_text,
     combined,
     index_limit,

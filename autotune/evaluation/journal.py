@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from autotune.core import json_values as values
-from autotune.core.checks import FRESH_INPUTS, Checks, worst
+from autotune.core.outcomes import FRESH_INPUTS, Outcomes, worst
 from autotune.core.text import count_text, shortened
 from autotune.core.trials import DeviceScale, Measurement, Status, Trial
 from autotune.errors import AutotuneError, InputError, JournalError, WriteError
@@ -58,14 +58,14 @@ class LastRound(NamedTuple):
     """
 
     measurements: Mapping[str, Measurement] = {}
-    checks: Mapping[str, Checks] = {}
+    outcomes: Mapping[str, Outcomes] = {}
     sanitizers: str | None = None
 
     @property
-    def on_fresh_inputs(self) -> Checks:
+    def on_fresh_inputs(self) -> Outcomes:
         """The outcome on fresh inputs, the same for all configurations; empty if there were none to draw."""
-        outcomes = [checks[FRESH_INPUTS] for checks in self.checks.values() if FRESH_INPUTS in checks]
-        return {FRESH_INPUTS: worst(outcomes)} if outcomes else {}
+        fresh = [one[FRESH_INPUTS] for one in self.outcomes.values() if FRESH_INPUTS in one]
+        return {FRESH_INPUTS: worst(fresh)} if fresh else {}
 
 
 _LastRounds = dict[tuple[str, ...], LastRound]
@@ -250,7 +250,7 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
 
 def _last_round_row(last_round: LastRound) -> dict[str, Any]:
     rows = {key: encode_measurement(value) for key, value in last_round.measurements.items()}
-    checks = {key: encode_checks(outcomes) for key, outcomes in last_round.checks.items()}
+    checks = {key: encode_checks(outcomes) for key, outcomes in last_round.outcomes.items()}
     return {"finals": rows, "checks": checks, "sanitizers": last_round.sanitizers}
 
 

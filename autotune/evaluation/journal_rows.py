@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 from autotune.core import json_values as values
-from autotune.core.checks import PASSED, Checks, Unchecked
+from autotune.core.outcomes import PASSED, Outcomes, Unchecked
 from autotune.core.records import Config
 from autotune.core.trials import ArrayFault, Failure, Measurement, Rule, Status, Trial
 from autotune.errors import Blame
@@ -67,7 +67,7 @@ def _decode_measurement(row: object, place: str) -> Measurement:
     return values.record(Measurement, _MEASUREMENT, optional, fields, place)
 
 
-def encode_checks(outcomes: Checks) -> dict[str, Any]:
+def encode_checks(outcomes: Outcomes) -> dict[str, Any]:
     """Convert outcomes without failures to JSON values: checks that passed, and the reasons of the others."""
     groups: dict[str, dict[str, str]] = {_LATE: {}, _UNABLE: {}}
     for name, outcome in outcomes.items():
@@ -76,7 +76,7 @@ def encode_checks(outcomes: Checks) -> dict[str, Any]:
     return {_PASSED: [name for name, outcome in outcomes.items() if outcome is PASSED], **groups}
 
 
-def _decode_checks(row: object, place: str) -> Checks:
+def _decode_checks(row: object, place: str) -> Outcomes:
     fields = values.mapping(row, place)
     passed = values.list_of(values.text)(fields.get(_PASSED, []), place)
     late, unable = (_reasons(fields.get(group, {}), place) for group in (_LATE, _UNABLE))

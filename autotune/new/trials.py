@@ -11,7 +11,7 @@ import numpy as np
 from autotune.analysis.compile_survey import Settings, survey
 from autotune.analysis.host_run import run_on_host
 from autotune.compilers.binary_cache import default_folder
-from autotune.core.checks import Unchecked
+from autotune.core.outcomes import Unchecked
 from autotune.core.text import count_text, first_error
 from autotune.core.trials import Budget, Failure
 from autotune.errors import InputError

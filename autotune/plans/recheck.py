@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 
 from autotune.checks.deadline import Deadline
-from autotune.core.checks import combined, reasons
+from autotune.core.outcomes import combined, reasons
 from autotune.core.records import NOISY, Config, Entry
 from autotune.core.stages import COMPILING
 from autotune.core.trials import Budget, Failure, Objective, Trial
@@ -166,7 +166,7 @@ def _refreshed(context: TuningContext, entry: Entry, decision: Decision) -> Entr
             **task.provenance,
             workload_sha256=workload_sha256(task.spec),
             checks="",
-            checked=reasons(combined(decision.checks)),
+            checked=reasons(combined(decision.outcomes)),
         ),
     )
 

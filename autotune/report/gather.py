@@ -129,7 +129,7 @@ class _Reader:
                 source=str(path),
                 tried=_latest(found.trials, last_round.measurements),
                 finals=last_round.measurements,
-                checks=last_round.checks,
+                checks=last_round.outcomes,
                 is_imported="verification" not in header,
                 source_sha256=str(header.get("source", "")),
                 journal=path,

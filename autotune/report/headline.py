@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from autotune.core.checks import OTHER_SIZES, Checks, checks_text, is_compared, of_reasons, unchecked_text
+from autotune.core.outcomes import OTHER_SIZES, Outcomes, checks_text, is_compared, of_reasons, unchecked_text
 from autotune.core.records import NOISY
 from autotune.core.text import count_text, per_second, ratio_text
 from autotune.core.trials import Status
@@ -166,7 +166,7 @@ def _verified(search: Search) -> dict[str, str]:
     return _item("Verified", "in part" if unchecked_text(found) else "yes", f"passed: {checks_text(found)}")
 
 
-def _checks(search: Search) -> Checks:
+def _checks(search: Search) -> Outcomes:
     """The outcomes of the best's checks."""
     best, served = search.best_trial, search.served
     outcomes = search.checks.get(best.key, {}) if best else {}

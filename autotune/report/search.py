@@ -14,8 +14,8 @@ from autotune.analysis.compare import DeviceResult
 from autotune.compilers.kernel_source import packaged
 from autotune.compilers.occupancy import Occupancy
 from autotune.core import launch_plan as plan
-from autotune.core.checks import Checks
 from autotune.core.expressions import Expression, names_behind, number, parse
+from autotune.core.outcomes import Outcomes
 from autotune.core.records import (
     Config,
     DeviceInfo,
@@ -63,7 +63,7 @@ class Search:
     source: str  # where the trials are from, in words
     tried: tuple[Trial, ...]  # as the search timed them; a cache keeps neither failures nor their order
     finals: Mapping[str, Measurement] = field(default_factory=dict)  # of the last round, by key
-    checks: Mapping[str, Checks] = field(default_factory=dict)  # of the last round, by key
+    checks: Mapping[str, Outcomes] = field(default_factory=dict)  # of the last round, by key
     is_imported: bool = False
     is_cached: bool = False
     journal: Path | None = None

@@ -12,8 +12,8 @@ from itertools import islice
 from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import find_host_sanitizer
 from autotune.compilers.kernel_source import perturbed
-from autotune.core.checks import data_check
 from autotune.core.launch_plan import TRITON
+from autotune.core.outcomes import data_check
 from autotune.core.records import Config, Sizes
 from autotune.core.text import size_text
 from autotune.core.trials import Failure

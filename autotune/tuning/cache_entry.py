@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
 
-from autotune.core.checks import reasons
 from autotune.core.launch_plan import CUDA_COMPILERS
+from autotune.core.outcomes import reasons
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import ArgumentSpec, Config, Entry, KernelRecord, Measured, Provenance
 from autotune.core.text import size_text

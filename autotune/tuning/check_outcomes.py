@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from autotune.core.checks import PASSED, Checks, Outcome, Unchecked
+from autotune.core.outcomes import PASSED, Outcome, Outcomes, Unchecked
 from autotune.core.records import Config
 from autotune.core.trials import WRONG, Failure, Status
 
 FINDINGS = (*WRONG, Status.CRASHED)
 
-ConfigChecks = Mapping[Config, Checks]
+OutcomesByConfig = Mapping[Config, Outcomes]
 
 
 def outcome_of(answer: Failure | None) -> Outcome:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeGuard
 
 from autotune.checks.deadline import Deadline
-from autotune.core.checks import NO_TIME, PASSED, Outcome, Unchecked, data_check, first_failure, worst
+from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Unchecked, data_check, first_failure, worst
 from autotune.core.records import Config, Sizes
 from autotune.core.stages import Stage, of_last_round
 from autotune.core.text import size_text
@@ -22,7 +22,7 @@ from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
 from autotune.problem.data_sets import DATA_SETS, MAX_BYTES, OnOtherData, on_other_data, with_margin
 from autotune.problem.shapes import SHAPES, WITHIN_FILLS
 from autotune.problem.workload import Workload
-from autotune.tuning.check_outcomes import ConfigChecks, is_finding, outcome_of
+from autotune.tuning.check_outcomes import OutcomesByConfig, is_finding, outcome_of
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.task import TuningTask
 
@@ -31,7 +31,7 @@ DOUBTFUL = Unchecked("rounding may decide")
 DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
 
 
-def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
     """The outcome of each configuration on each other data set.
 
     At each size, the default judges the data set first: it does not apply if the default fails on it. If the
@@ -183,7 +183,7 @@ def is_robust_to_rounding(worker: DeviceWorker, workload: OnOtherData) -> bool:
     return worker.run(DeviceState.allows_rounding, *judged, timeout_s=SETUP_TIMEOUT_S) is True
 
 
-def check_variants(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+def check_variants(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
     """The outcome of each configuration on each variant of the inputs, which the space asks for."""
     by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
     for number, name in enumerate(context.task.spec.variants, 1):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from autotune.core.checks import combined
+from autotune.core.outcomes import combined
 from autotune.core.records import Config, Entry
 from autotune.core.trials import Objective, Trial, pareto_front
 from autotune.errors import Overtaken
@@ -118,7 +118,7 @@ def _search_result(
         seconds=ledger.spent_s,
         cores_of_others=setting.cpu_at_start.cores_of_others(cpu_times()),
         data_sha256=instance.workload.data_sha256,
-        checks=combined(decision.checks),
+        checks=combined(decision.outcomes),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autotune.checks import large_run
 from autotune.checks.deadline import Deadline
-from autotune.core.checks import FRESH_INPUTS, NO_TIME, Checks, unchecked_text
+from autotune.core.outcomes import FRESH_INPUTS, NO_TIME, Outcomes, unchecked_text
 from autotune.core.records import NOISY, Config
 from autotune.core.stages import Stage
 from autotune.core.trials import WRONG, Failure, Measurement, Trial
@@ -57,7 +57,7 @@ class Decision:
 
     measurements: Mapping[str, Measurement] = field(default_factory=dict)  # of finalists, by content key
     stored: tuple[Trial, ...] = ()  # the winner, then its ties
-    checks: tuple[Checks, ...] = ()  # of each
+    outcomes: tuple[Outcomes, ...] = ()  # of the checks of each
     ties_left: tuple[Trial, ...] = ()  # further ties, which are neither checked nor stored
     failures: Mapping[Config, Failure] = field(default_factory=dict)
     deadline: Deadline = field(default_factory=Deadline)  # of a round that repeats this one
@@ -218,16 +218,16 @@ def check_winners(
         context.observer.warn(f"the best are checked {missed}")
     if failures:
         return Decision(failures=failures, deadline=again)
-    stored_checks = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)
+    outcomes = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)
     further = tied[1 + MAX_TIES :]
     measurements, found = remeasured.measurements, estimated.result()
-    return Decision(measurements, stored, stored_checks, further, estimate=found, deadline=again)
+    return Decision(measurements, stored, outcomes, further, estimate=found, deadline=again)
 
 
 def _journal_round(context: TuningContext, decision: Decision) -> None:
     """Write a last round to the journal, unless it has the same."""
-    fresh = {name: outcome for name, outcome in decision.checks[0].items() if name == FRESH_INPUTS}
-    checked = {trial.key: outcomes for trial, outcomes in zip(decision.stored, decision.checks, strict=True)}
+    fresh = {name: outcome for name, outcome in decision.outcomes[0].items() if name == FRESH_INPUTS}
+    checked = dict(zip((trial.key for trial in decision.stored), decision.outcomes, strict=True))
     row = LastRound(
         decision.measurements, dict.fromkeys(decision.measurements, fresh) | checked, sanitizers(context)
     )

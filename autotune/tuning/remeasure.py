@@ -12,7 +12,7 @@ from statistics import median
 
 from autotune.checks.deadline import Deadline
 from autotune.core import timeline
-from autotune.core.checks import FRESH_INPUTS, NO_TIME, PASSED, Checks, Outcome
+from autotune.core.outcomes import FRESH_INPUTS, NO_TIME, PASSED, Outcome, Outcomes
 from autotune.core.records import Config
 from autotune.core.stages import COMPILING, VERIFYING, Stage, of_last_round
 from autotune.core.trials import Failure, Measurement, Objective, Rule, Status, Trial
@@ -42,7 +42,7 @@ class Remeasurement:
 
     measurements: Mapping[str, Measurement]
     rejected: Mapping[Config, Failure]
-    on_fresh_inputs: Checks  # the outcome on fresh inputs; empty if none could be drawn
+    on_fresh_inputs: Outcomes  # the outcome on fresh inputs; empty if none could be drawn
 
 
 def remeasure(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.core.checks import Checks, is_compared
+from autotune.core.outcomes import Outcomes, is_compared
 from autotune.core.records import NOISY, Config, Front
 from autotune.core.trials import Measurement, Objective, Status, Trial
 from autotune.searchers.base import FASTER, PriorResults, StoppingEstimate
@@ -47,7 +47,7 @@ class SearchResult:
     seconds: float
     cores_of_others: float  # CPU cores that other programs kept busy meanwhile, on average
     data_sha256: str  # of inputs that come from files or from `inputs`; empty where there are none
-    checks: Checks  # of the winner and its ties, the worst outcome of each
+    checks: Outcomes  # of the winner and its ties, the worst outcome of each
 
     @property
     def compares(self) -> bool:

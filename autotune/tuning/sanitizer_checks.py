@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 
 from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import HOST_TOOLS, HostSanitizer, can_run_on_cpu, find_host_sanitizer
-from autotune.core.checks import PASSED, Checks, Outcome, Unchecked
+from autotune.core.outcomes import PASSED, Outcome, Outcomes, Unchecked
 from autotune.core.stages import of_last_round
 from autotune.evaluation.instance import KernelInstance
-from autotune.tuning.check_outcomes import ConfigChecks
+from autotune.tuning.check_outcomes import OutcomesByConfig
 from autotune.tuning.context import Builds, TuningContext
 
 SANITIZERS = of_last_round("under sanitizers")  # the stage
@@ -31,7 +31,7 @@ def host_sanitizer(context: TuningContext) -> HostSanitizer | None:
     return find_host_sanitizer() if context.task.is_c and not context.processes.skips_sanitizers else None
 
 
-def under_host_sanitizer(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+def under_host_sanitizer(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
     """The outcomes of the host compiler's sanitizers on the CPU."""
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         runs = {
@@ -41,7 +41,7 @@ def under_host_sanitizer(context: TuningContext, builds: Builds, deadline: Deadl
         return {config: run.result() for config, run in runs.items()}
 
 
-def check_on_host(context: TuningContext, instance: KernelInstance, deadline: Deadline) -> Checks:
+def check_on_host(context: TuningContext, instance: KernelInstance, deadline: Deadline) -> Outcomes:
     """The outcomes of one configuration under the CPU's sanitizers, at sizes that it can run."""
     host = host_sanitizer(context)
     if host is None or deadline.is_over:
@@ -64,7 +64,7 @@ def sanitizer_processes(context: TuningContext) -> AbstractContextManager[None]:
     return context.processes.sanitizer.standing_by() if context.processes.sanitizer else nullcontext()
 
 
-def under_device_sanitizer(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+def under_device_sanitizer(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
     """The outcomes under the device's sanitizer; none without one, or at sizes too large for it."""
     checked = {config: built for config, built in builds.items() if built.instance.verify_workloads}
     if context.processes.sanitizer is None or not checked:

@@ -14,8 +14,8 @@ from dataclasses import replace
 from autotune.checks.deadline import Deadline
 from autotune.checks.large_run import foretell, run_many
 from autotune.compilers.kernel_source import perturbed
-from autotune.core.checks import LARGER_SIZES, NO_TIME, PASSED, Checks, Outcome, Unchecked, worst
 from autotune.core.launch_plan import TRITON
+from autotune.core.outcomes import LARGER_SIZES, NO_TIME, PASSED, Outcome, Outcomes, Unchecked, worst
 from autotune.core.records import Config
 from autotune.core.stages import Stage, of_last_round
 from autotune.core.trials import Binary, Failure, Status
@@ -23,7 +23,7 @@ from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.workload import Workload, verification_order
-from autotune.tuning.check_outcomes import ConfigChecks, is_finding, outcome_of
+from autotune.tuning.check_outcomes import OutcomesByConfig, is_finding, outcome_of
 from autotune.tuning.context import Builds, BuiltConfig, TuningContext
 from autotune.tuning.further_sizes import LARGE, unknown_beyond
 from autotune.tuning.task import TuningTask
@@ -38,9 +38,9 @@ _REFERENCES = 5  # runs of the reference before it
 _FREE_SHARE = 0.75  # of the device's memory for this run: other programs use some as well
 
 
-def check_many_runs(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+def check_many_runs(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
     """The outcome of many runs of each configuration at one of the verified sizes."""
-    by_config: dict[Config, Checks] = {}
+    by_config: dict[Config, Outcomes] = {}
     kept = () if deadline.is_over else _reset_by_default(context)
     for config, (instance, binary) in builds.items():
         if instance.verify_workloads and not deadline.is_over:
@@ -81,7 +81,7 @@ def _often(
     return found
 
 
-def check_tile_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+def check_tile_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
     """The outcome of each configuration at sizes that its own tiles make interesting.
 
     A failure counts if the sizes are divisible by what divides all sizes of the space. At other sizes, it
@@ -146,7 +146,7 @@ def _of_default(context: TuningContext, default: BuiltConfig | None, workload: W
     return context.verify(default.binary, same) or PASSED
 
 
-def check_other_schedules(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+def check_other_schedules(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
     """The outcome of each configuration with other schedules.
 
     A build that does not compile, start or end says nothing about the configuration: the changes may be the
@@ -196,7 +196,7 @@ def has_schedules(context: TuningContext) -> bool:
     return context.task.is_c and bool(context.worker.compared)
 
 
-def compile_schedules(context: TuningContext, instance: KernelInstance, _: Deadline) -> Checks:
+def compile_schedules(context: TuningContext, instance: KernelInstance, _: Deadline) -> Outcomes:
     """Compile a configuration with other schedules, before these are checked; there is no outcome yet."""
     for scheduled in with_schedules(context, [instance]):
         context.pool.compile(scheduled).result()
@@ -211,9 +211,9 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
     return [replace(one, source=perturbed(one.source, seed)) for seed in SCHEDULES for one in unchanged]
 
 
-def read_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+def read_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
     """The outcome of reading how the kernels count, for sizes that memory has no room for."""
-    by_config: dict[Config, Checks] = {}
+    by_config: dict[Config, Outcomes] = {}
     for config, built in builds.items():
         if deadline.is_over:
             break
@@ -222,7 +222,7 @@ def read_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline
     return by_config
 
 
-def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
     """The outcome of running the first configuration at such a size.
 
     There is none if reading has found an index that overflows.
@@ -238,7 +238,7 @@ def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadlin
 
 def run_beyond(
     context: TuningContext, one: BuiltConfig, powers: Sequence[int] = LARGE, *, is_unknown: bool
-) -> Checks:
+) -> Outcomes:
     """The outcome of a run at a size that indices of 32 bits do not hold; empty if none makes sense.
 
     A wrong result is a limit of the kernel, like an index that overflows: no space asks for such a size.

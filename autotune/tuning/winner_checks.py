@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from autotune.checks.deadline import Deadline, Killable
 from autotune.checks.device_sanitizer import TOOLS
 from autotune.checks.host_sanitizer import HOST_TOOLS, find_host_sanitizer
-from autotune.core.checks import (
+from autotune.core.outcomes import (
     LARGER_SIZES,
     NO_TIME,
     OTHER_SIZES,
     PASSED,
-    Checks,
     Outcome,
+    Outcomes,
     Unchecked,
     data_check,
     first_failure,
@@ -29,7 +29,7 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage, of_last_round
 from autotune.core.trials import Failure, Trial
 from autotune.evaluation.instance import KernelInstance
-from autotune.tuning.check_outcomes import ConfigChecks
+from autotune.tuning.check_outcomes import OutcomesByConfig
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.data_checks import OTHER_DATA, VARIANTS, check_other_data, check_variants
 from autotune.tuning.sanitizer_checks import (
@@ -77,10 +77,10 @@ class Check:
     """
 
     stage: str
-    run: Callable[[TuningContext, Builds, Deadline], ConfigChecks]
+    run: Callable[[TuningContext, Builds, Deadline], OutcomesByConfig]
     obstacles: Callable[[TuningContext], _Obstacles] | None = None
     is_aside: bool = False
-    early: Callable[[TuningContext, KernelInstance, Deadline], Checks] | None = None
+    early: Callable[[TuningContext, KernelInstance, Deadline], Outcomes] | None = None
     processes: Callable[[TuningContext], AbstractContextManager[None]] = lambda _: nullcontext()
     base_s: float = 0.0
     trials: float = 0.0
@@ -95,8 +95,8 @@ class Check:
 class WinnerChecks:
     """Checks each configuration once, and keeps the outcomes."""
 
-    outcomes: dict[Config, Checks] = field(default_factory=dict)
-    _begun: dict[tuple[Check, Config], Future[Checks]] = field(default_factory=dict)
+    outcomes: dict[Config, Outcomes] = field(default_factory=dict)
+    _begun: dict[tuple[Check, Config], Future[Outcomes]] = field(default_factory=dict)
     _begun_processes: Killable = field(default_factory=Killable)  # of these runs
 
     @contextmanager
@@ -132,7 +132,7 @@ class WinnerChecks:
         tools, expected = sanitizers(context), expected_checks(context).keys()
         for last_round in context.journal.last_rounds.values():
             for trial in trials if tools is None or last_round.sanitizers == tools else ():
-                outcomes = last_round.checks.get(trial.key, {})
+                outcomes = last_round.outcomes.get(trial.key, {})
                 if expected <= outcomes.keys() and not is_late(outcomes):
                     self.outcomes.setdefault(trial.config, outcomes)
 
@@ -181,7 +181,9 @@ class WinnerChecks:
         self.outcomes |= by_config
         return failures
 
-    def _run(self, check: Check, context: TuningContext, builds: Builds, deadline: Deadline) -> ConfigChecks:
+    def _run(
+        self, check: Check, context: TuningContext, builds: Builds, deadline: Deadline
+    ) -> OutcomesByConfig:
         """Make a check of the configurations of which it has told nothing early."""
         begun = {config: self._begun[key] for config in builds if (key := (check, config)) in self._begun}
         found = {config: outcomes for config, early in begun.items() if (outcomes := early.result())}
@@ -195,7 +197,7 @@ class WinnerChecks:
         }
 
 
-def expected_checks(context: TuningContext) -> Checks:
+def expected_checks(context: TuningContext) -> Outcomes:
     """The checks that each configuration is to pass on this device, without the checks on other data.
 
     A check is late until it is made; one that cannot run here has the reason. Outputs were compared and other

@@ -7,7 +7,7 @@ import pytest
 
 from autotune.analysis.host_run import run_on_host
 from autotune.checks.host_sanitizer import find_host_sanitizer
-from autotune.core.checks import PASSED
+from autotune.core.outcomes import PASSED
 from autotune.tuning.task import Target
 from tests.kernel_space import spec_of
 

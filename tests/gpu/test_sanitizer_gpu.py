@@ -7,7 +7,7 @@ import pytest
 
 from autotune.checks.deadline import Deadline
 from autotune.checks.device_sanitizer import TOOLS, Sanitizer, find_sanitizer
-from autotune.core.checks import PASSED, first_failure
+from autotune.core.outcomes import PASSED, first_failure
 from autotune.core.records import Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.devices import Address, backend

@@ -10,7 +10,7 @@ import pytest
 
 from autotune.checks.deadline import Deadline
 from autotune.checks.device_sanitizer import BROKEN, RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
-from autotune.core.checks import PASSED, Passed, Unchecked
+from autotune.core.outcomes import PASSED, Passed, Unchecked
 from autotune.core.records import Launch
 from autotune.core.stages import of_last_round
 from autotune.core.trials import Budget, Failure, Problem, Status

@@ -6,7 +6,7 @@ import pytest
 
 from autotune.analysis.host_run import run_on_host
 from autotune.checks.host_sanitizer import find_host_sanitizer
-from autotune.core.checks import NO_TIME, PASSED
+from autotune.core.outcomes import NO_TIME, PASSED
 from autotune.core.records import Config
 from autotune.core.trials import Status
 from autotune.errors import InputError, SetupError

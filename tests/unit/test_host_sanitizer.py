@@ -12,7 +12,7 @@ from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.compilers.kernel_source import packaged, read_source, render, source_of_text
 from autotune.core import timeline
-from autotune.core.checks import NO_TIME, PASSED, Unchecked
+from autotune.core.outcomes import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Argument, Config, Launch
 from autotune.core.trials import Problem, Status
 from autotune.problem.workload import Array, Scalar, Workload

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from autotune.analysis.host_run import run_on_host
-from autotune.core.checks import NO_TIME
+from autotune.core.outcomes import NO_TIME
 from autotune.core.records import Config
 from autotune.triton import tuned
 from autotune.tuning.task import Target

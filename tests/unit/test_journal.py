@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from autotune.core.checks import NO_TIME, PASSED, Unchecked
+from autotune.core.outcomes import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.errors import InputError, JournalError

@@ -7,7 +7,7 @@ import pytest
 
 from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import find_host_sanitizer, workloads_for_cpu
-from autotune.core.checks import PASSED
+from autotune.core.outcomes import PASSED
 from autotune.core.trials import Failure
 from autotune.problem.covering import size_product
 from tests.further_sizes_example import sizes_and_instance

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from autotune.checks.deadline import Deadline
-from autotune.core.checks import LARGER_SIZES, PASSED, Unchecked
+from autotune.core.outcomes import LARGER_SIZES, PASSED, Unchecked
 from autotune.core.records import Config
 from autotune.problem.repeated import RepeatedData
 from autotune.tuning import stress_checks

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.core.checks import OTHER_SIZES, PASSED
+from autotune.core.outcomes import OTHER_SIZES, PASSED
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.evaluation.identity import sizes_text

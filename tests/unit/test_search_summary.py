@@ -9,7 +9,7 @@ import pytest
 from autotune.cli.output import emit
 from autotune.cli.search_summary import result_json, result_line, result_text
 from autotune.compilers.kernel_source import read_source
-from autotune.core.checks import NO_TIME, PASSED, Unchecked
+from autotune.core.outcomes import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Objective, Rule, Status, Trial
 from autotune.devices import Address

@@ -30,7 +30,7 @@ class Unchecked:
 PASSED = Passed.PASSED
 NO_TIME = Unchecked("no time was left", is_late=True)
 Outcome = Failure | Unchecked | Passed
-Checks = Mapping[str, Outcome]  # by the name of the check
+Outcomes = Mapping[str, Outcome]  # by the name of the check
 
 
 def output_check(name: str) -> str:
@@ -54,28 +54,28 @@ def _weight(outcome: Outcome) -> int:
     return 0 if outcome is PASSED else 3
 
 
-def combined(checks: Iterable[Checks]) -> Checks:
+def combined(checks: Iterable[Outcomes]) -> Outcomes:
     """The worst outcome of each check of several configurations."""
     rows = [row for outcomes in checks for row in outcomes.items()]
     return {name: worst(outcome for other, outcome in rows if other == name) for name, _ in rows}
 
 
-def first_failure(outcomes: Checks) -> Failure | None:
+def first_failure(outcomes: Outcomes) -> Failure | None:
     """The first failure."""
     return next((outcome for outcome in outcomes.values() if isinstance(outcome, Failure)), None)
 
 
-def is_late(outcomes: Checks) -> bool:
+def is_late(outcomes: Outcomes) -> bool:
     """True if a later search makes up for a check."""
     return any(isinstance(outcome, Unchecked) and outcome.is_late for outcome in outcomes.values())
 
 
-def reasons(outcomes: Checks) -> dict[str, str]:
+def reasons(outcomes: Outcomes) -> dict[str, str]:
     """Each check with the reason why it has not passed, which is empty if it has: what a cache keeps."""
     return {name: _reason(outcome) for name, outcome in outcomes.items()}
 
 
-def of_reasons(by_check: Mapping[str, str]) -> Checks:
+def of_reasons(by_check: Mapping[str, str]) -> Outcomes:
     """The outcomes of which a cache keeps the reasons."""
     known: dict[str, Outcome] = {"": PASSED, NO_TIME.reason: NO_TIME}
     return {name: known.get(reason) or Unchecked(reason) for name, reason in by_check.items()}
@@ -87,7 +87,7 @@ def _reason(outcome: Outcome) -> str:
     return outcome.reason if isinstance(outcome, Unchecked) else str(outcome)
 
 
-def is_compared(outcomes: Checks) -> bool:
+def is_compared(outcomes: Outcomes) -> bool:
     """True if an output was compared with the reference."""
     return any(name.startswith(_OUTPUT) and outcome is PASSED for name, outcome in outcomes.items())
 
@@ -102,7 +102,7 @@ def names_text(names: Iterable[str]) -> str:
     return ", ".join(shown)
 
 
-def unpassed(outcomes: Checks) -> dict[str, str]:
+def unpassed(outcomes: Outcomes) -> dict[str, str]:
     """The checks that have not passed, with their reasons; what a kernel's indices hold is a limit."""
     limit = index_limit(outcomes)
     return {
@@ -112,13 +112,13 @@ def unpassed(outcomes: Checks) -> dict[str, str]:
     }
 
 
-def index_limit(outcomes: Checks) -> str:
+def index_limit(outcomes: Outcomes) -> str:
     """The limit of the kernel's indices, at sizes that no space asks for; empty if none was found."""
     found = outcomes.get(LARGER_SIZES)
     return found.reason if isinstance(found, Unchecked) and not found.is_late else ""
 
 
-def unchecked_text(outcomes: Checks) -> str:
+def unchecked_text(outcomes: Outcomes) -> str:
     """The checks that have not passed, by their reasons; empty if all have."""
     names: dict[str, list[str]] = {}
     for name, reason in unpassed(outcomes).items():
@@ -127,12 +127,12 @@ def unchecked_text(outcomes: Checks) -> str:
     return f"without {'; '.join(groups)}" if names else ""
 
 
-def outcomes_text(outcomes: Checks) -> str:
+def outcomes_text(outcomes: Outcomes) -> str:
     """The names of the checks that have passed, and the others with their reasons."""
     passed = names_text(name for name, outcome in outcomes.items() if outcome is PASSED)
     return "; ".join(filter(None, (passed, unchecked_text(outcomes))))
 
 
-def checks_text(outcomes: Checks) -> str:
+def checks_text(outcomes: Outcomes) -> str:
     """The outcomes, and the indices' limit."""
     return "; ".join(filter(None, (outcomes_text(outcomes), index_limit(outcomes))))
