@@ -161,14 +161,19 @@ def test_the_default_of_a_journal_limits_the_other_trials_as_well(task, configs)
         assert limits_s and max(limits_s) < 600.0
 
 
+def collect_first_while_second_runs(context, configs):
+    """Submit two configurations, collect the first, and wait until the device has begun with the second."""
+    runs = []
+    begin = context.worker.begin_item
+    context.worker.begin_item = lambda item, timeout_s: runs.append(item) or begin(item, timeout_s)
+    context.evaluator.submit(configs[:2])
+    context.evaluator.collect()
+    wait_until(lambda: len(runs) == 2 or context.evaluator._advance())
+
+
 def test_the_device_runs_what_is_compiled_while_the_searcher_chooses(task, configs):
     with opened(task, Options(), SearchProgress()) as context:
-        runs = []
-        begin = context.worker.begin_item
-        context.worker.begin_item = lambda item, timeout_s: runs.append(item) or begin(item, timeout_s)
-        context.evaluator.submit(configs[:2])
-        context.evaluator.collect()
-        wait_until(lambda: len(runs) == 2 or context.evaluator._advance())
+        collect_first_while_second_runs(context, configs)
 
 
 def test_what_ends_without_a_run_is_told_and_journaled(folder, monkeypatch):
@@ -211,12 +216,7 @@ def test_what_runs_when_the_time_is_over_is_kept_and_the_best_in_the_cache_can_b
     task, configs, monkeypatch
 ):
     with opened(task, Options(), SearchProgress()) as context:
-        runs = []
-        begin = context.worker.begin_item
-        context.worker.begin_item = lambda item, timeout_s: runs.append(item) or begin(item, timeout_s)
-        context.evaluator.submit(configs[:2])
-        context.evaluator.collect()
-        wait_until(lambda: len(runs) == 2 or context.evaluator._advance())
+        collect_first_while_second_runs(context, configs)
         monkeypatch.setattr(type(context.ledger), "is_time_over", True)
         with pytest.raises(NoMoreTrials):
             collect_next(context.evaluator, 2)
