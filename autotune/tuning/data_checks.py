@@ -40,38 +40,110 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
     there, and another warning names these sets. Special values are always used, because the space asks for
     them.
     """
-    default, special = context.task.spec.default, context.task.spec.special
-    by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
     # the names of the sets that the inputs can have
     sets = list(dict.fromkeys(name for name, _ in _default_problems(context))) if builds else []
-    with_default = {**context.build([default])[0], **builds} if sets else {}
-    slow: set[str] = set()  # sizes whose reference would take the time of the other checks
-    doubts: dict[str, Failure] = {}  # the first wrong result on each set that does not count
+    if not sets:
+        return {}
+    on_sets = _OtherSets(context, builds, deadline)
     for number, name in enumerate(sets, 1):
-        for workloads in _by_size(builds if name in special else with_default, name):
+        for workloads in on_sets.by_size(name):
             context.observer.stage(Stage(OTHER_DATA, number, len(sets)))
-            context.references.settle(tuple(one.other for one in workloads.values()))
-            applies: Outcome | None = PASSED
-            if name not in special and (judged := workloads.pop(default, None)) is not None:
-                applies = _applies(context, with_default[default].binary, judged, name, slow, deadline)
-                if applies is not None and default in by_config:
-                    _note(by_config[default], name, applies)
-            elif name in SHAPES:
-                applies = None  # the reference may not take such data, which only the default tells
-            if applies is None:
-                continue
-            for config, workload in workloads.items():
-                if first_failure(by_config[config]) is None:
-                    outcome = NO_TIME if deadline.is_over else applies
-                    if outcome is PASSED:
-                        outcome = _verify(context, builds[config].binary, workload.other, name)
-                    if name not in special and _may_be_rounding(outcome, context.worker, workload):
-                        doubts.setdefault(name, outcome)
-                        outcome = applies = DOUBTFUL  # nor is a later one judged here
-                    _note(by_config[config], name, outcome)
-    if doubts:
-        context.observer.warn(_doubts_text(doubts))
-    return by_config
+            context.references.settle(tuple(workload.other for workload in workloads.values()))
+            on_sets.check(name, workloads)
+    if on_sets.doubts:
+        context.observer.warn(_doubts_text(on_sets.doubts))
+    return on_sets.outcomes
+
+
+class _OtherSets:
+    """Checks configurations on other data sets, each at one size, and keeps the outcomes."""
+
+    def __init__(self, context: TuningContext, builds: Builds, deadline: Deadline) -> None:
+        """Compile the default as well, which judges the sets."""
+        self._context, self._deadline = context, deadline
+        self._default, self._special = context.task.spec.default, context.task.spec.special
+        self._builds, self._with_default = builds, {**context.build([self._default])[0], **builds}
+        self._slow: set[str] = set()  # sizes whose reference would take the time of the other checks
+        self.outcomes: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
+        self.doubts: dict[str, Failure] = {}  # the first wrong result on each set that does not count
+
+    def by_size(self, name: str) -> Iterable[dict[Config, OnOtherData]]:
+        """The workloads with a data set, size by size: memory holds one size at a time."""
+        by_size: dict[str, dict[Config, OnOtherData]] = {}
+        builds = self._builds if name in self._special else self._with_default
+        for config, (instance, _) in builds.items():
+            for workload in on_other_data(name, instance.verify_workloads, instance.workload):
+                by_size.setdefault(size_text(workload.usual.problem.sizes), {})[config] = workload
+        return by_size.values()
+
+    def check(self, name: str, workloads: dict[Config, OnOtherData]) -> None:
+        """Check the configurations that have not failed on a data set at one size."""
+        applies = PASSED if name in self._special else self._judge(name, workloads.pop(self._default, None))
+        if applies is None:
+            return
+        for config, workload in workloads.items():
+            if first_failure(self.outcomes[config]) is None:
+                outcome = self._outcome(config, name, workload, applies)
+                applies = DOUBTFUL if outcome is DOUBTFUL else applies  # nor is a later one judged here
+                self._note(config, name, outcome)
+
+    def _outcome(self, config: Config, name: str, workload: OnOtherData, applies: Outcome) -> Outcome:
+        outcome = NO_TIME if self._deadline.is_over else applies
+        if outcome is PASSED:
+            outcome = _verify(self._context, self._builds[config].binary, workload.other, name)
+        if name not in self._special and _may_be_rounding(outcome, self._context.worker, workload):
+            self.doubts.setdefault(name, outcome)
+            return DOUBTFUL
+        return outcome
+
+    def _note(self, config: Config, name: str, outcome: Outcome) -> None:
+        outcomes, check = self.outcomes[config], data_check(name)
+        outcomes[check] = worst((outcomes.get(check, PASSED), outcome))
+
+    def _judge(self, name: str, workload: OnOtherData | None) -> Outcome | None:
+        """PASSED if a data set counts by the default's workload; else why that is unknown, or None."""
+        if workload is None:  # the reference may not take a shape, which only the default tells
+            return None if name in SHAPES else PASSED
+        applies = self._applies(name, workload)
+        if applies is not None and self._default in self.outcomes:
+            self._note(self._default, name, applies)
+        return applies
+
+    def _applies(self, name: str, workload: OnOtherData) -> Outcome | None:
+        """The default's judgement, as far as there is time for it."""
+        size = size_text(workload.usual.problem.sizes)
+        if self._deadline.is_over:
+            return NO_TIME
+        if name in SHAPES and size in self._slow:
+            return None
+        began_s = time.perf_counter()
+        applies = self._on_default(name, workload)
+        if time.perf_counter() - began_s > MAX_JUDGED_S:
+            self._slow.add(size)
+        return applies
+
+    def _on_default(self, name: str, workload: OnOtherData) -> Outcome | None:
+        """PASSED if the default is right on other data; if it clearly is not where that counts, warn of it.
+
+        The reference may be wrong as well, for example where it orders equal values in another way. So no
+        configuration fails, but none is checked on data that a call may have.
+        """
+        context, default = self._context, self._with_default[self._default].binary
+        answer: Failure | None = context.run(verify_once, default, with_margin(workload.other))
+        if answer is None:
+            return PASSED
+        if name not in SHAPES:
+            return None
+        answer = context.run(verify_once, default, with_margin(workload.other, DOUBTED))
+        if not is_finding(answer) or answer.status is Status.CRASHED:
+            return None
+        if not is_robust_to_rounding(context.worker, workload):
+            return None
+        context.observer.warn(
+            f"default and reference disagree with {data_check(name)}, which counts against no other: "
+            f"{answer}; to repeat: {default_command(context.task, 'check')}"
+        )
+        return Unchecked("default and reference disagree") if name in WITHIN_FILLS else None
 
 
 def _doubts_text(doubts: Mapping[str, Failure]) -> str:
@@ -89,59 +161,11 @@ def _may_be_rounding(outcome: Outcome, worker: DeviceWorker, workload: OnOtherDa
     return is_number and not is_robust_to_rounding(worker, workload)
 
 
-def _note(outcomes: dict[str, Outcome], name: str, outcome: Outcome) -> None:
-    outcomes[data_check(name)] = worst((outcomes.get(data_check(name), PASSED), outcome))
-
-
 def _verify(context: TuningContext, binary: Binary, workload: Workload, name: str) -> Outcome:
     outcome = outcome_of(context.verify(binary, workload))
     if isinstance(outcome, Failure):
         return replace(outcome, detail=f"with {data_check(name)}: {outcome.detail}")
     return outcome
-
-
-def _applies(
-    context: TuningContext,
-    default: Binary,
-    workload: OnOtherData,
-    name: str,
-    slow: set[str],
-    deadline: Deadline,
-) -> Outcome | None:
-    """PASSED if the default is right on a data set, so that it counts; else why it is unknown, or None."""
-    size = size_text(workload.usual.problem.sizes)
-    if deadline.is_over:
-        return NO_TIME
-    if name in SHAPES and size in slow:
-        return None
-    began_s = time.perf_counter()
-    outcome = _on_default(context, default, workload, name)
-    if time.perf_counter() - began_s > MAX_JUDGED_S:
-        slow.add(size)
-    return outcome
-
-
-def _on_default(context: TuningContext, default: Binary, workload: OnOtherData, name: str) -> Outcome | None:
-    """PASSED if the default is right on other data; if it clearly is not where that counts, warn of it.
-
-    The reference may be wrong as well, for example where it orders equal values in another way. So no
-    configuration fails, but none is checked on data that a call may have.
-    """
-    answer: Failure | None = context.run(verify_once, default, with_margin(workload.other))
-    if answer is None:
-        return PASSED
-    if name not in SHAPES:
-        return None
-    answer = context.run(verify_once, default, with_margin(workload.other, DOUBTED))
-    if not is_finding(answer) or answer.status is Status.CRASHED:
-        return None
-    if not is_robust_to_rounding(context.worker, workload):
-        return None
-    context.observer.warn(
-        f"default and reference disagree with {data_check(name)}, which counts against no other: {answer}; "
-        f"to repeat: {default_command(context.task, 'check')}"
-    )
-    return Unchecked("default and reference disagree") if name in WITHIN_FILLS else None
 
 
 def default_command(task: TuningTask, verb: str, sizes: Sizes | None = None) -> str:
@@ -166,15 +190,6 @@ def _default_problems(context: TuningContext) -> Iterator[tuple[str, OnOtherData
     for name in (*DATA_SETS, *context.task.spec.special):
         for workload in on_other_data(name, default.verify_workloads, default.workload):
             yield name, workload
-
-
-def _by_size(builds: Builds, name: str) -> Iterable[dict[Config, OnOtherData]]:
-    """The workloads with other data, size by size: memory holds one size at a time."""
-    by_size: dict[str, dict[Config, OnOtherData]] = {}
-    for config, built in builds.items():
-        for one in on_other_data(name, built.instance.verify_workloads, built.instance.workload):
-            by_size.setdefault(size_text(one.usual.problem.sizes), {})[config] = one
-    return by_size.values()
 
 
 def is_robust_to_rounding(worker: DeviceWorker, workload: OnOtherData) -> bool:

@@ -137,33 +137,50 @@ def explore(
     Raises:
         SetupError: The default configuration fails.
     """
-    task, limit = context.task, options.budget.trials
-    looking = look_for_mistakes(task, warns=warns)
+    looking = look_for_mistakes(context.task, warns=warns)
     load = searcher.get_ready if isinstance(searcher, ProposesAhead) else lambda: None
     loading = _aside("load what the searcher needs", load)
-    total = None if limit is None else min(limit, len(task.space))
-    known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *enqueued]
-    needed = [task.spec.default] if context.fleet is None else calibration_configs(task.space)
-    proposals: Sequence[Config] = []
-    if isinstance(searcher, ProposesAhead):
-        proposals = searcher.opening(task.space, seed=options.seed)[: PREFETCHED * context.pool.size]
-    prefetched = dict.fromkeys([*needed, *known, *proposals])
-    context.evaluator.prefetch(islice(prefetched, total))  # while the default is verified
+    known = _known_configs(context.task, options, enqueued)
+    limit, valid = options.budget.trials, len(context.task.space)
+    total = None if limit is None else min(limit, valid)
+    _prefetch(context, searcher, known, options.seed, total)  # while the default is verified
     if last_round_follows:
         context.evaluator.on_spent = partial(begin_process, context)
     default = try_default(context, options, total, note, looking, loading)
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
-    for warning in cpu_load_warnings(default, task.device.kind, began) if warns else ():
+    for warning in cpu_load_warnings(default, context.task.device.kind, began) if warns else ():
         context.observer.warn(warning)
     if context.fleet is not None:
         calibrate(context, context.fleet)
+    _propose(context, searcher, known, options.seed)
+    looking.result()  # what it has found is told before the last round
+
+
+def _known_configs(task: TuningTask, options: Options, enqueued: Iterable[Config]) -> list[Config]:
+    """The configurations to try before the searcher's proposals."""
+    recommended = recommended_configs(task) if options.transfer else ()
+    return [*task.served_elsewhere, *recommended, *enqueued]
+
+
+def _prefetch(
+    context: TuningContext, searcher: Searcher, known: Sequence[Config], seed: int, total: int | None
+) -> None:
+    """Begin to compile what is tried first: the default or what all devices time, then the opening."""
+    space, is_one = context.task.space, context.fleet is None
+    first = [space.spec.default] if is_one else calibration_configs(space)
+    opening = searcher.opening(space, seed=seed) if isinstance(searcher, ProposesAhead) else []
+    chosen = dict.fromkeys([*first, *known, *opening[: PREFETCHED * context.pool.size]])
+    context.evaluator.prefetch(islice(chosen, total))
+
+
+def _propose(context: TuningContext, searcher: Searcher, known: Sequence[Config], seed: int) -> None:
+    """Try the known configurations, then what the searcher proposes, until the budget is spent."""
     with suppress(NoMoreTrials):
         evaluate(context.evaluator, known)
-        searcher.search(task.space, context.evaluator, seed=options.seed)
+        searcher.search(context.task.space, context.evaluator, seed=seed)
         while True:  # what it left under way
             context.evaluator.collect()
-    looking.result()  # what it has found is told before the last round
 
 
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
@@ -226,7 +243,7 @@ def try_default(
     total: int | None,
     note: str,
     looking: Future[tuple[Finding, ...]],
-    loading: Future[None] | None = None,
+    *loading: Future[None],
 ) -> Trial:
     """Announce the run, and try the default; if it fails, the setup is broken.
 
@@ -239,8 +256,8 @@ def try_default(
     functions = task.spec.functions
     if task.device.kind == "cpu" or functions.source or functions.values:
         looking.result()
-        if loading is not None:
-            loading.result()
+        for begun in loading:
+            begun.result()
     default: Trial | None = None
     try:
         (default,) = evaluate(context.evaluator, [task.spec.default])
