@@ -97,6 +97,8 @@ class Evaluator:
         self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
         self._ledger, self._policy = ledger, policy
         self._timeout_s, self._on_stage = timeout_s, on_stage
+        self.beside_budget = 0  # trials that cost no budget
+        self.time_was_over = False  # before all configurations were tried or the other limit was reached
         # called when the last configurations that the budget covers begin to compile, perhaps more than once
         self.on_spent: Callable[[], object] = lambda: None
         # few under a time limit: many would overrun it
@@ -164,7 +166,7 @@ class Evaluator:
     def evaluate_beside_budget(self, config: Config) -> Trial:
         """Evaluate one valid configuration between searches: neither of the budget's limits applies."""
         if config not in self._ledger.trials:
-            self._ledger.beside_budget += 1
+            self.beside_budget += 1
             self._queue(config)
             while self._under_way:
                 self._advance()
@@ -201,9 +203,7 @@ class Evaluator:
         ]
         if any(not compilation.done() for compilation in compilations):
             self._pool.drop(compilations)
-        self._ledger.time_was_over |= bool(
-            self._waiting or self._compiling or self._compiled or self._retries
-        )
+        self.time_was_over |= bool(self._waiting or self._compiling or self._compiled or self._retries)
         for queue in (self._prefetched, self._waiting, self._compiling, self._compiled, self._retries):
             queue.clear()
         while self._running:
