@@ -52,10 +52,6 @@ class Listing:
         """True if it asks all backends."""
         return self.names == tuple(BACKENDS)
 
-    def load_packages(self) -> None:
-        """Import the packages of the backends in the background, for device processes to come."""
-        preload([BUILT_IN[name].module for name in self.names if name in BUILT_IN])
-
     def devices(self) -> Found:
         """Wait for the devices; raises SetupError if looking for them fails."""
         if self._found is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from autotune.core import timeline
 from autotune.core.records import Config
@@ -40,6 +40,8 @@ from autotune.tuning.task import TuningTask
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
 
+_T = TypeVar("_T")
+
 POLICY = MeasurementPolicy()
 # for times that are compared in a report: no configuration is given up early
 FULL_POLICY = MeasurementPolicy(hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf)
@@ -61,9 +63,11 @@ Builds = Mapping[Config, BuiltConfig]
 class TuningContext:
     """All that is open during a run."""
 
-    journaled: JournaledTask
+    task: TuningTask
+    scoring: Scoring  # computes the objective
     processes: Processes
     maker: InstanceMaker
+    default: KernelInstance  # of the default configuration
     worker: DeviceWorker
     ledger: Ledger
     evaluator: Evaluator
@@ -73,16 +77,6 @@ class TuningContext:
     references: References
     further_sizes: FurtherSizes  # only the checks of winners need them
     fleet: Fleet | None = None
-
-    @property
-    def task(self) -> TuningTask:
-        """The task of the run."""
-        return self.journaled.task
-
-    @property
-    def scoring(self) -> Scoring:
-        """The computation of the objective."""
-        return self.journaled.scoring
 
     @property
     def journal(self) -> Journal:
@@ -123,30 +117,29 @@ class TuningContext:
 
     def run(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., _T],
         binary: Binary,
         workload: Workload,
         *arguments: Any,
         timeout_s: float | None = None,
         **options: Any,
-    ) -> Any:
+    ) -> _T | Failure:
         """Load a workload, run `function(state, binary, workload, ...)`; return its answer or a Failure."""
         limit_s = self.timeout_s if timeout_s is None else timeout_s
-        return self.worker.load(workload) or self.worker.run(
-            function, binary, workload, *arguments, timeout_s=limit_s, **options
-        )
+        if (unprepared := self.worker.load(workload)) is not None:
+            return unprepared
+        return self.worker.run(function, binary, workload, *arguments, timeout_s=limit_s, **options)
 
-    def run_default(self, function: Callable[..., Any], what: str, timeout_s: float) -> Any:
+    def run_default(self, function: Callable[..., _T], what: str, timeout_s: float) -> _T:
         """Compile the default and run `function(state, binary, workload)`; raises SetupError for `what`."""
-        instance = self.maker.make(self.task.spec.default)
-        answer = self.pool.compile(instance).result()
-        if not isinstance(answer, Failure):
-            answer = self.run(function, answer, instance.workload, timeout_s=timeout_s)
+        answer: Binary | _T | Failure = self.pool.compile(self.default).result()
+        if isinstance(answer, Binary):
+            answer = self.run(function, answer, self.default.workload, timeout_s=timeout_s)
         if isinstance(answer, Failure):
             raise SetupError(f"{what}: {answer}")
         return answer
 
-    def run_or_discard(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def run_or_discard(self, function: Callable[..., _T], *arguments: Any, **options: Any) -> _T | Failure:
         """Run as `run` does; close the worker after a failure, because it may have written anywhere."""
         answer = self.run(function, *arguments, **options)
         if isinstance(answer, Failure):
@@ -155,8 +148,7 @@ class TuningContext:
 
     def verify(self, binary: Binary, workload: Workload, timeout_s: float | None = None) -> Failure | None:
         """Verify a configuration on one workload."""
-        failure: Failure | None = self.run_or_discard(verify_once, binary, workload, timeout_s=timeout_s)
-        return failure
+        return self.run_or_discard(verify_once, binary, workload, timeout_s=timeout_s)
 
     def is_repeatable(self, workload: Workload) -> bool:
         """True if what was verified last on a workload can run again without restoring its arrays."""
@@ -232,9 +224,11 @@ def open_context(
             on_stage=observer.stage,
         )
         yield TuningContext(
-            journaled=journaled,
+            task=task,
+            scoring=journaled.scoring,
             processes=processes,
             maker=maker,
+            default=default,
             worker=worker,
             ledger=ledger,
             evaluator=evaluator,

@@ -129,7 +129,7 @@ class _OtherSets:
         configuration fails, but none is checked on data that a call may have.
         """
         context, default = self._context, self._with_default[self._default].binary
-        answer: Failure | None = context.run(verify_once, default, with_margin(workload.other))
+        answer = context.run(verify_once, default, with_margin(workload.other))
         if answer is None:
             return PASSED
         if name not in SHAPES:
@@ -186,7 +186,7 @@ def small_data_workloads(context: TuningContext) -> list[Workload]:
 
 def _default_problems(context: TuningContext) -> Iterator[tuple[str, OnOtherData]]:
     """The workloads of the default on other data, each with the name of the set."""
-    default = context.maker.make(context.task.spec.default)
+    default = context.default
     for name in (*DATA_SETS, *context.task.spec.special):
         for workload in on_other_data(name, default.verify_workloads, default.workload):
             yield name, workload

@@ -54,8 +54,7 @@ def _reset_by_default(context: TuningContext) -> tuple[str, ...]:
 
     Such as a ticket, which the reference does not return: nothing else tells if callers reset it.
     """
-    default = context.task.spec.default
-    instance = context.maker.make(default)
+    instance = context.default
     constant = {
         array.name for array in instance.workload.arrays if array.fill and array.fill[0] == "constant"
     }
@@ -63,7 +62,7 @@ def _reset_by_default(context: TuningContext) -> tuple[str, ...]:
     if not unknown or not instance.verify_workloads:
         return ()
     kept = tuple(sorted(unknown & context.further_sizes.reached(instance)))
-    built = context.build([default])[0].get(default) if kept else None
+    built = context.build([instance.config])[0].get(instance.config) if kept else None
     is_reset = built is not None and _often(context, instance, built.binary, 2, math.inf, kept) is None
     return kept if is_reset else ()
 
@@ -77,8 +76,7 @@ def _often(
     kept: tuple[str, ...],
 ) -> Failure | None:
     workload = instance.verify_workloads[len(instance.verify_workloads) // 2]
-    found: Failure | None = context.run_or_discard(verify_often, binary, workload, count, limit_s, kept)
-    return found
+    return context.run_or_discard(verify_often, binary, workload, count, limit_s, kept)
 
 
 def check_tile_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
@@ -87,7 +85,7 @@ def check_tile_sizes(context: TuningContext, builds: Builds, deadline: Deadline)
     A failure counts if the sizes are divisible by what divides all sizes of the space. At other sizes, it
     counts if the default is right there; if not, a warning says that default and reference disagree.
     """
-    default = context.build([context.task.spec.default])[0].get(context.task.spec.default)
+    default = context.build([context.default.config])[0].get(context.default.config)
     checked = {
         config: _check_one_at_tile_sizes(context, built, default, deadline)
         for config, built in builds.items()
@@ -136,7 +134,7 @@ def _check_one_at_tile_sizes(
 def _reference_s(context: TuningContext, workload: Workload) -> float:
     """The time that the reference may take at the sizes of a workload; 0 if it is not known."""
     answer = context.worker.run(DeviceState.reference_s, workload, timeout_s=SETUP_TIMEOUT_S)
-    return 0.0 if isinstance(answer, Failure) else float(answer)
+    return 0.0 if isinstance(answer, Failure) else answer
 
 
 def _of_default(context: TuningContext, default: BuiltConfig | None, workload: Workload) -> Outcome:

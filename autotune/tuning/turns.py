@@ -94,7 +94,7 @@ class Turns:
                 self._order.remove(series)
 
     def _time(self, series: Series) -> None:
-        answer: tuple[float, ...] | Failure = self._context.run(
+        answer = self._context.run(
             sample,
             series.built.binary,
             series.built.instance.workload,

@@ -216,9 +216,9 @@ def expected_checks(context: TuningContext) -> Outcomes:
     A check is late until it is made; one that cannot run here has the reason. Outputs were compared and other
     sizes verified during the search.
     """
-    instance, compared = context.maker.make(context.task.spec.default), context.worker.compared
+    compared = context.worker.compared
     expected: dict[str, Outcome] = {output_check(name): PASSED for name in sorted(compared)}
-    for name in instance.uncompared(compared):
+    for name in context.default.uncompared(compared):
         expected[output_check(name)] = Unchecked("the reference does not return it")
     expected[OTHER_SIZES] = _lacks_sizes(context) or PASSED
     for check in CHECKS:
@@ -233,8 +233,7 @@ def _named(names: Iterable[str], *obstacles: Unchecked | None) -> _Obstacles:
 
 
 def _lacks_sizes(context: TuningContext) -> Unchecked | None:
-    instance = context.maker.make(context.task.spec.default)
-    return None if instance.verify_workloads else Unchecked("no verify_sizes are given")
+    return None if context.default.verify_workloads else Unchecked("no verify_sizes are given")
 
 
 def _lacks_sanitizers(context: TuningContext) -> Unchecked | None:
