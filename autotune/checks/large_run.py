@@ -68,7 +68,9 @@ def _run(
     """Run a configuration once and compare samples; return what is wrong, and the time in ms."""
     device = state.device
     arrays = {
-        one.name: one for one in workload.arrays if one.name in workload.used_names or one.name in samples
+        array.name: array
+        for array in workload.arrays
+        if array.name in workload.used_names or array.name in samples
     }
     memories = {name: _filled(device, array, workload, data) for name, array in arrays.items()}
     program = state.program(binary, keep=True)

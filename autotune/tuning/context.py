@@ -130,13 +130,13 @@ class TuningContext:
             return unprepared
         return self.worker.run(function, binary, workload, *arguments, timeout_s=limit_s, **options)
 
-    def run_default(self, function: Callable[..., _T], what: str, timeout_s: float) -> _T:
-        """Compile the default and run `function(state, binary, workload)`; raises SetupError for `what`."""
+    def run_default(self, function: Callable[..., _T], name: str, timeout_s: float) -> _T:
+        """Compile the default and run `function(state, binary, workload)`; a SetupError has the `name`."""
         answer: Binary | _T | Failure = self.pool.compile(self.default).result()
         if isinstance(answer, Binary):
             answer = self.run(function, answer, self.default.workload, timeout_s=timeout_s)
         if isinstance(answer, Failure):
-            raise SetupError(f"{what}: {answer}")
+            raise SetupError(f"{name}: {answer}")
         return answer
 
     def run_or_discard(self, function: Callable[..., _T], *arguments: Any, **options: Any) -> _T | Failure:

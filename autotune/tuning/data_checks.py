@@ -156,8 +156,8 @@ def _doubts_text(doubts: Mapping[str, Failure]) -> str:
 
 def _may_be_rounding(outcome: Outcome, worker: DeviceWorker, workload: OnOtherData) -> TypeGuard[Failure]:
     """True if a configuration gave numbers that are wrong where rounding may decide."""
-    found = outcome.fault.found if isinstance(outcome, Failure) and outcome.fault is not None else ""
-    is_number = bool(found) and not ("nan" in found or "inf" in found)
+    number = outcome.fault.found if isinstance(outcome, Failure) and outcome.fault is not None else ""
+    is_number = bool(number) and not ("nan" in number or "inf" in number)
     return is_number and not is_robust_to_rounding(worker, workload)
 
 
@@ -213,7 +213,7 @@ def _on_variant(
     context: TuningContext, config: Config, binary: Binary, name: str, workload: Workload
 ) -> Outcome:
     try:
-        other = context.further_sizes.variant(config, workload, name)
+        varied = context.further_sizes.variant(config, workload, name)
     except SetupError as error:
         return Unchecked(str(error))
-    return PASSED if other is None else _verify(context, binary, other, name)
+    return PASSED if varied is None else _verify(context, binary, varied, name)

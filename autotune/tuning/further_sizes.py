@@ -149,8 +149,8 @@ class FurtherSizes:
         compiled = entries(*instance.verify_workloads, timed)
         is_plain = not timed.views and not any(array.symbol for array in timed.arrays)
         for name in timed.problem.sizes if is_plain else ():
-            found = [(power, repeated(timed, name, 2**power, domain, make)) for power in powers]
-            fitting = ((power, one) for power, one in found if one and one.many.size_bytes <= free_bytes)
+            planned = [(power, repeated(timed, name, 2**power, domain, make)) for power in powers]
+            fitting = ((power, one) for power, one in planned if one and one.many.size_bytes <= free_bytes)
             power, workloads = next(fitting, (0, None))
             if workloads is None or not entries(*workloads.few, workloads.many) <= compiled:
                 continue

@@ -220,8 +220,9 @@ def check_winners(
         return Decision(failures=failures, deadline=again)
     outcomes = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)
     further = tied[1 + MAX_TIES :]
-    measurements, found = remeasured.measurements, estimated.result()
-    return Decision(measurements, stored, outcomes, further, estimate=found, deadline=again)
+    return Decision(
+        remeasured.measurements, stored, outcomes, further, estimate=estimated.result(), deadline=again
+    )
 
 
 def _journal_round(context: TuningContext, decision: Decision) -> None:

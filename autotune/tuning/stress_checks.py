@@ -225,17 +225,17 @@ def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadlin
 
     There is none if reading has found an index that overflows.
     """
-    config, one = next(iter(builds.items()))
+    config, built = next(iter(builds.items()))
     if deadline.left_s() <= MAX_LARGE_S:
         return {}
-    limit = context.further_sizes.index_limit(one.instance)
+    limit = context.further_sizes.index_limit(built.instance)
     if limit.is_known and limit.reason:
         return {}
-    return {config: run_beyond(context, one, is_unknown=not limit.is_known)}
+    return {config: run_beyond(context, built, is_unknown=not limit.is_known)}
 
 
 def run_beyond(
-    context: TuningContext, one: BuiltConfig, powers: Sequence[int] = LARGE, *, is_unknown: bool
+    context: TuningContext, built: BuiltConfig, powers: Sequence[int] = LARGE, *, is_unknown: bool
 ) -> Outcomes:
     """The outcome of a run at a size that indices of 32 bits do not hold; empty if none makes sense.
 
@@ -243,21 +243,21 @@ def run_beyond(
     `is_unknown` if reading does not tell.
     """
     free_bytes = _FREE_SHARE * context.task.device.memory_bytes
-    for power, workloads in context.further_sizes.large(one.instance, free_bytes, powers):
+    for power, workloads in context.further_sizes.large(built.instance, free_bytes, powers):
         if _REFERENCES * _reference_s(context, workloads.few[-1]) > MAX_LARGE_S:
             continue
-        foretold = context.worker.run(foretell, one.binary, workloads, timeout_s=MAX_LARGE_S)
+        foretold = context.worker.run(foretell, built.binary, workloads, timeout_s=MAX_LARGE_S)
         if foretold is None or isinstance(foretold, Failure):
             continue
         name = f"beyond 2^{power} elements"
-        found = context.worker.run(run_many, one.binary, workloads, foretold, timeout_s=MAX_LARGE_S)
-        if found is None:
+        failure = context.worker.run(run_many, built.binary, workloads, foretold, timeout_s=MAX_LARGE_S)
+        if failure is None:
             is_left = is_unknown and power < max(LARGE)
             left = Unchecked(unknown_beyond(max(LARGE)).reason) if is_left else PASSED
             return {name: PASSED, LARGER_SIZES: left}
         context.worker.discard_child()  # the run may have written anywhere
-        if is_finding(found) or found.status is Status.TIMEOUT:
-            return {LARGER_SIZES: Unchecked(f"a run {name} fails: {found.detail}")}
+        if is_finding(failure) or failure.status is Status.TIMEOUT:
+            return {LARGER_SIZES: Unchecked(f"a run {name} fails: {failure.detail}")}
     return {}
 
 

@@ -266,7 +266,7 @@ def try_default(
             warn_of(observer, (finding for finding in looking.result() if not finding.is_about_checks))
     if default.status is not Status.OK:
         raise _setup_error(context, default, is_dumped=options.dump_wrong is not None)
-    looking.add_done_callback(lambda found: warn_of(observer, found.result()))
+    looking.add_done_callback(lambda done: warn_of(observer, done.result()))
     return default
 
 
@@ -276,11 +276,11 @@ def look_for_mistakes(task: TuningTask, *, warns: bool = True) -> Future[tuple[F
     return _aside("find mistakes in the source", look if warns else tuple)
 
 
-def _aside(what: str, function: Callable[[], _T]) -> Future[_T]:
+def _aside(span: str, function: Callable[[], _T]) -> Future[_T]:
     """Call a function that takes long in a thread of its own, for which nobody has to wait."""
 
     def call() -> _T:
-        with timeline.span(what):
+        with timeline.span(span):
             return function()
 
     thread = ThreadPoolExecutor(1, thread_name_prefix="searcher")
