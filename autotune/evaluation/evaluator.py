@@ -54,11 +54,6 @@ class RunningItem:
     instance: KernelInstance
     item: WorkItem
 
-    @property
-    def key(self) -> RunKey:
-        """Configurations with the same key run the same binary with the same launches and arguments."""
-        return _run_key(self.item.binary, self.instance)
-
 
 class Evaluator:
     """Takes configurations from a searcher, and gives it their trials.
@@ -391,7 +386,7 @@ class Evaluator:
         binary = running.item.binary
         trial = self._make_trial(running.instance, binary, result.outcome, result.cost_s)
         self._end_trial(replace(trial, device=result.device), running.submission, binary)
-        self._compiled.extendleft(self._duplicates.pop(running.key))
+        self._compiled.extendleft(self._duplicates.pop(_run_key(binary, running.instance)))
         self._devices.laps.next_s()
 
     def _make_trial(
@@ -446,6 +441,7 @@ def _no_compilation() -> Future[Any]:
 
 
 def _run_key(binary: Binary, instance: KernelInstance) -> RunKey:
+    """The same for configurations that run the same binary with the same launches and arguments."""
     return _short_sha256(binary), instance.workloads_key
 
 

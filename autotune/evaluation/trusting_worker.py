@@ -123,16 +123,13 @@ class TrustingWorker(Worker):
 
 def _disagreement(workload: Workload, first: Path, second: Path) -> str:
     """A text of how two files of results differ; empty if they agree within the tolerance."""
-    confirmed, confirming = load_results(first), load_results(second)
-    assert confirmed is not None and confirming is not None
+    ours, theirs = load_results(first), load_results(second)
+    assert ours is not None and theirs is not None
     dtypes = {array.name: array.dtype for array in workload.arrays}
-    for name in confirmed.keys() & confirming.keys():
-        first_values, second_values = (
-            loaded(values[name], dtypes[name]) for values in (confirmed, confirming)
-        )
+    for name in ours.keys() & theirs.keys():
+        first_values, second_values = (loaded(values[name], dtypes[name]) for values in (ours, theirs))
         wrong = np.flatnonzero(differing(second_values, first_values, workload.tolerance_of(name)))
         if wrong.size:
             at = int(wrong[0])
-            values = f"{confirmed[name][at]} and {confirming[name][at]}"
-            return f"{name} at element {at} is {values}, {wrong.size:,} differ"
+            return f"{name} at element {at} is {ours[name][at]} and {theirs[name][at]}, {wrong.size:,} differ"
     return ""

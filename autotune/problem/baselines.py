@@ -163,12 +163,12 @@ class Baselines:
         return partial(ctypes.CDLL(str(library))[name], *given)
 
     def _time(self, name: str, prepare: Callable[..., tuple[Run, Run]]) -> BaselineTime:
-        call_text, on_host = f"{prepare.__name__}(inputs, sizes)", name.startswith(NUMPY)
+        usage, on_host = f"{prepare.__name__}(inputs, sizes)", name.startswith(NUMPY)
         detail = "all threads of its libraries" if name == ALL_CORES else _ONE_THREAD
         try:
             with threadpool_limits(1) if name == NUMPY else nullcontext():
-                run, wait = call(self._path, prepare, call_text, self._inputs, self._sizes)
-                time_ms = call(self._path, _time_ms, call_text, run, wait)
+                run, wait = call(self._path, prepare, usage, self._inputs, self._sizes)
+                time_ms = call(self._path, _time_ms, usage, run, wait)
                 return BaselineTime(name, time_ms, detail if on_host else _QUEUED, on_host)
         except BrokenReference as error:
             return BaselineTime(name, None, str(error).partition("\n")[0].rpartition(" raised ")[2], on_host)

@@ -166,10 +166,10 @@ def _load_module(path: Path) -> ModuleType:
     return module
 
 
-def call(path: Path, function: Callable[..., Any], call_text: str, *arguments: Any) -> Any:
+def call(path: Path, function: Callable[..., Any], usage: str, *arguments: Any) -> Any:
     """Call a function of a reference file; its exceptions become BrokenReference.
 
-    `call_text` is its name for messages, with the expected parameters.
+    `usage` is its name for messages, with the expected parameters.
     """
     try:
         return function(*arguments)
@@ -183,12 +183,10 @@ def call(path: Path, function: Callable[..., Any], call_text: str, *arguments: A
         if isinstance(error, SyntaxError) and error.filename == file:
             raise BrokenReference(f"{path}:{error.lineno}: not valid Python: {error.msg}") from None
         if not frames:  # it does not take these arguments
-            raise BrokenReference(f"{defined_at(function)}: expected {call_text}: {reason}") from None
+            raise BrokenReference(f"{defined_at(function)}: expected {usage}: {reason}") from None
         line = f" in `{frames[-1].line}`" if frames[-1].line else ""
         advice = _advice(error, arguments)
-        raise BrokenReference(
-            f"{path}:{frames[-1].lineno}: {call_text} raised {reason}{line}{advice}"
-        ) from None
+        raise BrokenReference(f"{path}:{frames[-1].lineno}: {usage} raised {reason}{line}{advice}") from None
 
 
 def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:

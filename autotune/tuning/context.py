@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from autotune.core import timeline
@@ -190,14 +189,26 @@ def open_context(
         opened.enter_context(enough_memory(maker, default.workload))
         if warning := memory_warning(maker, default.workload):
             observer.warn(warning)
-        journal = opened.enter_context(closing(_open_journal(journaled, options, maker)))
+        journal = Journal(
+            journaled.journal_path,
+            journaled.header,
+            notes=journaled.notes,
+            fresh=options.fresh,
+            keep=options.keep,
+            key_of=maker.key_now,
+        )
+        opened.enter_context(closing(journal))
         if task.source.hidden:
             observer.warn(
                 f"{task.spec.source}: what {task.source.hidden} reads cannot be known: no trial and no "
                 "binary of an earlier run is used; name folders of headers in include_dirs"
             )
         pool = processes.pool  # compiles while the devices are opened
-        on_lost = partial(_lost, observer, journal)
+
+        def on_lost(device: str, reason: str) -> None:
+            observer.warn(f"{device} is left out: {reason}")
+            journal.append_lost(device, reason)
+
         fleet: Fleet | None = None
         if cluster is not None or task.others:
             _require_parallel(task.spec)
@@ -241,25 +252,9 @@ def open_context(
         )
 
 
-def _open_journal(journaled: JournaledTask, options: Options, maker: InstanceMaker) -> Journal:
-    return Journal(
-        journaled.journal_path,
-        journaled.header,
-        notes=journaled.notes,
-        fresh=options.fresh,
-        keep=options.keep,
-        key_of=maker.key_now,
-    )
-
-
 def _require_parallel(spec: SpaceSpec) -> None:
     """Raise InputError for features that need one device process for all configurations."""
     if spec.full == TRUSTED:
         raise InputError(f"{spec.path}: verify.full: {TRUSTED} needs one device; or write `full: reference`")
     if spec.functions.verify is not None:
         raise InputError(f"{spec.path}: results that a Python function verifies need one device")
-
-
-def _lost(observer: Observer, journal: Journal, device: str, reason: str) -> None:
-    observer.warn(f"{device} is left out: {reason}")
-    journal.append_lost(device, reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TypeGuard
@@ -51,7 +51,11 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
             context.references.settle(tuple(workload.other for workload in workloads.values()))
             on_sets.check(name, workloads)
     if on_sets.doubts:
-        context.observer.warn(_doubts_text(on_sets.doubts))
+        context.observer.warn(
+            f"what differs with data {', '.join(on_sets.doubts)} counts against no configuration: rounding "
+            "may decide there; give `verify` a wider tolerance, and it counts; the first is "
+            f"{next(iter(on_sets.doubts.values())).detail}"
+        )
     return on_sets.outcomes
 
 
@@ -111,12 +115,11 @@ class _OtherSets:
 
     def _applies(self, name: str, workload: OnOtherData) -> Outcome | None:
         """The default's judgement, as far as there is time for it."""
-        size = size_text(workload.usual.problem.sizes)
+        size, began_s = size_text(workload.usual.problem.sizes), time.perf_counter()
         if self._deadline.is_over:
             return NO_TIME
         if name in SHAPES and size in self._slow:
             return None
-        began_s = time.perf_counter()
         applies = self._on_default(name, workload)
         if time.perf_counter() - began_s > MAX_JUDGED_S:
             self._slow.add(size)
@@ -144,14 +147,6 @@ class _OtherSets:
             f"{answer}; to repeat: {default_command(context.task, 'check')}"
         )
         return Unchecked("default and reference disagree") if name in WITHIN_FILLS else None
-
-
-def _doubts_text(doubts: Mapping[str, Failure]) -> str:
-    names, first = ", ".join(doubts), next(iter(doubts.values()))
-    return (
-        f"what differs with data {names} counts against no configuration: rounding may decide there; give "
-        f"`verify` a wider tolerance, and it counts; the first is {first.detail}"
-    )
 
 
 def _may_be_rounding(outcome: Outcome, worker: DeviceWorker, workload: OnOtherData) -> TypeGuard[Failure]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from autotune.core import timeline
 from autotune.core.records import ADOPTION, Config
@@ -89,6 +89,7 @@ def search(
     making = _aside("import and make the searcher", make)
     search_options = options_before_last_round(options)
     with open_context(journaled, search_options, times, policy, processes, cluster) as context:
+        context.evaluator.on_spent = partial(begin_process, context)
         context.evaluator.prefetch([task.spec.default])
         searcher = making.result()
         known = tuple(priors)  # more may come
@@ -115,10 +116,9 @@ def explore(
     searcher: Searcher,
     options: Options,
     note: str,
-    began: CpuTimes,
+    began: CpuTimes | None,
     enqueued: Iterable[Config] = (),
     *,
-    warns: bool = True,
     last_round_follows: bool = False,
 ) -> None:
     """Try the default, then the searcher's proposals until the budget is spent.
@@ -128,39 +128,34 @@ def explore(
         searcher: Proposes configurations.
         options: The budget and the seed.
         note: A text of what the search starts from, for the observer.
-        began: CPU times at the start, to warn of other programs.
+        began: CPU times at the start, to warn of other programs. None leaves out all warnings, also of
+            mistakes in the source: an earlier search gave them.
         enqueued: Configurations to try before the searcher's proposals.
-        warns: False leaves out all warnings, also of mistakes in the source: an earlier search gave them.
-        last_round_follows: True if one follows in this context: its references are computed meanwhile, and
-            its process begins with the last trials.
+        last_round_follows: True if one follows in this context: its references are computed meanwhile.
 
     Raises:
         SetupError: The default configuration fails.
     """
-    looking = look_for_mistakes(context.task, warns=warns)
+    task, limit = context.task, options.budget.trials
+    looking = look_for_mistakes(task, warns=began is not None)
     load = searcher.get_ready if isinstance(searcher, ProposesAhead) else lambda: None
     loading = _aside("load what the searcher needs", load)
-    known = _known_configs(context.task, options, enqueued)
-    limit, valid = options.budget.trials, len(context.task.space)
-    total = None if limit is None else min(limit, valid)
+    known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *enqueued]
+    total = None if limit is None else min(limit, len(task.space))
     _prefetch(context, searcher, known, options.seed, total)  # while the default is verified
-    if last_round_follows:
-        context.evaluator.on_spent = partial(begin_process, context)
     default = try_default(context, options, total, note, looking, loading)
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
-    for warning in cpu_load_warnings(default, context.task.device.kind, began) if warns else ():
+    for warning in () if began is None else cpu_load_warnings(default, task.device.kind, began):
         context.observer.warn(warning)
     if context.fleet is not None:
         calibrate(context, context.fleet)
-    _propose(context, searcher, known, options.seed)
+    with suppress(NoMoreTrials):
+        evaluate(context.evaluator, known)
+        searcher.search(task.space, context.evaluator, seed=options.seed)
+        while True:  # what it left under way
+            context.evaluator.collect()
     looking.result()  # what it has found is told before the last round
-
-
-def _known_configs(task: TuningTask, options: Options, enqueued: Iterable[Config]) -> list[Config]:
-    """The configurations to try before the searcher's proposals."""
-    recommended = recommended_configs(task) if options.transfer else ()
-    return [*task.served_elsewhere, *recommended, *enqueued]
 
 
 def _prefetch(
@@ -172,15 +167,6 @@ def _prefetch(
     opening = searcher.opening(space, seed=seed) if isinstance(searcher, ProposesAhead) else []
     chosen = dict.fromkeys([*first, *known, *opening[: PREFETCHED * context.pool.size]])
     context.evaluator.prefetch(islice(chosen, total))
-
-
-def _propose(context: TuningContext, searcher: Searcher, known: Sequence[Config], seed: int) -> None:
-    """Try the known configurations, then what the searcher proposes, until the budget is spent."""
-    with suppress(NoMoreTrials):
-        evaluate(context.evaluator, known)
-        searcher.search(context.task.space, context.evaluator, seed=seed)
-        while True:  # what it left under way
-            context.evaluator.collect()
 
 
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
@@ -243,7 +229,7 @@ def try_default(
     total: int | None,
     note: str,
     looking: Future[tuple[Finding, ...]],
-    *loading: Future[None],
+    *loading: Future[Any],
 ) -> Trial:
     """Announce the run, and try the default; if it fails, the setup is broken.
 
@@ -255,8 +241,7 @@ def try_default(
     _aside("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
     functions = task.spec.functions
     if task.device.kind == "cpu" or functions.source or functions.values:
-        looking.result()
-        for begun in loading:
+        for begun in (looking, *loading):
             begun.result()
     default: Trial | None = None
     try:

@@ -108,20 +108,19 @@ class WinnerChecks:
 
         Those checked before are left out.
         """
+        new = [config for config in configs if config not in self.outcomes]
         is_timed = context.task.device.kind == "cpu"
-        likely = () if is_timed else [config for config in configs if config not in self.outcomes]
-        instances = [context.maker.make(config) for config in likely]
+        likely = {} if is_timed else {config: context.maker.make(config) for config in new}
         self._begun_processes = deadline.processes
         threads = ThreadPoolExecutor(context.pool.size, thread_name_prefix="sanitizer")
         with ExitStack() as standing_by:
             try:
-                for check in CHECKS:
-                    if likely and check.can_run(context):
-                        standing_by.enter_context(check.processes(context))
-                        for config, instance in zip(likely, instances, strict=True):
-                            if check.early is not None:
-                                early = threads.submit(check.early, context, instance, deadline)
-                                self._begun[check, config] = early
+                for check in [check for check in CHECKS if likely and check.can_run(context)]:
+                    standing_by.enter_context(check.processes(context))
+                    if check.early is not None:
+                        for config, instance in likely.items():
+                            early = threads.submit(check.early, context, instance, deadline)
+                            self._begun[check, config] = early
                 yield
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
