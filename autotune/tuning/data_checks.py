@@ -173,9 +173,9 @@ def default_command(task: TuningTask, verb: str, sizes: Sizes | None = None) -> 
 def small_data_workloads(context: TuningContext) -> list[Workload]:
     """The workloads on other data whose results are small enough to be kept ahead, in the order of checks."""
     return [
-        one.other
-        for _, one in _default_problems(context)
-        if sum(array.size_bytes for array in one.other.arrays if array.role in ("out", "inout")) <= MAX_BYTES
+        workload
+        for workload in (on_set.other for _, on_set in _default_problems(context))
+        if sum(array.size_bytes for array in workload.arrays if array.role in ("out", "inout")) <= MAX_BYTES
     ]
 
 

@@ -148,7 +148,7 @@ class WinnerChecks:
         # one that compiled before and cannot any more is not stored unchecked
         builds, failures = context.build([config for config in configs if config not in checked_before])
         _note_failures(failures, {config: self.outcomes[config] for config in checked_before})
-        outcomes = self._make_checks(context, builds, failures, deadline) if builds else {}
+        outcomes = self._make_checks(context, builds, failures, deadline)
         _warn_of_missed(context.observer, [outcomes[config] for config in builds if config not in failures])
         self.outcomes |= outcomes
         return failures
@@ -158,7 +158,7 @@ class WinnerChecks:
     ) -> dict[Config, Outcomes]:
         """Make the checks of builds, and return the outcomes; failures are added to those known."""
         outcomes = dict.fromkeys(builds, expected_checks(context))
-        checks = [check for check in CHECKS if check.can_run(context)]
+        checks = [check for check in CHECKS if builds and check.can_run(context)]
         turns = [check for check in checks if not check.is_aside]
         whole = replace(deadline, processes=Killable())
         # after an interrupt, a sanitizer would go on for a minute: what the threads wait for is killed first
