@@ -267,7 +267,7 @@ def _kernel(
         function.name,
         called,
         tuple(one if one.dtype != UNKNOWN else _with_stand_in(one, types) for one in arguments),
-        function.block or of_host,
+        function.block if len(function.block) == 3 else of_host or function.block,
         tuple(item for item in template if item.kind != "type"),
         {kind: types.stand_in(kind) for kind in kinds if kind not in source.types.declared}
         | ({"size_t": "ulong"} if replaced and source.dialect == "opencl" else {}),

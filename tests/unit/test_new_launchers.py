@@ -132,7 +132,7 @@ STRIDED = """
         ),
         (
             "scale<<<std::min(1024, (n - 1) / threads + 1), threads>>>(d_x, n);",
-            "min(1024, (count - 1) // BLOCK_SIZE + 1)",
+            "min(1024, ceil_div(count, BLOCK_SIZE))",
         ),
         (
             "int blocks = (n + threads * 4 - 1) / (threads * 4); dim3 block(threads), grid(blocks); "
@@ -179,7 +179,7 @@ def test_defaults_of_the_launching_template_are_those_of_the_kernel():
 def test_template_arguments_in_the_grid_of_a_launching_template_are_parameters():
     host = TEMPLATE.replace("<<<n,", "<<<(n - 1) / (BLOCK * ROWS) + 1,")
     made = scaffold("k.cuh", "k", TEMPLATE, host=host)
-    assert made.guess.launch.grid == ("(n - 1) // (BLOCK * ROWS) + 1",)
+    assert made.guess.launch.grid == ("ceil_div(n, BLOCK * ROWS)",)
 
 
 def test_sizes_to_verify_lie_around_the_tiles_of_a_grid_that_has_a_limit():
