@@ -237,7 +237,7 @@ def _extents(index: ast.expr, launch: GuessedLaunch) -> tuple[str, ...]:
 
 
 def _counts_of(words: Collection[str], launch: GuessedLaunch) -> set[str]:
-    """How many blocks there are along the axes whose block indices are among some words, or stand for them."""
+    """How many blocks there are along the axes whose indices some words are, or stand for."""
     along = {f"blockIdx.{axis}": extent for axis, extent in zip("xyz", launch.grid, strict=False)}
     values = {word: launch.facts.value(word) for word in words}
     texts = {ast.unparse(value) if value is not None else word for word, value in values.items()}

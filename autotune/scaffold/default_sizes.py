@@ -49,7 +49,7 @@ def _fitting(
 
 
 def _of_host(launch: GuessedLaunch) -> dict[str, int]:
-    """The sizes that the host passes, or launches blocks for, as numbers or as variables that it sets to one."""
+    """The sizes that the host has as numbers, or as variables that it sets to one."""
     kernel = launch.kernel
     if kernel.launch is None:
         return {}

@@ -51,6 +51,7 @@ _SIZE = re.compile(
 _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
 _FREE_NAMES = ("n", "count", "elements", *(f"n_{number}" for number in range(1000)))  # for a size without one
 OF_HOST = "as the host passes it"
+PLACEHOLDER = "VARIANT"  # the parameter of a source without one
 _ANY = "any number will do?"
 _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
 
@@ -121,18 +122,22 @@ class GuessedLaunch:
 
     @property
     def doubts(self) -> list[str]:
-        """Why grid and block are not those of the host; nothing if they are, or if no host launches the kernel."""
+        """Why grid and block are not those of the host, where it launches the kernel or at least names it."""
         if self.host is None:
-            return []
-        found = []
-        if not _takes_any_block(self.kernel) and (part := _unread_block(self.kernel, self.source, self.names)):
-            found.append(f"the host's block is not taken, for nothing tells what {part} is: check `block`")
+            name, host = self.kernel.name, self.source.host or self.source.read
+            callers = (one for one in host.functions if one.is_of_host)
+            naming = [one.name for one in callers if any(_is_name(part, name) for part in one.parts)]
+            found = f"names {name}, but no launch of it was found: {_guessed('launch')}"
+            return [f"{one}() {found}" for one in naming[:1]]
+        doubts = []
+        if part := _unread_block(self.kernel, self.source, self.names):
+            doubts.append(f"the host's block needs {part}, which was not understood: {_guessed('block')}")
         if part := self.host.unread:
-            found.append(f"the host's grid is not taken, for nothing tells what {part} is: check `grid`")
+            doubts.append(f"the host's grid needs {part}, which was not understood: {_guessed('grid')}")
         elif self.grid != _without_ones(self.host.grid):
-            grid = " x ".join(_without_ones(self.host.grid))
-            found.append(f"the host's grid of {grid} blocks is not taken, for it {_lack(self)}: check `grid`")
-        return found
+            blocks = ", ".join(_without_ones(self.host.grid))
+            doubts.append(f"the host's grid, ({blocks}), {_lack(self)}: {_guessed('grid')}")
+        return doubts
 
     @property
     def unshown(self) -> list[str]:
@@ -222,8 +227,9 @@ def _with_host(launch: GuessedLaunch) -> GuessedLaunch:
     wider = replace(launch, sizes=(*passed, *host.sizes), host=host)
     if host.sizes and not _lack(wider):
         return replace(wider, grid=_without_ones(host.grid))
-    plain = replace(launch, host=_host(launch))
-    return replace(plain, grid=_shown_grid(plain) if _lack(plain) else _without_ones(plain.host.grid))
+    host = _host(launch)
+    plain = replace(launch, host=host)
+    return replace(plain, grid=_shown_grid(plain) if _lack(plain) else _without_ones(host.grid))
 
 
 def _host(launch: GuessedLaunch) -> HostFormulas:
@@ -305,15 +311,10 @@ def _invented_block(axes: Sequence[str], taken: Collection[str], alone: Collecti
 
 def _placeholder(source: Source) -> GuessedParameter:
     """The parameter of a source that has none, with what to do about it."""
-    code = source.read.code
-    used = dict.fromkeys(name for name in code.macros if name in code.used or name in source.branches.tested)
-    fixed = [
-        name for name in used if (code.meaning(name) or "").isdigit() and name in source.branches.defined
-    ]
     remark = "the source leaves nothing open: use a macro in it, and list its values"
-    if fixed:
-        remark = f"to tune {', '.join(fixed)}, put #ifndef and #endif around each #define"
-    return GuessedParameter("VARIANT", (1,), 1, remark)
+    if source.fixed:
+        remark = f"to tune {', '.join(source.fixed)}, put #ifndef and #endif around each #define"
+    return GuessedParameter(PLACEHOLDER, (1,), 1, remark)
 
 
 def _axes(kernel: FoundKernel) -> list[str]:
@@ -368,7 +369,11 @@ def _block(
 
 def _takes_any_block(kernel: FoundKernel) -> bool:
     """True for a kernel that asks for the extents of its block."""
-    return any(isinstance(part, ast.Name) and part.id == "blockDim" for part in kernel.function.parts)
+    return any(_is_name(part, "blockDim") for part in kernel.function.parts)
+
+
+def _is_name(part: ast.AST, name: str) -> bool:
+    return isinstance(part, ast.Name) and part.id == name
 
 
 def _host_block(kernel: FoundKernel, source: Source, names: Collection[str]) -> tuple[str, ...]:
@@ -383,7 +388,7 @@ def _host_block(kernel: FoundKernel, source: Source, names: Collection[str]) -> 
 
 
 def _unread_block(kernel: FoundKernel, source: Source, names: Collection[str]) -> str:
-    """The first extent of the host's block that is not read; empty if there is none, or the kernel has its own."""
+    """The first extent of the host's block that is not read; empty if there is none that counts."""
     extents = _host_block(kernel, source, names)
     parts = map(ast.unparse, kernel.launch.block if kernel.launch else ())
     return next((part for part, extent in zip(parts, extents, strict=False) if not extent), "")
@@ -420,12 +425,16 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
     )
 
 
+def _guessed(what: str) -> str:
+    return f"the {what} is guessed from the kernel's own text, so check it"
+
+
 def _lack(launch: GuessedLaunch) -> str:
     """What the host's grid lacks: a size, or a parameter that the grid of the kernel's own text has."""
     grid = launch.host.grid if launch.host else ()
     words = set(WORD.findall(" ".join(grid)))
     if not words & {*launch.sizes}:
-        return "has no size"
+        return "names no size"
     needed = set(WORD.findall(" ".join(_shown_grid(launch)))) & launch.values.keys()
     left = ", ".join(sorted(needed - words))
     return f"leaves out {left}" if left else ""

@@ -86,7 +86,8 @@ class HostFormulas:
         }
         own = launch.variables.keys() & {*parameters}  # variables of the host, whatever the kernel calls so
         names = {name: name for name in known.names if name not in own} | names
-        functions = {one.name: ([item.name for item in one.parameters], one.body) for one in host.functions}
+        functions: dict[str, tuple[Sequence[str], Sequence[ast.stmt]]] = {}
+        functions |= {one.name: ([item.name for item in one.parameters], one.body) for one in host.functions}
         functions |= functions_of(launch.variables)
         formulas = {**known.constants, **host.constants, **launch.variables}
         numbers = [(number_of(here, formulas) or 0, there) for here, there in threads]
@@ -207,7 +208,7 @@ class _Reader:
     functions: Functions
     bytes_of: Callable[[str], int | None]  # the size of a type
     fixed: frozenset[str] = frozenset()  # names of numbers that are no sizes
-    threads: tuple[int, str] = (0, "")  # along an axis: the host's number, and what the launch plan has for it
+    threads: tuple[int, str] = (0, "")  # along an axis: the host's number, and the launch plan's
     wants_sizes: bool = False  # variables and constants that are numbers are no numbers then
 
     def read(self, node: ast.expr, depth: int) -> ast.expr:
@@ -228,8 +229,8 @@ class _Reader:
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() as operator, right=right):
                 return ast.BinOp(self.read(left, depth), operator, self.read(right, depth))
             case ast.BinOp(left, ast.LShift() | ast.RShift() as shift, ast.Constant(int(bits))) if bits < 32:
-                operator = ast.Mult() if isinstance(shift, ast.LShift) else ast.FloorDiv()
-                return ast.BinOp(self.read(left, depth), operator, ast.Constant(2**bits))
+                scale = ast.Mult() if isinstance(shift, ast.LShift) else ast.FloorDiv()
+                return ast.BinOp(self.read(left, depth), scale, ast.Constant(2**bits))
             case ast.Call(ast.Name("sizeof"), [ast.Constant(str(kind))]) if size := self.bytes_of(kind):
                 return ast.Constant(size)
             case ast.Call(ast.Name(name), [ast.BinOp(left, ast.Div(), right)]) if name in _CEILINGS:
@@ -241,7 +242,7 @@ class _Reader:
                 if written is not node and depth:
                     return self.read(written, depth - 1)
                 if _ROUNDED_UP.fullmatch(name) and len(arguments) == 2:
-                    return self._divided(*arguments, depth, is_rounded_up=True)
+                    return self._divided(arguments[0], arguments[1], depth, is_rounded_up=True)
             case ast.Call(ast.Attribute(ast.Name() as one, _), arguments):
                 is_plain = all(isinstance(item, ast.Constant) for item in arguments)
                 raise _Unreadable(node, may_be_size=is_plain and self._is_own(one))

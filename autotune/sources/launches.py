@@ -59,7 +59,7 @@ def launches(
             continue
         for call in calls:
             if isinstance(call.func, ast.Name) and call.func.id.startswith(RUNTIME):
-                variables |= {name: call for name in _addressed(call)}
+                variables |= dict.fromkeys(_addressed(call), call)
         match statement:
             case ast.AnnAssign(ast.Name(name), _, ast.expr() as value) | ast.Assign([ast.Name(name)], value):
                 variables[name] = value
@@ -101,7 +101,7 @@ def _addressed(call: ast.Call) -> Iterator[str]:
 def _parts(
     call: ast.Call, variables: Mapping[str, ast.expr]
 ) -> tuple[ast.expr, list[str], ast.expr, ast.expr, ast.expr | None, Sequence[ast.expr]] | None:
-    """Kernel, template arguments, grid, block, shared memory and arguments of a launch; None for other calls."""
+    """Kernel, template, grid, block, shared memory and arguments of a launch; None for other calls."""
     match call:
         case ast.Call(
             ast.Name("launch"),
@@ -118,9 +118,9 @@ def _parts(
                 one: variables.get(f"{ast.unparse(_plain(configuration))}.{one}")
                 for one in ("gridDim", "blockDim", "dynamicSmemBytes")
             }
-            grid, block = members["gridDim"], members["blockDim"]
-            if grid is not None and block is not None:
-                return kernel, [], grid, block, members["dynamicSmemBytes"], given
+            blocks, threads = members["gridDim"], members["blockDim"]
+            if blocks is not None and threads is not None:
+                return kernel, [], blocks, threads, members["dynamicSmemBytes"], given
     return None
 
 

@@ -489,12 +489,13 @@ class Statements:
 
 
 class HostStatements(Statements):
-    """Reads functions without a name as well: one that only returns a value, others where they are written."""
+    """Reads functions without a name as well; the statements of one count where it is written."""
 
     def _lambda_expression(self, node: Node) -> ast.expr:
         self._scopes.append({})
         inside = field(field(node, "declarator"), "parameters")
-        taken = (declarator_name(field(one, "declarator")) for one in (inside.named_children if inside else ()))
+        parameters = inside.named_children if inside else ()
+        taken = (declarator_name(field(one, "declarator")) for one in parameters)
         names = [self._declared(self._tree.of(one)) for one in taken if one is not None]
         body = self._part(node, "body")
         self._scopes.pop()

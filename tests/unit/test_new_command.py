@@ -81,7 +81,7 @@ def test_the_next_steps_are_those_that_this_machine_can_take(folder, monkeypatch
     text = "__global__ void keyword(float *in, int n) { if (threadIdx.x < n) in[threadIdx.x] *= 2; }"
     (folder.path / "keyword.cu").write_text(text)
     steps = [
-        "next  autotune space keyword.yaml --run --device sm_90",
+        "next  autotune space keyword.yaml --run",
         "then  autotune space keyword.yaml --compile --device sm_90",
         "then  on a machine with such a device: autotune search keyword.yaml",
         'then  in a program: autotune.load_kernel("keyword")(in_)',
