@@ -194,8 +194,8 @@ def _run_at_tiles(
 ) -> HostRun:
     """A run that was right at the sizes of the space, with what was found at others, as searches count it.
 
-    A finding counts at sizes that divide as the space's do, and elsewhere unless the default, which is right at
-    the sizes of the space, is wrong there as well.
+    A finding counts at sizes that divide as the space's do, and elsewhere unless the default, which is right
+    at the sizes of the space, is wrong there as well.
     """
     given = [one.problem.sizes for one in (*instance.verify_workloads, instance.workload)]
     looping = further.small(instance).looping

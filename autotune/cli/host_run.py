@@ -75,7 +75,7 @@ def _line(run: HostRun) -> str:
     if run.tiles:
         parts[0] += f" of the space, and at {run.tiles} more, near its tiles"
     if run.unrun_tiles:
-        parts.append(f"not run at {run.unrun_tiles} near its tiles, for the reference or the time")
+        parts.append(f"{run.unrun_tiles} near its tiles not run: no time, or the reference refuses them")
     if run.doubts:
         parts.append(f"wrong beyond the space's sizes, as the default is there: {run.doubts[0]}")
     if run.larger:
