@@ -61,43 +61,43 @@ def run(parsed: argparse.Namespace) -> None:
 
     sizes = parse_sizes(parsed.size)
     try:
-        found = results_of(device_records(parsed.kernel, parsed.cache))
+        results = results_of(device_records(parsed.kernel, parsed.cache))
     except NoConfig:
         if not parsed.imported:
             raise
-        found = []
+        results = []
     external = read_external(parsed.kernel, parsed.imported)
-    found, namesakes = of_same_kernel(found, external)
+    results, namesakes = of_same_kernel(results, external)
     if namesakes:
         listed = ", ".join(namesakes)
         say(f"not compared, because of another kernel of that name: {listed}")
     # An imported file without sizes or type counts as one for the cache's problem.
-    likely = problem_of(found, sizes, parsed.dtype) or problem_of(found, {}, parsed.dtype)
+    likely = problem_of(results, sizes, parsed.dtype) or problem_of(results, {}, parsed.dtype)
     dtype, cached_sizes, _ = likely or (parsed.dtype, (), "")
-    found += as_results(external, found, sizes or dict(cached_sizes), dtype)
-    unknown = dict.fromkeys(one.folder for one in found if one.device.kind == UNKNOWN_KIND)
-    if unknown and any(one.device.kind == "cpu" for one in found):
+    results += as_results(external, results, sizes or dict(cached_sizes), dtype)
+    unknown = dict.fromkeys(result.folder for result in results if result.device.kind == UNKNOWN_KIND)
+    if unknown and any(result.device.kind == "cpu" for result in results):
         say(f"not known whether it is a CPU or a GPU, so set against neither: {', '.join(unknown)}")
-    require_one_kernel(found)
-    selected = select(found, sizes, parsed.dtype)
+    require_one_kernel(results)
+    selected = select(results, sizes, parsed.dtype)
     comparison = compare(parsed.kernel, selected)
-    beside = list(against_cpus(found))
+    beside = list(against_cpus(results))
     if parsed.plot is not None:
         save(matrix_figure(comparison), parsed.plot)
     if parsed.json:
         emit(comparison_json(comparison) | {"against_cpu": [_against_json(pair) for pair in beside]})
     else:
-        emit(*comparison_text(comparison, beside), *_others(found, comparison))
+        emit(*comparison_text(comparison, beside), *_others(results, comparison))
     compared = [*selected, *(pair.cpu for pair in beside), *(pair.gpu for pair in beside)]
-    if others := left_out(found, compared):
+    if others := left_out(results, compared):
         listed = ", ".join(f"{folder} ({problems})" for folder, problems in others.items())
         say(f"not compared, because of another problem: {listed}")
 
 
 def comparison_text(comparison: KernelComparison, beside: Sequence[AgainstCpu] = ()) -> Iterator[Table | str]:
     """The comparison as tables, each with sentences below it and an empty line before the next."""
-    first = comparison.tuned[0].entry
-    yield from _times(comparison, problem_text(first.sizes, first.dtype, first.data))
+    entry = comparison.tuned[0].entry
+    yield from _times(comparison, problem_text(entry.sizes, entry.dtype, entry.data))
     if len(comparison.tuned) == 1 and not beside:
         yield _ALONE
     if beside:
@@ -114,17 +114,17 @@ def comparison_text(comparison: KernelComparison, beside: Sequence[AgainstCpu] =
 
 def _others(results: Sequence[DeviceResult], comparison: KernelComparison) -> Iterator[Table | str]:
     """A table of all results if the comparison lacks some CPUs or sizes."""
-    if all(one in comparison.tuned for one in results):
+    if all(result in comparison.tuned for result in results):
         return
     rows = [
         (
-            one.folder,
-            table_sizes(one.entry.sizes),
-            one.entry.dtype,
-            f"{one.entry.time_ms:.4g}",
-            _rate(one.bytes_per_s, "B/s"),
+            result.folder,
+            table_sizes(result.entry.sizes),
+            result.entry.dtype,
+            f"{result.entry.time_ms:.4g}",
+            _rate(result.bytes_per_s, "B/s"),
         )
-        for one in results
+        for result in results
     ]
     columns = ("device", "sizes", "dtype", "ms", "rate")
     yield ""

@@ -66,8 +66,8 @@ def compile_space(parsed: argparse.Namespace) -> None:
         emit(_table(surveys), *(("", failures) if failures else ()), *(("", *notes) if notes else ()))
     for item in surveys:
         if item.failure:
-            what = "the default configuration" if chosen is None else chosen
-            raise SetupError(f"{what} cannot run on {item.architecture.name}: {item.failure}")
+            subject = "the default configuration" if chosen is None else chosen
+            raise SetupError(f"{subject} cannot run on {item.architecture.name}: {item.failure}")
 
 
 def _budget(text: str) -> int:
@@ -101,11 +101,11 @@ def _amd_cells(survey: Survey) -> tuple[str, str]:
 def failures_table(surveys: Sequence[Survey]) -> Table | None:
     """Make a table of the reasons why configurations cannot run; None if all can."""
     rows = []
-    for one in surveys:
-        name = one.architecture.name
-        if one.note:
-            rows.append((name, "all", one.note, ""))
-        failed = [item for item in one.checked if item.failure is not None]
+    for gpu in surveys:
+        name = gpu.architecture.name
+        if gpu.note:
+            rows.append((name, "all", gpu.note, ""))
+        failed = [item for item in gpu.checked if item.failure is not None]
         examples = {_kind(item): item for item in reversed(failed)}  # one of each kind
         for kind, count in Counter(map(_kind, failed)).most_common():
             rows.append((name, str(count), _reason(examples[kind]), str(examples[kind].config)))
@@ -118,27 +118,27 @@ def failures_table(surveys: Sequence[Survey]) -> Table | None:
 
 def _most_spilled(surveys: Sequence[Survey]) -> Iterator[str]:
     """A line for each architecture with spills: the configuration with the most."""
-    for one in surveys:
-        spills = {item.config: item.spill_bytes or 0 for item in one.checked}
+    for gpu in surveys:
+        spills = {item.config: item.spill_bytes or 0 for item in gpu.checked}
         config = max(spills, key=spills.__getitem__, default=None)
         if config is not None and spills[config]:
-            yield f"{one.architecture.name}: {config} spills most, {spills[config]:,} bytes a thread"
+            yield f"{gpu.architecture.name}: {config} spills most, {spills[config]:,} bytes a thread"
 
 
 def _idle_parameters(surveys: Sequence[Survey], dialect: str) -> Iterator[str]:
     """A line for each parameter that changes nothing of what was compiled for an architecture."""
-    found: dict[tuple[str, int, int], list[str]] = {}
-    for one in surveys:
-        works = [item.work for item in one.checked if item.work]
-        for name in one.idle_parameters:
-            found.setdefault((name, len({*works}), len(works)), []).append(one.architecture.name)
-    for (name, binaries, configs), architectures in found.items():
+    idle: dict[tuple[str, int, int], list[str]] = {}
+    for gpu in surveys:
+        works = [item.work for item in gpu.checked if item.work]
+        for name in gpu.idle_parameters:
+            idle.setdefault((name, len({*works}), len(works)), []).append(gpu.architecture.name)
+    for (name, binaries, configs), architectures in idle.items():
         on = ", ".join(architectures)
         why = _PIPELINED if dialect == TRITON and name == "num_stages" else ""
         yield f"{name} changes no binary on {on}: {binaries:,} binaries for {configs:,} configurations{why}"
 
 
-def survey_json(survey: Survey) -> dict[str, Any]:
+def survey_json(gpu: Survey) -> dict[str, Any]:
     """A survey with every configuration as JSON values."""
     checked, device = survey.checked, survey.architecture.device
     return {

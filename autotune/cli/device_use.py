@@ -50,12 +50,12 @@ def uses_of_journal(journal: Path) -> Mapping[Config, DeviceUse]:
     """The same for a journal's trials, if its kernel's space is found."""
     from autotune.report.gather import gather_sources
 
-    found: dict[Config, DeviceUse] = {}
+    uses: dict[Config, DeviceUse] = {}
     for search in gather_sources([journal]).searches:
         moved = search.work.get("bytes", [None] * len(search.trials))
         for trial, held, moved_bytes in zip(search.trials, search.occupancies, moved, strict=True):
-            found[trial.config] = DeviceUse(held, _share(moved_bytes, trial, search.device))
-    return found
+            uses[trial.config] = DeviceUse(held, _share(moved_bytes, trial, search.device))
+    return uses
 
 
 def _share(moved_bytes: float | None, trial: Trial, device: DeviceInfo | None) -> float | None:

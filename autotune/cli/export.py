@@ -138,7 +138,7 @@ def _export_to_folder(parsed: argparse.Namespace) -> None:
             _restore(parsed.source, installed_folder(form))
             return
         request = Request(parsed.source, form, parsed.device_name, parsed.quantization, parsed.data)
-        emit("\n".join(_written_text(one, "M = ") for one in export(request, folder, parsed.cache)))
+        emit("\n".join(_written_text(file, "M = ") for file in export(request, folder, parsed.cache)))
         return
     from autotune.frameworks import fla, triton_cache
     from autotune.frameworks.programs import export_program

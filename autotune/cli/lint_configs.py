@@ -30,11 +30,16 @@ def run(parsed: argparse.Namespace) -> None:
     """List findings; the exit code is 1 if a file is broken."""
     files = [file for path in parsed.paths for file in files_of(path)]
     findings = [*lint(files, FORMATS.get(parsed.format))]
-    shown = [one for one in findings if one.kind in (parsed.kind or Kind)]
+    shown = [finding for finding in findings if finding.kind in (parsed.kind or Kind)]
     if parsed.json:
-        emit([{"file": str(one.path), "kind": one.kind, "finding": one.text} for one in shown])
+        emit(
+            [{"file": str(finding.path), "kind": finding.kind, "finding": finding.text} for finding in shown]
+        )
     else:
-        emit(*(f"{one.path}: {one.kind}: {one.text}" for one in shown), summary(len(files), findings))
-    broken = {one.path for one in findings if one.kind is Kind.BROKEN}
+        emit(
+            *(f"{finding.path}: {finding.kind}: {finding.text}" for finding in shown),
+            summary(len(files), findings),
+        )
+    broken = {finding.path for finding in findings if finding.kind is Kind.BROKEN}
     if broken:
         raise AutotuneError(f"{len(broken)} of {len(files)} files are broken")

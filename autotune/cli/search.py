@@ -234,11 +234,11 @@ def _adopt(parsed: argparse.Namespace, options: Options) -> None:
     from autotune.tuning.tuner import adopt
 
     with _opened_task(parsed, options) as (task, progress):
-        found = adopt(task, options, progress)
-    if isinstance(found, KnownResult):
-        emit(known_json(found) if parsed.json else known_text(found))
+        adopted = adopt(task, options, progress)
+    if isinstance(adopted, KnownResult):
+        emit(known_json(adopted) if parsed.json else known_text(adopted))
     else:
-        emit(result_json(found) | {"adopted": True} if parsed.json else result_text(found))
+        emit(result_json(adopted) | {"adopted": True} if parsed.json else result_text(adopted))
 
 
 @contextmanager
@@ -307,8 +307,8 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
         if not parsed.json:
             emit(result_line(result))
 
-    first = opt.target(parsed)
-    targets = [first, *(replace(first, space=space) for space in parsed.more_spaces)]
+    target = opt.target(parsed)
+    targets = [target, *(replace(target, space=space) for space in parsed.more_spaces)]
     with (
         opt.progress(parsed) as progress,
         opt.opened_cluster(parsed.cluster, parsed.device, progress) as several,

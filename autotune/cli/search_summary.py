@@ -75,7 +75,7 @@ def result_text(result: SearchResult) -> str:
         *_groups(result),
         *([f"timed   {task.spec.measure}"] if str(task.spec.measure) else []),
         *_noise(final),
-        *([f"warning {'; '.join(found)}"] if (found := timing_warnings(result)) else []),
+        *([f"warning {'; '.join(warnings)}"] if (warnings := timing_warnings(result)) else []),
         *uncompared(result),
         *failures(result),
         *_learnt(result),
@@ -171,9 +171,9 @@ def _tried(result: SearchResult) -> str:
     return line + ("; the time was over" if result.time_was_over else "")
 
 
-def _difference(config: Config, other: Config, name: str) -> str:
+def _difference(config: Config, base: Config, name: str) -> str:
     """A configuration as its difference from another one, which `--config` takes for the default."""
-    differing = {parameter: value for parameter, value in config.items() if value != other[parameter]}
+    differing = {parameter: value for parameter, value in config.items() if value != base[parameter]}
     rest = "" if len(differing) == len(config) else f"; the rest as in the {name}"
     return f"{Config(differing)}{rest}" if differing else f"the {name}"
 
@@ -190,24 +190,24 @@ def _metrics(result: SearchResult) -> Mapping[str, float]:
 
 
 def _own(result: SearchResult) -> list[str]:
-    found = [f"{name} {value:.4g}" for name, value in _metrics(result).items()]
+    figures = [f"{name} {value:.4g}" for name, value in _metrics(result).items()]
     if result.objective is Objective.OWN:
-        found.insert(0, f"{result.objective_name} = {result.final.value:.4g}")
-    return [f"        {', '.join(found)}"] if found else []
+        figures.insert(0, f"{result.objective_name} = {result.final.value:.4g}")
+    return [f"        {', '.join(figures)}"] if figures else []
 
 
 def _use(result: SearchResult) -> list[str]:
     """The best configuration's use of a GPU, as far as known."""
     winner = replace(result.winner, measurement=result.final)
     use = use_of(result.task.space, winner)
-    found = []
+    parts = []
     if winner.registers is not None:
-        found.append(f"{winner.registers} registers")
+        parts.append(f"{winner.registers} registers")
     if use.occupancy is not None:
-        found.append(f"occupancy {use.occupancy.share:.0%}, limited by {use.occupancy.limit}")
+        parts.append(f"occupancy {use.occupancy.share:.0%}, limited by {use.occupancy.limit}")
     if use.bandwidth_share is not None:
-        found.append(f"{use.bandwidth_share:.0%} of the peak bandwidth")
-    return [f"        {'; '.join(found)}"] if found else []
+        parts.append(f"{use.bandwidth_share:.0%} of the peak bandwidth")
+    return [f"        {'; '.join(parts)}"] if parts else []
 
 
 def _energy(measurement: Measurement) -> str:
@@ -279,8 +279,8 @@ def _ties(result: SearchResult) -> list[str]:
     return [
         *lines,
         *(
-            f"        {'the default' if one == default else _difference(one, winner, 'best')}"
-            for one in result.unchecked_ties
+            f"        {'the default' if tie == default else _difference(tie, winner, 'best')}"
+            for tie in result.unchecked_ties
         ),
     ]
 
@@ -327,7 +327,7 @@ def uncompared(result: SearchResult) -> list[str]:
 
 def unchecked_lines(results: Sequence[SearchResult]) -> list[str]:
     """The checks that were not made, and the command that makes up for late ones."""
-    text = unchecked_text(combined(one.checks for one in results))
+    text = unchecked_text(combined(search.checks for search in results))
     command = _check_command(results)
     return [f"checks  {text}{command and ': '}{command}"] if text else []
 
@@ -336,7 +336,7 @@ def _check_command(results: Sequence[SearchResult]) -> str:
     """The command that makes up for late checks; empty if it cannot: it ranks by time, and reads files."""
     result = results[0]
     is_ranked = result.objective is Objective.TIME and Path(result.task.spec.path).is_file()
-    if not (is_ranked and is_late(combined(one.checks for one in results))):
+    if not (is_ranked and is_late(combined(search.checks for search in results))):
         return ""
     root = result.cache_root
     cache = () if root == Path("cache") else ("--cache", str(root))
@@ -377,8 +377,8 @@ def failures(result: SearchResult) -> list[str]:
     ]
     for status, count in result.counts.most_common():
         if status is not Status.OK:
-            first = next(trial for trial in result.trials if trial.status is status)
-            reason = shorten(first_error(first.detail), _REASON_LETTERS, placeholder=" ...")
+            example = next(trial for trial in result.trials if trial.status is status)
+            reason = shorten(first_error(example.detail), _REASON_LETTERS, placeholder=" ...")
             command = f"autotune show {result.journal} --status {status.value}"
             lines.append(f"failed  {count} {status.value}{_shared(result, status)}: {reason}; {command}")
     return lines
@@ -391,7 +391,8 @@ def _shared(result: SearchResult, status: Status) -> str:
     shared = [
         f"{name}={value}"
         for name, value in failed[0].items()
-        if all(one[name] == value for one in failed) and not any(one[name] == value for one in timed)
+        if all(config[name] == value for config in failed)
+        and not any(config[name] == value for config in timed)
     ]
     return (
         f", all with {', '.join(shared)}, which no trial with a time has"
@@ -412,9 +413,9 @@ def _learnt(result: SearchResult) -> list[str]:
         if all(trial.config[name] == value for trial in fastest)
         and sum(trial.config[name] == value for trial in others) / len(others) < 0.8
     ]
-    found = f"all have {', '.join(shared)}" if shared else "share no value that sets them apart"
+    lesson = f"all have {', '.join(shared)}" if shared else "share no value that sets them apart"
     best, worst = ("fastest", "slowest") if result.objective is Objective.TIME else ("best", "worst")
     ratio = (ranked[-1].score or 0.0) / (ranked[0].score or 1.0)
     factor = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
     cost = _cost(result)
-    return [f"learnt  the {_FASTEST} {best} {found}; the {worst} took {factor} times the best's {cost}"]
+    return [f"learnt  the {_FASTEST} {best} {lesson}; the {worst} took {factor} times the best's {cost}"]

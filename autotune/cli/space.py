@@ -75,8 +75,8 @@ def _describe(parsed: argparse.Namespace) -> None:
         _explain(space, opt.config(parsed.config, space.spec), parsed.json)
         return
     constraints = constraint_report(space)
-    found = lint(space, source.text, constraints)
-    findings = found._replace(mistakes=(*found.mistakes, *check_reference(space, source)))
+    linted = lint(space, source.text, constraints)
+    findings = linted._replace(mistakes=(*linted.mistakes, *check_reference(space, source)))
     if parsed.report:
         from autotune.report.page import write_page
         from autotune.report.space_page import space_html
@@ -130,7 +130,7 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
     rows = [(item.kind, item.subject, item.placed) for item in findings.mistakes]
     emit("", table(("finding", "", ""), rows) if rows else "no findings")
     if findings.left_out:
-        sizes = [table_sizes(one) for one in findings.left_out]
+        sizes = [table_sizes(problem) for problem in findings.left_out]
         more = f" and {len(sizes) - _MAX_SIZES} more sizes" if len(sizes) > _MAX_SIZES else ""
         emit(f"left out: launches at {', '.join(sizes[:_MAX_SIZES])}{more} take too long to follow")
     if not rows:

@@ -53,8 +53,8 @@ class Element:
 
     def others(self, name: str) -> str:
         """The other lines of the file whose values have a name, as the end of a message; empty for none."""
-        scalars = [one for one in yaml.scan(self.whole) if isinstance(one, yaml.ScalarToken)]
-        lines = {one.start_mark.line + 1 for one in scalars if name in _WORD.findall(one.value)}
+        scalars = [token for token in yaml.scan(self.whole) if isinstance(token, yaml.ScalarToken)]
+        lines = {scalar.start_mark.line + 1 for scalar in scalars if name in _WORD.findall(scalar.value)}
         listed = ", ".join(map(str, sorted(lines - {self.line})))
         return f"; it is also on line {listed}" if listed else ""
 
@@ -110,7 +110,7 @@ class Element:
             entry = self._key(key)
             name = entry.text()
             if name in entries:
-                missing = [one for one in expected if one not in self.keys]
+                missing = [key for key in expected if key not in self.keys]
                 meant = f", or write {missing[0]}, which is missing, for one of them" if missing else ""
                 where = f"first on line {entries[name].line}"
                 raise entry.error(f"this key appears twice ({where}); remove one{meant}")
@@ -309,15 +309,15 @@ def located(path: Path, place: str) -> str:
     The line is that of the entry around it where the file lacks this one. A space without a file has no line.
     """
     try:
-        found, _ = read_document(path)
+        element, _ = read_document(path)
     except InputError:
         return str(path)
     for name, number in _STEP.findall(place):
         try:
-            found = found.items()[int(number)] if number else found.mapping()[name]
+            element = element.items()[int(number)] if number else element.mapping()[name]
         except (SpaceError, LookupError):
             break
-    return f"{path}:{found.line}"
+    return f"{path}:{element.line}"
 
 
 def document_of(content: Mapping[str, Any], path: Path) -> tuple[Element, bytes]:
