@@ -168,12 +168,12 @@ def _cache(cache: Path | None, runs: Path) -> Iterator[HealthFinding]:
         check_writable(root)
     except WriteError as error:
         yield HealthFinding("cache", Severity.PROBLEM, str(error), "choose another folder with --cache")
-    found = inventory(read_roots(cache), runs)
-    for reason in found.unreadable:
+    stored = inventory(read_roots(cache), runs)
+    for reason in stored.unreadable:
         yield HealthFinding("stored results", Severity.PROBLEM, reason, "move the file away, or restore it")
-    stale = sum(bool(result.stale) for result in found.results)
-    journals = count_text(len(found.journals), "journal")
-    detail = f"{len(found.results)} in {' and '.join(read_roots(cache))}, {journals}"
+    stale = sum(bool(result.stale) for result in stored.results)
+    journals = count_text(len(stored.journals), "journal")
+    detail = f"{len(stored.results)} in {' and '.join(read_roots(cache))}, {journals}"
     if stale:
         advice = "autotune list says why; search again"
         yield HealthFinding("stored results", Severity.WARNING, f"{detail}, {stale} stale", advice)

@@ -116,8 +116,8 @@ def tune(
         keep=keep,
     )
     with given.progress(callback) as progress, opened_cluster(cluster, device, progress) as opened:
-        found = None if opened is None else [(opened.address, opened.info)]
-        task = known.bind(device, sizes, dtype, data, found, given.measure, devices)
+        present = None if opened is None else [(opened.address, opened.info)]
+        task = known.bind(device, sizes, dtype, data, present, given.measure, devices)
         task = alone_if_enough(task, devices, options.budget, progress.warn)
         if options.engine == ADOPTION and opened is None:
             adopted = adopt(task, options, progress)
@@ -157,9 +157,9 @@ def tune_sweep(
     """
     given = _Given(tune_sweep, how)
     points = (
-        [dict(zip(sizes, one, strict=True)) for one in product(*sizes.values())]
+        [dict(zip(sizes, row, strict=True)) for row in product(*sizes.values())]
         if isinstance(sizes, Mapping)
-        else [dict(one) for one in sizes]
+        else [dict(row) for row in sizes]
     )
     options = given.options(budget, strategy, seed, cache, fresh=fresh)
     target = Target(Path(space), device, data=data, measure=given.measure)
@@ -219,16 +219,16 @@ def tune_all(
         if wanted:
             progress.stage(Stage("finding devices"))
             requests = requests_of_misses(options.cache, device, targets[0].space if targets else None)
-            found = run_searches(plan_of_requests(requests, options, progress.stage), progress)
+            plan_result = run_searches(plan_of_requests(requests, options, progress.stage), progress)
             failed = f"of {requests.total} requests failed and stay"
         elif each_model:
-            found, failed = _on_each_model(targets[0], options, progress, str(cluster))
+            plan_result, failed = _on_each_model(targets[0], options, progress, str(cluster))
         else:
             with opened_cluster(cluster, device, progress) as opened:
-                found = run_searches(plan_of_spaces(targets, options, progress.stage, opened), progress)
+                plan_result = run_searches(plan_of_spaces(targets, options, progress.stage, opened), progress)
             failed = f"of {len(spaces)} spaces failed"
-    found.require_all(failed)
-    return [Result(one) for one in found.results]
+    plan_result.require_all(failed)
+    return [Result(result) for result in plan_result.results]
 
 
 def _on_each_model(
@@ -239,8 +239,8 @@ def _on_each_model(
     from autotune.plans.each_model import search_each_model
 
     with open_each_model(cluster, target.device, progress.stage, progress.warn) as clusters:
-        found = search_each_model(target, options, progress, clusters)
-    return found, f"of {len(clusters)} models failed"
+        plan_result = search_each_model(target, options, progress, clusters)
+    return plan_result, f"of {len(clusters)} models failed"
 
 
 class _Given:

@@ -138,7 +138,7 @@ def _idle_parameters(surveys: Sequence[Survey], dialect: str) -> Iterator[str]:
         yield f"{name} changes no binary on {on}: {binaries:,} binaries for {configs:,} configurations{why}"
 
 
-def survey_json(gpu: Survey) -> dict[str, Any]:
+def survey_json(survey: Survey) -> dict[str, Any]:
     """A survey with every configuration as JSON values."""
     checked, device = survey.checked, survey.architecture.device
     return {

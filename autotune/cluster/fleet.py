@@ -121,7 +121,7 @@ class ClusterFleet(Fleet):
         """The outcomes of a finished job; raises as `JobRunner.result` does."""
         task = self._tasks.pop(future)
         try:
-            found = future.result()
+            results = future.result()
         except DeviceGone as error:
             self.leave_out(error.device, error.reason)
             raise JobDropped from None
@@ -132,9 +132,9 @@ class ClusterFleet(Fleet):
                 raise
             raise self._disconnected() from None
         self._seen_s = time.monotonic()
-        for result in found:
+        for result in results:
             self._cost_s += _SMOOTHING * (result.cost_s - self._cost_s)
-        return found
+        return results
 
     def _check(self) -> None:
         if self._client.status != "running":
@@ -160,7 +160,7 @@ class ClusterFleet(Fleet):
         name, address = self._setting.name, self.devices[device]
 
         def call(method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-            self._send_files(one for one in arguments if isinstance(one, Workload))
+            self._send_files(argument for argument in arguments if isinstance(argument, Workload))
             # directly, not as a task: that takes 2 ms instead of 20, and a last round makes hundreds of calls
             try:
                 found = self._client.run(on_host, name, "call", method, arguments, options, workers=[address])
@@ -190,7 +190,7 @@ class ClusterFleet(Fleet):
             workers = self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"]
         except OSError:
             raise self._disconnected() from None
-        offering = {address for address, one in workers.items() if one["resources"].get(self._setting.name)}
+        offering = {address for address, info in workers.items() if info["resources"].get(self._setting.name)}
         known = {device: address for device, address in self.devices.items() if address in offering}
         fresh = list(offering - set(known.values()))
         if fresh:
@@ -203,10 +203,10 @@ class ClusterFleet(Fleet):
 
     def _drop(self, is_meant: Callable[[distributed.Future], bool]) -> list[Future[list[ItemResult]]]:
         """Cancel tasks; the caller sends them again."""
-        found = [future for future, task in self._tasks.items() if is_meant(task)]
-        if found:  # to cancel none takes Dask just as long, and this is called after every task
-            self._client.cancel([self._tasks.pop(future) for future in found])
-        return found
+        futures = [future for future, task in self._tasks.items() if is_meant(task)]
+        if futures:  # to cancel none takes Dask just as long, and this is called after every task
+            self._client.cancel([self._tasks.pop(future) for future in futures])
+        return futures
 
     def _disconnected(self) -> SetupError:
         return SetupError("the Dask scheduler is gone; once it is back, the same command goes on")

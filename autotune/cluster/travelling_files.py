@@ -45,7 +45,7 @@ class TravellingFiles:
             return workload
         expected = workload.expected
         if expected is not None:
-            expected = tuple((name, replace(one, path=self.path(one.path))) for name, one in expected)
+            expected = tuple((name, replace(file, path=self.path(file.path))) for name, file in expected)
         arrays = tuple(replace(array, path=self.path(array.path)) for array in workload.arrays)
         return replace(workload, arrays=arrays, expected=expected)
 

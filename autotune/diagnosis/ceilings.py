@@ -123,7 +123,7 @@ def measure_ceilings(
             yield _measure(address, device, probe)
 
 
-def keep_ceilings(root: Path, device: DeviceInfo, found: Sequence[Ceiling]) -> Path:
+def keep_ceilings(root: Path, device: DeviceInfo, ceilings: Sequence[Ceiling]) -> Path:
     """Store figures in a cache; older ones stay unless they were measured again; returns the file.
 
     Two processes that store at once lose nothing. Raises CacheError as `store_beside` does.
@@ -131,7 +131,7 @@ def keep_ceilings(root: Path, device: DeviceInfo, found: Sequence[Ceiling]) -> P
     measured_at = datetime.now(UTC).isoformat(timespec="seconds")
 
     def text() -> str:
-        kept = read_ceilings(root / device.slug) | {one.name: one for one in found}
+        kept = read_ceilings(root / device.slug) | {ceiling.name: ceiling for ceiling in ceilings}
         return ceilings_text(list(kept.values()), measured_at)
 
     return store_beside(root, device, FILE, text)
@@ -164,8 +164,8 @@ def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) ->
         tempfile.TemporaryDirectory() as folder,
         open_run(task, _options(folder), Observer()) as context,
     ):
-        found: float = context.run_default(probe.measure, probe.name, _TIMEOUT_S)
-    return Ceiling(probe.name, probe.unit, found, {}, {}, nominal(device, probe.name))
+        value: float = context.run_default(probe.measure, probe.name, _TIMEOUT_S)
+    return Ceiling(probe.name, probe.unit, value, {}, {}, nominal(device, probe.name))
 
 
 def _task(

@@ -206,16 +206,19 @@ class _Examination:
 
     def _variants_ms(self) -> dict[str, float]:
         """The times of the parts of the work that the source can be reduced to."""
-        found = {name: one for name in PARTS if (one := self._forms.form(name)) is not None}
-        if not found:
+        forms = {name: form for name in PARTS if (form := self._forms.form(name)) is not None}
+        if not forms:
             self._missing.append(f"the source has no variants ({' and '.join(PARTS)})")
-        times_ms = {name: self._form_ms(name, form) for name, form in found.items()}
+        times_ms = {name: self._form_ms(name, form) for name, form in forms.items()}
         return {name: time_ms for name, time_ms in times_ms.items() if time_ms is not None}
 
     def _foretold(self, counts: Counts | None) -> Iterator[Foretold]:
         """The times without each of the troubles that can be left out."""
-        landmarks = {one.name: one for one in self._space.spec.landmarks}
-        fixed_by = next((one.fixed_by for one in landmarks.values() if one.config == self._trial.config), {})
+        landmarks = {landmark.name: landmark for landmark in self._space.spec.landmarks}
+        fixed_by = next(
+            (step.fixed_by for step in landmarks.values() if step.config == self._trial.config),
+            {},
+        )
         for name in TROUBLES:
             form = self._attempt(f"making {name}", partial(self._forms.form, name), f"{name}: {{}}".format)
             time_ms = self._form_ms(name, form) if form else None
@@ -251,9 +254,11 @@ class _Examination:
             return
         yield LadderStep(held.blocks, held.warps, held.share, run_ms)
         for blocks, launches in self._forms.ladder(held).items():
-            what = f"{blocks} blocks on a multiprocessor"
+            name = f"{blocks} blocks on a multiprocessor"
             step = self._attempt(
-                f"timing {what}", partial(self._forms.ladder_step, blocks, launches), f"{what}: {{}}".format
+                f"timing {name}",
+                partial(self._forms.ladder_step, blocks, launches),
+                f"{name}: {{}}".format,
             )
             if step is None:
                 return
@@ -263,12 +268,12 @@ class _Examination:
         """The bytes and operations of a run; without `work` in the space, every array it uses counts once."""
         stated = work(self._space, self._trial.config, self._space.problem.sizes)
         workload = self._forms.workload
-        arrays = [one for one in workload.arrays if one.name in workload.used_names]
-        array_bytes = sum(one.size_bytes for one in arrays)
+        arrays = [array for array in workload.arrays if array.name in workload.used_names]
+        array_bytes = sum(array.size_bytes for array in arrays)
         if counts and counts.global_load_bytes + counts.global_store_bytes:
             stored, moved = counts.global_store_bytes, counts.global_load_bytes + counts.global_store_bytes
         else:
-            stored, moved = sum(one.size_bytes for one in arrays if one.role != "in"), array_bytes
+            stored, moved = sum(array.size_bytes for array in arrays if array.role != "in"), array_bytes
         return Work(
             bytes=stated.get("bytes", array_bytes),
             array_bytes=array_bytes,
@@ -284,8 +289,8 @@ def _known_times(task: TuningTask, cache: Path | None) -> list[tuple[Config, flo
     path = default_journal(task)
     with suppress(InputError):
         trials = read_trials(path) if path.is_file() else []
-        if found := [(trial.config, trial.time_ms) for trial in trials if trial.time_ms is not None]:
-            return found
+        if timed := [(trial.config, trial.time_ms) for trial in trials if trial.time_ms is not None]:
+            return timed
     for root in read_roots(cache):
         entry = task.cached_entry(root)
         if entry is not None:
@@ -297,13 +302,13 @@ def advice_from(
     config: Mapping[str, object], timed: Sequence[tuple[Mapping[str, object], float]], time_ms: float
 ) -> tuple[str, ...]:
     """Changes of one parameter according to the trials: the best and the worst value of each."""
-    found: dict[str, list[tuple[float, object]]] = {}
-    for other, other_ms in timed:
-        changed = [name for name in config if other.get(name) != config[name]]
-        if len(changed) == 1 and other.keys() == config.keys():
-            found.setdefault(changed[0], []).append((other_ms / time_ms - 1, other[changed[0]]))
+    moves: dict[str, list[tuple[float, object]]] = {}
+    for tried, tried_ms in timed:
+        changed = [name for name in config if tried.get(name) != config[name]]
+        if len(changed) == 1 and tried.keys() == config.keys():
+            moves.setdefault(changed[0], []).append((tried_ms / time_ms - 1, tried[changed[0]]))
     lines = []
-    for name, changes in sorted(found.items(), key=lambda item: -max(abs(change) for change, _ in item[1])):
+    for name, changes in sorted(moves.items(), key=lambda item: -max(abs(change) for change, _ in item[1])):
         shown = {min(changes, key=lambda row: row[0]), max(changes, key=lambda row: row[0])}
         said = ", ".join(
             f"{value} takes {abs(change):.1%} {'more' if change >= 0 else 'less'}"

@@ -54,9 +54,9 @@ def hardware_counters(task: TuningTask, binary: Binary, workload: Workload) -> d
         counting = Counting((_TIME, *_TOTALS.values(), *_MEANS.values()), MAX_LAUNCHES)
         variables = cold_variables(scratch)
         profiler = Profiler("ncu", program, task.address, task.spec.reference, variables, counting)
-        found = read_counters(profiler.run(binary, workload, Path(scratch) / "counters.ncu-rep"))
+        counters = read_counters(profiler.run(binary, workload, Path(scratch) / "counters.ncu-rep"))
     left_out = len(workload.launches) - MAX_LAUNCHES
-    return found | {"launches left out": float(left_out)} if left_out > 0 else found
+    return counters | {"launches left out": float(left_out)} if left_out > 0 else counters
 
 
 def read_counters(text: str) -> dict[str, float]:
@@ -68,15 +68,15 @@ def read_counters(text: str) -> dict[str, float]:
     launches = [{name: _number(value) for name, value in row.items() if name} for row in rows]
     if not any(row.get(_TIME) for row in launches):
         raise SetupError("ncu: its table has no launch")
-    found: dict[str, float] = {}
+    counters: dict[str, float] = {}
     for meaning, name in _TOTALS.items():
         values = [value for row in launches if (value := row.get(name)) is not None]
-        found |= {meaning: sum(values)} if values else {}
+        counters |= {meaning: sum(values)} if values else {}
     for meaning, name in _MEANS.items():
         counted = [(value, row.get(_TIME) or 0.0) for row in launches if (value := row.get(name)) is not None]
         time = sum(weight for _, weight in counted)
-        found |= {meaning: sum(value * weight for value, weight in counted) / time} if time else {}
-    return found
+        counters |= {meaning: sum(value * weight for value, weight in counted) / time} if time else {}
+    return counters
 
 
 def why_no_counters(error: Exception) -> str:

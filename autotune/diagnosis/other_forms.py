@@ -69,7 +69,7 @@ class OtherForms:
         self.held = occupancy_of(context.task.space, trial)
         self.binary = self._compiled(self.instance.source)
         used = self.workload.used_names
-        changed = any(one.role == "inout" and one.name in used for one in self.workload.arrays)
+        changed = any(array.role == "inout" and array.name in used for array in self.workload.arrays)
         self._repeatable = self._measured.batch > 1 or not changed
 
     def resident_warps(self) -> int | None:
@@ -97,10 +97,10 @@ class OtherForms:
         data = counted.text.encode() + b"\0"
         own = {name: symbol for name, symbol in symbols.items() if name != symbol}
         binary = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0, symbols=own)
-        found: bytes | Failure = self._context.run(variable_after_run, binary, self.workload, VARIABLE)
-        if isinstance(found, Failure):
-            raise SetupError(str(found))
-        return counts_of(counted, struct.unpack(f"<{len(found) // COUNTER_BYTES}Q", found))
+        counters: bytes | Failure = self._context.run(variable_after_run, binary, self.workload, VARIABLE)
+        if isinstance(counters, Failure):
+            raise SetupError(str(counters))
+        return counts_of(counted, struct.unpack(f"<{len(counters) // COUNTER_BYTES}Q", counters))
 
     def empty_launches_ms(self) -> float:
         """The time of the same launches of empty kernels; raises InputError where none can be written."""
@@ -130,7 +130,7 @@ class OtherForms:
             if variant in _REMOVED:
                 text = self._without(_REMOVED[variant], self._read)
                 return Form(text, options, f"{_REMOVED[variant]} taken out") if text else None
-        uncapped = tuple(one for one in options if "maxrregcount" not in one)
+        uncapped = tuple(option for option in options if "maxrregcount" not in option)
         if variant == "NO_SPILLS" and self.binary.spill_bytes and uncapped != options:
             return Form(source, uncapped, "without its cap of registers")
         return None
@@ -161,13 +161,13 @@ class OtherForms:
     @property
     def _inputs(self) -> dict[str, set[int]]:
         """The places of inputs among the arguments of each kernel."""
-        names = {one.name for one in self.workload.arrays if one.role == "in"}
-        found: dict[str, set[int]] = {}
+        names = {array.name for array in self.workload.arrays if array.role == "in"}
+        inputs: dict[str, set[int]] = {}
         for step in self.workload.launches:
             places = {place for place, name in enumerate(step.arguments) if name in names}
             own = own_name(step.entry)
-            found[own] = found.get(own, places) & places
-        return found
+            inputs[own] = inputs.get(own, places) & places
+        return inputs
 
     def _without(self, kind: str, read: KernelSource) -> str:
         """The source of the configuration without something; empty if it has none."""
@@ -189,8 +189,8 @@ class OtherForms:
     def ladder(self, held: Occupancy) -> dict[int, tuple[Launch, ...]]:
         """The launches with fewer and fewer blocks on a multiprocessor than it holds, by their number."""
         fewer = {round(held.blocks * step / MAX_LADDER) for step in range(1, MAX_LADDER)} - {0, held.blocks}
-        found = {blocks: self._launches_with(blocks, self.binary) for blocks in sorted(fewer, reverse=True)}
-        return {blocks: launches for blocks, launches in found.items() if launches is not None}
+        steps = {blocks: self._launches_with(blocks, self.binary) for blocks in sorted(fewer, reverse=True)}
+        return {blocks: launches for blocks, launches in steps.items() if launches is not None}
 
     def ladder_step(self, blocks: int, launches: tuple[Launch, ...]) -> LadderStep:
         """Time a step of the ladder."""
@@ -210,8 +210,8 @@ class OtherForms:
         code = read_machine_code(self.binary.data, program).get(self.binary.symbol(entry))
         if code is None or rolled == source:
             return code
-        other = self._compiled(rolled)
-        is_unrolled = read_machine_code(other.data, program).get(other.symbol(entry)) != code
+        binary = self._compiled(rolled)
+        is_unrolled = read_machine_code(binary.data, program).get(binary.symbol(entry)) != code
         return replace(code, is_unrolled=is_unrolled)
 
     @property
@@ -245,7 +245,7 @@ class OtherForms:
     def _time_ms(self, binary: Binary, launches: tuple[Launch, ...]) -> float:
         """The time of other launches, or of another binary."""
         workload = replace(self.workload, launches=launches)
-        found: tuple[float, ...] | Failure = self._context.run_or_discard(
+        samples: tuple[float, ...] | Failure = self._context.run_or_discard(
             sample,
             binary,
             workload,
@@ -255,6 +255,6 @@ class OtherForms:
             repeatable=self._repeatable,
             is_checked=False,
         )
-        if isinstance(found, Failure):
-            raise SetupError(str(found))
-        return median(found)
+        if isinstance(samples, Failure):
+            raise SetupError(str(samples))
+        return median(samples)

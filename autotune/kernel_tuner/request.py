@@ -103,13 +103,13 @@ class Request:
             kernel=re.sub(r"\W+", "_", call.kernel_name).strip("_"),
             sizes={"default": _sizes(call.problem_size, self.arguments)},
             parameters=parameters.listed,
-            default=Config({one.name: one.values[0] for one in parameters.listed}),
+            default=Config({parameter.name: parameter.values[0] for parameter in parameters.listed}),
             path=Path(f"tune_kernel({call.kernel_name!r})"),
             sha256=hashlib.sha256(repr((parameters.given, list(conditions))).encode()).hexdigest(),
             dialect=dialect,
             source=self._given.path,
             reference=Path("answer"),
-            constraints=tuple(Constraint(one, 1) for one in conditions),
+            constraints=tuple(Constraint(condition, 1) for condition in conditions),
             arguments=self.arguments.specs,
             launch=launch_specs(call, self.arguments, self._expressions),
             compiler_options={dialect: _compiler_options(call.compiler_options)},
@@ -129,7 +129,7 @@ class Request:
         """The parts of the space that this process computes."""
         parameters, arguments, answer, shown = self.parameters, self.arguments, self.answer, self._shown
         computed = self.rule.values() | {"passed": arguments.number_passed}
-        computed = {name: one for name, one in computed.items() if name not in self._expressions}
+        computed = {name: text for name, text in computed.items() if name not in self._expressions}
         return Functions(
             reference=lambda _inputs, _sizes: answer.expected,
             inputs=lambda _sizes, _rng: arguments.arrays,
@@ -166,9 +166,9 @@ def read_request(call: KernelCall) -> Request:
 def _without_functions(given: Any) -> Any:
     """A list or dictionary with functions by their names: texts of functions differ from run to run."""
     if isinstance(given, Mapping):
-        return {name: _without_functions(one) for name, one in given.items()}
+        return {name: _without_functions(part) for name, part in given.items()}
     if isinstance(given, list):
-        return [_without_functions(one) for one in given]
+        return [_without_functions(part) for part in given]
     return function_name(given) if callable(given) else given
 
 
@@ -202,7 +202,7 @@ def _complete_source(
 ) -> str:
     """The source with the definitions of Kernel Tuner; `name` and `mark` as in `source_of_text`."""
     source = source_of_text(_source_text(call.kernel_source, params), name, mark)
-    numbers = {one: int(value) if isinstance(value, bool) else value for one, value in params.items()}
+    numbers = {name: int(value) if isinstance(value, bool) else value for name, value in params.items()}
     shape = (rule.grid(params), rule.block(params), rule.block_names)
     try:
         _, text = util.prepare_kernel_string("", source.text, numbers, *shape, dialect.upper(), call.defines)

@@ -219,8 +219,8 @@ def roofline(
 def over_size(title: str, times: Sequence[Line], *, size: str) -> Figure:
     """Draw times in ms over size, which `size` names, on logarithmic axes."""
     figure, axes = _axes(title, 5.4, 3.6)
-    for one in times:
-        axes.plot(one.xs, one.ys, marker="o", markersize=4, label=_plain(one.label))
+    for line in times:
+        axes.plot(line.xs, line.ys, marker="o", markersize=4, label=_plain(line.label))
     _log(axes, "x")
     _log(axes, "y")
     axes.set_xlabel(size)

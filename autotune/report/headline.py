@@ -53,12 +53,12 @@ def trust(search: Search) -> tuple[str, list[str]]:
 def _unsteady(search: Search) -> list[str]:
     """The reasons to doubt the best time; the search has said them itself, or an older one only its noise."""
     (low, high), time_ms = search.interval_ms or (0.0, 0.0), search.best_ms or math.inf
-    found = list(search.doubts)
-    if not found and (search.noise or 0.0) > NOISY:
-        found.append(f"the machine was unsteady: {search.noise:.0%} noise")
+    doubts = list(search.doubts)
+    if not doubts and (search.noise or 0.0) > NOISY:
+        doubts.append(f"the machine was unsteady: {search.noise:.0%} noise")
     if high - low > NOISY * time_ms:
-        found.insert(0, f"its time is not certain: {low:.4g} to {high:.4g} ms")
-    return found
+        doubts.insert(0, f"its time is not certain: {low:.4g} to {high:.4g} ms")
+    return doubts
 
 
 def provenance(search: Search) -> Iterator[tuple[str, str]]:
@@ -155,15 +155,15 @@ def _ties(search: Search) -> Iterable[dict[str, str]]:
 def _verified(search: Search) -> dict[str, str]:
     if search.is_imported:
         return _item("Verified", "no", "imported results are not compared with a reference")
-    found = _checks(search)
-    if OTHER_SIZES not in found:  # an older result, or a search without an end
+    checks = _checks(search)
+    if OTHER_SIZES not in checks:  # an older result, or a search without an end
         wrong = sum(trial.status is Status.WRONG_RESULT for trial in search.trials)
         note = f"{wrong:,} gave a wrong result" if wrong else "outputs compared with the reference"
         said = search.served.provenance.checks if search.served else ""
         return _item("Verified", "in part", f"{note}; checks: {said or 'none recorded'}")
-    if not is_compared(found):
-        return _item("Verified", "no", checks_text(found))
-    return _item("Verified", "in part" if unchecked_text(found) else "yes", f"passed: {checks_text(found)}")
+    if not is_compared(checks):
+        return _item("Verified", "no", checks_text(checks))
+    return _item("Verified", "in part" if unchecked_text(checks) else "yes", f"passed: {checks_text(checks)}")
 
 
 def _checks(search: Search) -> Outcomes:

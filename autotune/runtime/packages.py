@@ -271,10 +271,10 @@ UNUSUAL = (LookupError, AttributeError, TypeError, ValueError, RuntimeError)
 
 def look(arrays: Sequence[Any], stream: Any) -> Looks:
     """The looks of a call's arrays, even from several packages."""
-    first = next(array for array in arrays if array is not None)
+    array_given = next(array for array in arrays if array is not None)
     with suppress(*UNUSUAL):
-        return package_of(first).look(arrays, stream)
-    (own, *_), _ = package_of(first).look([first], stream)
+        return package_of(array_given).look(arrays, stream)
+    (own, *_), _ = package_of(array_given).look([array_given], stream)
     looks = [_ABSENT if array is None else package_of(array).look([array], own) for array in arrays]
     key = (own, *(tuple(part[1:]) for part, _ in looks))
     return key, [handle for _, (handle,) in looks]

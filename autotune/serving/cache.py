@@ -86,14 +86,14 @@ def _read(path: str, parse: Callable[[str, str], T]) -> T:
 def stamp(path: str) -> Stamp:
     """Identifies the state of a file; None without a file; raises CacheError if it cannot be read."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - most of the cost of a memoised look-up
+        status = os.stat(path)  # noqa: PTH116 - most of the cost of a memoised look-up
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         if error.errno == ENAMETOOLONG:  # device names may have any length
             return None
         raise CacheError(f"{path}: cannot be read: {error.strerror}") from None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def folders(root: str) -> list[str]:
@@ -113,8 +113,8 @@ def _names(folder: str) -> list[str]:
 def kernels(root: str) -> list[str]:
     """The kernels that have results on any device in a cache, sorted."""
     names = {name for folder in folders(root) for name in _names(f"{root}/{folder}")}
-    found = (name.removesuffix(".json") for name in names if name.endswith(".json"))
-    return sorted(name for name in found if is_name(name) and name != _DEVICE)
+    stored = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(name for name in stored if is_name(name) and name != _DEVICE)
 
 
 def read_roots(argument: Folder | None = None) -> tuple[str, ...]:
@@ -263,10 +263,10 @@ def _require_unlinked(folder: Path) -> None:
     The same goes for an objective's folder; only the cache that the user names may be a link.
     """
     inside = (folder, folder.parent) if folder.parent.name.startswith(OBJECTIVE) else (folder,)
-    for one in inside:
-        if one.is_symlink():
+    for place in inside:
+        if place.is_symlink():
             raise CacheError(
-                f"{one}: is a link, and nothing is written through it; move it away, or choose another "
+                f"{place}: is a link, and nothing is written through it; move it away, or choose another "
                 f"folder with --cache or {VARIABLE}"
             )
 
@@ -283,9 +283,9 @@ def _require_same_device(folder: Path, device: DeviceInfo) -> None:
         )
 
 
-def same_device(one: DeviceInfo, other: DeviceInfo) -> bool:
+def same_device(device: DeviceInfo, other: DeviceInfo) -> bool:
     """True if two descriptions are of one device model, regardless of drivers."""
-    return (one.name, one.architecture) == (other.name, other.architecture)
+    return (device.name, device.architecture) == (other.name, other.architecture)
 
 
 def read_text(path: str) -> str:

@@ -142,7 +142,7 @@ def _default_evidence(
 ) -> list[Slowdown]:
     """The slowdown of the default on devices of a kind: how it does on a CPU says nothing of a GPU."""
     known, sizes = _known(device_records, dtype, query)
-    return of_default([one for one in known if kind in (None, one.traits.kind)], sizes)
+    return of_default([device for device in known if kind in (None, device.traits.kind)], sizes)
 
 
 def _foreign_match(tier: Tier, folder: str, entry: Entry, config: Config, sizes: Sizes) -> Match:

@@ -62,7 +62,7 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
     with open_processes(task, own, Observer()) as processes:  # stages of each mistake would hide those of all
         bench = _Bench(own, processes, Deadline(end_s))
         with bench.opened(task, "right") as right:
-            configs = dict.fromkeys(config for one in chosen for config in one.configs[:_CONFIGS])
+            configs = dict.fromkeys(config for mistake in chosen for config in mistake.configs[:_CONFIGS])
             if failures := bench.failures(right, [*configs]):
                 config, failure = next(iter(failures.items()))
                 raise SetupError(f"without a planted mistake, {config} fails: {failure}; mend it first")
@@ -76,9 +76,9 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
                 left_s = min(each_s * (len(chosen) - tried), end_s - now_s)
                 observer.stage(Stage("planted mistakes", tried, len(chosen), left_s=left_s))
                 tried += 1
-                if found := bench.judged(task, mistake, long_run):
-                    planted.append(found)
-    told = tuple(one for one in planted if one.verdict)
+                if judged := bench.judged(task, mistake, long_run):
+                    planted.append(judged)
+    told = tuple(mistake for mistake in planted if mistake.verdict)
     return Strength(told, len(chosen) - tried + len(planted) - len(told))
 
 
@@ -95,13 +95,15 @@ def _room(task: TuningTask, seed: int) -> list[Mistake]:
     named = [task.spec.default, *(landmark.config for landmark in task.spec.landmarks)]
     others = drawn.sample(range(len(space)), min(_CANDIDATES, len(space)))
     configs = dict.fromkeys((*named, *map(space.config, others)))
-    found = {config: _of(task, config) for config in configs if config in space}
-    chosen, covered = [task.spec.default], {*found[task.spec.default]}
-    while len(chosen) < min(_CHOSEN, len(found)):
-        left = [config for config in found if config not in chosen]
-        chosen.append(max(left, key=lambda one: (len({*found[one]} - covered), _distance(one, chosen))))
-        covered |= {*found[chosen[-1]]}
-    return merged((config, found[config]) for config in chosen)
+    room = {config: _of(task, config) for config in configs if config in space}
+    chosen, covered = [task.spec.default], {*room[task.spec.default]}
+    while len(chosen) < min(_CHOSEN, len(room)):
+        left = [config for config in room if config not in chosen]
+        chosen.append(
+            max(left, key=lambda config: (len({*room[config]} - covered), _distance(config, chosen)))
+        )
+        covered |= {*room[chosen[-1]]}
+    return merged((config, room[config]) for config in chosen)
 
 
 def _of(task: TuningTask, config: Config) -> Sequence[Mistake]:
@@ -114,7 +116,7 @@ def _of(task: TuningTask, config: Config) -> Sequence[Mistake]:
 
 def _distance(config: Config, chosen: Sequence[Config]) -> int:
     """How many values differ from the nearest of the chosen ones."""
-    return min(sum(config[name] != one[name] for name in config) for one in chosen)
+    return min(sum(config[name] != known[name] for name in config) for known in chosen)
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ class _Bench:
                     return replace(planted, verdict="")
                 return replace(planted, verdict=CAUGHT, detail=str(failure))
             deadline = self._of_one()
-            found = long_run.witness(context.maker, configs, deadline)
-        if found is None:
+            witness = long_run.witness(context.maker, configs, deadline)
+        if witness is None:
             return replace(planted, verdict="" if deadline.is_over else EQUIVALENT)
-        return replace(planted, verdict=MISSED, detail=str(found.failure), mend=found.mend)
+        return replace(planted, verdict=MISSED, detail=str(witness.failure), mend=witness.mend)

@@ -144,10 +144,10 @@ class SearcherContract:
         """It asks for the known trials again, which cost nothing."""
         evaluate = InProcessEvaluator(space, outcome, budget=30)
         spend(searcher, evaluate)
-        first = evaluate.tried
+        tried = evaluate.tried
         evaluate.budget = 50
         spend(searcher, evaluate)
-        assert evaluate.tried[:30] == first and len(evaluate.tried) == 50
+        assert evaluate.tried[:30] == tried and len(evaluate.tried) == 50
         if repeats:
             whole = InProcessEvaluator(space, outcome, budget=50)
             spend(searcher, whole)
