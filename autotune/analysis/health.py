@@ -16,14 +16,7 @@ from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.nvidia_tools import find_tool
 from autotune.core.records import DeviceInfo
 from autotune.core.text import count_text
-from autotune.devices import (
-    BACKENDS,
-    CPU_ADVICE,
-    INTEL_PACKAGES,
-    WITHOUT_HARDWARE,
-    Address,
-    backend,
-)
+from autotune.devices import BACKENDS, CPU_ADVICE, INTEL_PACKAGES, WITHOUT_HARDWARE, Address, backend
 from autotune.devices.trial_kernel import device_fault
 from autotune.errors import AutotuneError, InputError, MissingExtra, WriteError
 from autotune.hardware.cuda_driver import driver_version

@@ -23,13 +23,7 @@ from autotune.evaluation.journal import locked_journal, parse_journal
 from autotune.interop.journals import is_journal
 from autotune.processes.files import locked, replace_file
 from autotune.runtime.trust import is_in_project
-from autotune.serving.cache import (
-    DEVICE_FILE,
-    OBJECTIVE,
-    read_device,
-    read_record,
-    same_device,
-)
+from autotune.serving.cache import DEVICE_FILE, OBJECTIVE, read_device, read_record, same_device
 from autotune.serving.cache_schema import device_text, entry_text, record_text
 from autotune.serving.miss_log import FILE as MISSES
 from autotune.serving.miss_log import read_misses

@@ -101,11 +101,7 @@ class Versus:
 
 
 def versus(
-    target: Target,
-    options: Options,
-    observer: Observer,
-    cpu: str | None,
-    naive: str | None,
+    target: Target, options: Options, observer: Observer, cpu: str | None, naive: str | None
 ) -> Versus:
     """Time all contenders for one problem.
 

@@ -48,10 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="also compare results of other tools: T4 files, Kernel Tuner caches, journals of `import`",
     )
-    opt.add_plot(
-        parser,
-        "also draw as a heat map how fast each device's best runs on the others",
-    )
+    opt.add_plot(parser, "also draw as a heat map how fast each device's best runs on the others")
     opt.add_json(parser)
 
 
@@ -155,13 +152,7 @@ def _times_row(result: DeviceResult) -> tuple[str, ...]:
 def _against(pairs: Sequence[AgainstCpu]) -> Iterator[Table | str]:
     """The speed of each GPU relative to the fastest CPU."""
     rows = [
-        (
-            pair.gpu.folder,
-            _time_text(pair.gpu),
-            pair.cpu.folder,
-            _time_text(pair.cpu),
-            ratio_cell(pair.ratio),
-        )
+        (pair.gpu.folder, _time_text(pair.gpu), pair.cpu.folder, _time_text(pair.cpu), ratio_cell(pair.ratio))
         for pair in pairs
     ]
     yield ""

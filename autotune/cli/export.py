@@ -44,11 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "and CLBlast",
     )
     parser.add_argument(
-        "--format",
-        required=True,
-        choices=_FORMATS,
-        metavar="FORMAT",
-        help=", ".join(_FORMATS),
+        "--format", required=True, choices=_FORMATS, metavar="FORMAT", help=", ".join(_FORMATS)
     )
     parser.add_argument(
         "-o",

@@ -34,10 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernel", metavar="NAME", help="name of the kernel (default: as in the file)")
     parser.add_argument("--device", metavar="NAME", help="name of the device (default: as in the file)")
     parser.add_argument(
-        "--journal",
-        metavar="FILE",
-        type=Path,
-        help="where to record the results (default: a file in runs/)",
+        "--journal", metavar="FILE", type=Path, help="where to record the results (default: a file in runs/)"
     )
     parser.add_argument("--fresh", action="store_true", help="replace the journal if it exists")
     opt.add_json(parser)

@@ -200,9 +200,7 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
 
 def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--data",
-        metavar="NAME",
-        help="which of the input contents named in the space (default: the first)",
+        "--data", metavar="NAME", help="which of the input contents named in the space (default: the first)"
     )
 
 

@@ -30,8 +30,7 @@ EXAMPLE = "autotune versus reduce --sweep n=2**12:2**28:x16"
 def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
     opt.add_sweep(
-        parser,
-        "time each of these sizes, such as n=2**12:2**28:x16, and show where the GPU begins to pay",
+        parser, "time each of these sizes, such as n=2**12:2**28:x16, and show where the GPU begins to pay"
     )
     parser.add_argument("--naive", metavar="LANDMARK", help="the naive version (default: the first landmark)")
     parser.add_argument(

@@ -108,10 +108,7 @@ def probes(device: DeviceInfo) -> Iterator[Probe | HostProbe]:
 
 
 def measure_ceilings(
-    address: Address,
-    device: DeviceInfo,
-    on_stage: OnStage,
-    wanted: Callable[[Probe | HostProbe], bool],
+    address: Address, device: DeviceInfo, on_stage: OnStage, wanted: Callable[[Probe | HostProbe], bool]
 ) -> Iterator[Ceiling]:
     """Measure the wanted figures, one after another; raises SetupError where a kernel fails."""
     chosen = [probe for probe in probes(device) if wanted(probe)]
@@ -160,10 +157,7 @@ def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:
 
 def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) -> Ceiling:
     task = _task(address, device, "launch", {"steps": 1})
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        open_run(task, _options(folder), Observer()) as context,
-    ):
+    with tempfile.TemporaryDirectory() as folder, open_run(task, _options(folder), Observer()) as context:
         value: float = context.run_default(probe.measure, probe.name, _TIMEOUT_S)
     return Ceiling(probe.name, probe.unit, value, {}, {}, nominal(device, probe.name))
 

@@ -24,12 +24,7 @@ from autotune.diagnosis.bottleneck import Times, verdict
 from autotune.diagnosis.bound import Bound
 from autotune.diagnosis.foretold import Foretold, other_work
 from autotune.diagnosis.hardware_counters import hardware_counters, why_no_counters
-from autotune.diagnosis.littles_law import (
-    ArithmeticInFlight,
-    LittlesLaw,
-    arithmetic_in_flight,
-    littles_law,
-)
+from autotune.diagnosis.littles_law import ArithmeticInFlight, LittlesLaw, arithmetic_in_flight, littles_law
 from autotune.diagnosis.other_forms import Form, LadderStep, OtherForms
 from autotune.diagnosis.resource_use import Use, Work, uses
 from autotune.diagnosis.transfers import call_transfer_ms
@@ -131,9 +126,7 @@ class _Examination:
                 "ceilings are nominal or unknown: `autotune devices --measure` measures them"
             )
         counts = self._attempt(
-            "counting instructions",
-            forms.counts,
-            "instructions were not counted: {}".format,
+            "counting instructions", forms.counts, "instructions were not counted: {}".format
         )
         times = Times(
             run_ms=run_ms,
@@ -191,10 +184,7 @@ class _Examination:
         )
 
     def _attempt(
-        self,
-        stage: str,
-        find_out: Callable[[], _T],
-        why_missing: Callable[[Exception], str],
+        self, stage: str, find_out: Callable[[], _T], why_missing: Callable[[Exception], str]
     ) -> _T | None:
         """The result of a function; None, with a note, if it fails."""
         self._context.observer.stage(Stage(stage))
@@ -216,8 +206,7 @@ class _Examination:
         """The times without each of the troubles that can be left out."""
         landmarks = {landmark.name: landmark for landmark in self._space.spec.landmarks}
         fixed_by = next(
-            (step.fixed_by for step in landmarks.values() if step.config == self._trial.config),
-            {},
+            (step.fixed_by for step in landmarks.values() if step.config == self._trial.config), {}
         )
         for name in TROUBLES:
             form = self._attempt(f"making {name}", partial(self._forms.form, name), f"{name}: {{}}".format)
@@ -256,9 +245,7 @@ class _Examination:
         for blocks, launches in self._forms.ladder(held).items():
             name = f"{blocks} blocks on a multiprocessor"
             step = self._attempt(
-                f"timing {name}",
-                partial(self._forms.ladder_step, blocks, launches),
-                f"{name}: {{}}".format,
+                f"timing {name}", partial(self._forms.ladder_step, blocks, launches), f"{name}: {{}}".format
             )
             if step is None:
                 return

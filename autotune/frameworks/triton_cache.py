@@ -27,9 +27,5 @@ def _planned(folder: Path, answers: Sequence[Answer]) -> Iterator[PlannedFile]:
 
 
 FORMAT = ProgramFormat(
-    package="triton",
-    root=triton_folder,
-    subfolder=lambda device: "",
-    planned=_planned,
-    refused=_refused,
+    package="triton", root=triton_folder, subfolder=lambda device: "", planned=_planned, refused=_refused
 )

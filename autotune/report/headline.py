@@ -96,9 +96,7 @@ def _rate_items(search: Search) -> Iterable[dict[str, str]]:
     for name, title, unit in (("bytes", "Memory rate", "B/s"), ("flops", "Arithmetic rate", "FLOP/s")):
         if amount := search.best_work(name):
             yield _item(
-                title,
-                per_second(amount / time_ms * 1e3, unit),
-                _share(search, name, amount / time_ms),
+                title, per_second(amount / time_ms * 1e3, unit), _share(search, name, amount / time_ms)
             )
 
 

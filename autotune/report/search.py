@@ -231,8 +231,7 @@ class Search:
                 values.setdefault(name, {}).setdefault((type(value), value), value)
         return tuple(
             Parameter(
-                name,
-                tuple(seen.values() if name in listed else sorted(seen.values(), key=numbers_first)),
+                name, tuple(seen.values() if name in listed else sorted(seen.values(), key=numbers_first))
             )
             for name, seen in values.items()
         )

@@ -73,10 +73,7 @@ def search_json(search: Search) -> dict[str, Any]:
         "strength": _strength_json(search),
         "ceilings": [[rate.name, short(rate.gflops), rate.origin] for rate in search.ceilings],
         "bandwidth": search.bandwidth
-        and {
-            "gb_per_s": short(search.bandwidth.per_s * 1e-9),
-            "measured": search.bandwidth.is_measured,
-        },
+        and {"gb_per_s": short(search.bandwidth.per_s * 1e-9), "measured": search.bandwidth.is_measured},
     }
 
 

@@ -41,11 +41,7 @@ _READERS = {
 
 def ceilings_text(ceilings: Sequence[Ceiling], measured_at: str) -> str:
     """The content of the file."""
-    data = {
-        "schema": _SCHEMA,
-        "measured_at": measured_at,
-        "ceilings": [asdict(item) for item in ceilings],
-    }
+    data = {"schema": _SCHEMA, "measured_at": measured_at, "ceilings": [asdict(item) for item in ceilings]}
     return json.dumps(data, indent=1) + "\n"
 
 

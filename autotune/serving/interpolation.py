@@ -87,10 +87,7 @@ def match_variants(
 
 
 def in_order(
-    rows: Sequence[SizeRow],
-    configs: Sequence[Config],
-    sizes: Sizes,
-    kernel: KernelOnDevice,
+    rows: Sequence[SizeRow], configs: Sequence[Config], sizes: Sizes, kernel: KernelOnDevice
 ) -> list[Config]:
     """The configurations by their interpolated time at these sizes, the fastest first.
 

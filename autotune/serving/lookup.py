@@ -292,10 +292,9 @@ class _LookUp:
         data = f"data {query.data}" if query.data else None
         dtype = query.dtype or self._only_dtype()
         asked = filter(None, [self._places[0].folder or query.slug, dtype, sizes, data])
-        missing = {
-            Tier.EXACT: "nothing tuned for exactly",
-            Tier.DEFAULT: "nothing valid for",
-        }.get(query.least, f"nothing as close as {query.least.value} for")
+        missing = {Tier.EXACT: "nothing tuned for exactly", Tier.DEFAULT: "nothing valid for"}.get(
+            query.least, f"nothing as close as {query.least.value} for"
+        )
         parts = [f"{query.kernel}: {missing} {', '.join(asked)}", *dict.fromkeys(self._reasons)]
         parts += [f"{place.root} has {self._listed(place.root)}" for place in self._places]
         return "; ".join(parts)

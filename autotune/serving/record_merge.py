@@ -24,9 +24,7 @@ def merged(old: KernelRecord, new: KernelRecord) -> KernelRecord:
             entry = replace(_with_measured(entry, before), rivals=before.rivals)
         entries[entry.problem] = entry
     return replace(
-        new,
-        entries=tuple(entries[key] for key in sorted(entries)),
-        variants=merge_variants((old, new)),
+        new, entries=tuple(entries[key] for key in sorted(entries)), variants=merge_variants((old, new))
     )
 
 

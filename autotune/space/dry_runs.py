@@ -61,10 +61,7 @@ def run_mistakes(space: Space, read: KernelSource | Module) -> Findings:
     findings: dict[tuple[str, str, str], Finding] = {}
     left_out: list[Sizes] = []
     # all configurations at a size, the smallest first: what they write is compared before steps run out
-    for sizes in (
-        *sorted(spec.verify_sizes, key=lambda sizes: math.prod(sizes.values())),
-        {},
-    ):
+    for sizes in (*sorted(spec.verify_sizes, key=lambda sizes: math.prod(sizes.values())), {}):
         written: _Written = {}
         for config, source in sources.items():
             plan = _Plan(space, config, sizes, source)
