@@ -206,7 +206,9 @@ def compare(kernel: str, results: Sequence[DeviceResult]) -> KernelComparison:
         flips=flips,
         agreed={name: next(iter(row.values())) for name, row in values.items() if name not in flips},
         matrix={
-            source: {target: _share(times.get(config)) for target, times in known.items()}
+            source: {
+                target: 1 / times[config] if config in times else None for target, times in known.items()
+            }
             for source, config in best.items()
         },
         portable=_portable(next(ranked(list(known.values()))), known),
@@ -310,10 +312,6 @@ def _problem_text(entry: Entry) -> str:
 
 def _portable(config: Config, known: Mapping[str, Mapping[Config, float]]) -> Portable:
     return Portable(config, {device: times.get(config) for device, times in known.items()})
-
-
-def _share(slowdown: float | None) -> float | None:
-    return None if slowdown is None else 1 / slowdown
 
 
 def _per_second(amount: float | None, time_ms: float) -> float | None:

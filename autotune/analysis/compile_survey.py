@@ -131,7 +131,7 @@ def survey(
             surveys.append(Survey(architecture, 0, (), str(error)))
             continue
         require_seen(space, source.text)
-        configs = _chosen(space, settings)
+        configs = _chosen_configs(space, settings)
         stage = Stage(f"compiling for {architecture.name}", total=len(configs))
         on_stage(stage)
         checked = []
@@ -152,7 +152,7 @@ def _failure(space: Space, checked: list[Checked], settings: Settings) -> str:
     return next(filter(None, chain(invalid, failures)), "")
 
 
-def _chosen(space: Space, settings: Settings) -> list[Config]:
+def _chosen_configs(space: Space, settings: Settings) -> list[Config]:
     """The default, then all others or a sample of them; or those that were asked for, if they are valid."""
     if settings.configs:
         return [config for config in settings.configs if config in space]
@@ -184,7 +184,7 @@ def _compiled(
         for config in configs:
             text = render(source, space.macros(config))
             options = (*space.options(config, _DIALECT), *settings.options)
-            pending.append((config, pool.compile_source(text, options, _names(config, space))))
+            pending.append((config, pool.compile_source(text, options, _symbol_names(config, space))))
             if len(pending) > compilers * _AHEAD:
                 oldest, compiled = pending.popleft()
                 yield _checked(oldest, compiled.result(), space, architecture)
@@ -192,7 +192,7 @@ def _compiled(
             yield _checked(config, compiled.result(), space, architecture)
 
 
-def _names(config: Config, space: Space) -> tuple[str, ...]:
+def _symbol_names(config: Config, space: Space) -> tuple[str, ...]:
     try:
         return space.symbol_names(space.launches(config))
     except ExpressionError:  # `_checked` says so
@@ -210,11 +210,11 @@ def _checked(config: Config, compiled: Compilation, space: Space, architecture: 
         reason = f"no launch: {error}" if isinstance(error, ExpressionError) else str(error)
         return Checked(config, Failure(Status.LAUNCH_ERROR, reason), cached=compiled.cached)
     checked = _with_resources(config, used, architecture)
-    work = _work(cubins, [step for step, _ in used])
+    work = _code_sha256(cubins, [step for step, _ in used])
     return replace(checked, compile_ms=compiled.compile_ms, cached=compiled.cached, work=work)
 
 
-def _work(cubins: Cubins, launches: Iterable[Launch]) -> str:
+def _code_sha256(cubins: Cubins, launches: Iterable[Launch]) -> str:
     """A hash of launches and their code, without their entries: in Triton these name all options."""
     digest = hashlib.sha256()
     for step in launches:

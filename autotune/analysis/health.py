@@ -78,7 +78,7 @@ def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFi
                 yield HealthFinding(name, Severity.WARNING, problem, advice)
         own = [(address, device) for address, device in devices if address.backend == name]
         for address, device in own:
-            finding = _tried(address, device)
+            finding = _runs_kernel(address, device)
             works |= finding.state is Severity.GOOD
             yield finding
         if not own:
@@ -89,7 +89,7 @@ def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFi
         yield HealthFinding("devices", Severity.PROBLEM, "none that works", CPU_ADVICE)
 
 
-def _tried(address: Address, device: DeviceInfo) -> HealthFinding:
+def _runs_kernel(address: Address, device: DeviceInfo) -> HealthFinding:
     """Run a small kernel on a device."""
     detail = f"{device.name}, {device.runtime.strip()}"
     if fault := device_fault(address):

@@ -119,7 +119,7 @@ def versus(
     task = bind_target(target, observer.stage)
     ways = list(_ways_on_device(task, options, naive))
     pinned_ms = pageable_ms = None
-    with _open(task, options, observer) as context:
+    with _opened_run(task, options, observer) as context:
         observer.started(task, len(ways), context.journal)
         trials = evaluate(context.evaluator, [way.config for way in ways])
         workload = context.maker.make(task.spec.default).workload
@@ -174,7 +174,9 @@ def _baselines(task: TuningTask, workload: Workload) -> list[Contender]:
         child.kill()
 
 
-def _open(task: TuningTask, options: Options, observer: Observer) -> AbstractContextManager[TuningContext]:
+def _opened_run(
+    task: TuningTask, options: Options, observer: Observer
+) -> AbstractContextManager[TuningContext]:
     return open_run(task, replace(options, fresh=True), observer, "versus.jsonl")
 
 
@@ -211,7 +213,7 @@ def on_all_cores(target: Target, options: Options, observer: Observer) -> Conten
         tuned = _served(task, options)
         ranked = [config for config in _fastest_on_host(target, options, observer) if config in task.space]
         chosen = list(dict.fromkeys((tuned.config, *ranked)))
-        with _open(task, replace(options, journal=None), observer) as context:
+        with _opened_run(task, replace(options, journal=None), observer) as context:
             observer.started(task, len(chosen), context.journal)
             trials = _timed(context, chosen)
     except AutotuneError as error:

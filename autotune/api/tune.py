@@ -24,7 +24,7 @@ from autotune.errors import InputError
 from autotune.evaluation.ledger import OnTrial
 from autotune.evaluation.scoring import OwnObjective
 from autotune.plans.requests import plan_of_requests, requests_of_misses
-from autotune.plans.search_plan import PlanResult, run_searches
+from autotune.plans.search_plan import run_searches
 from autotune.plans.several_spaces import plan_of_spaces
 from autotune.plans.sweep import Sweep, bind_sweep, sweep
 from autotune.searchers import engine_names, strategy_names
@@ -222,25 +222,18 @@ def tune_all(
             plan_result = run_searches(plan_of_requests(requests, options, progress.stage), progress)
             failed = f"of {requests.total} requests failed and stay"
         elif each_model:
-            plan_result, failed = _on_each_model(targets[0], options, progress, str(cluster))
+            from autotune.cluster.connection import open_each_model  # needs the extra
+            from autotune.plans.each_model import search_each_model
+
+            with open_each_model(str(cluster), device, progress.stage, progress.warn) as clusters:
+                plan_result = search_each_model(targets[0], options, progress, clusters)
+            failed = f"of {len(clusters)} models failed"
         else:
             with opened_cluster(cluster, device, progress) as opened:
                 plan_result = run_searches(plan_of_spaces(targets, options, progress.stage, opened), progress)
             failed = f"of {len(spaces)} spaces failed"
     plan_result.require_all(failed)
     return [Result(result) for result in plan_result.results]
-
-
-def _on_each_model(
-    target: Target, options: Options, progress: SearchProgress, cluster: str
-) -> tuple[PlanResult, str]:
-    """Search on every model of a cluster; also returns what to say of failures."""
-    from autotune.cluster.connection import open_each_model  # needs the extra
-    from autotune.plans.each_model import search_each_model
-
-    with open_each_model(cluster, target.device, progress.stage, progress.warn) as clusters:
-        plan_result = search_each_model(target, options, progress, clusters)
-    return plan_result, f"of {len(clusters)} models failed"
 
 
 class _Given:

@@ -112,10 +112,7 @@ def _check_strength(parsed: argparse.Namespace) -> None:
         options = opt.run_options(parsed, sanitizer=parsed.sanitizer)
         strength = measure(task, options, progress, parsed.time)
     keep(strength, strength_file(task.spec.kernel, task.device.slug))
-    if parsed.json:
-        emit(strength_json(strength))
-    else:
-        emit(*strength_text(strength))
+    emit(strength_json(strength) if parsed.json else strength_text(strength))
 
 
 def _check_configurations(parsed: argparse.Namespace) -> None:

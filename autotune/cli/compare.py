@@ -84,7 +84,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.json:
         emit(comparison_json(comparison) | {"against_cpu": [_against_json(pair) for pair in beside]})
     else:
-        emit(*comparison_text(comparison, beside), *_others(results, comparison))
+        emit(*comparison_text(comparison, beside), *_all_results(results, comparison))
     compared = [*selected, *(pair.cpu for pair in beside), *(pair.gpu for pair in beside)]
     if others := left_out(results, compared):
         listed = ", ".join(f"{folder} ({problems})" for folder, problems in others.items())
@@ -94,14 +94,14 @@ def run(parsed: argparse.Namespace) -> None:
 def comparison_text(comparison: KernelComparison, beside: Sequence[AgainstCpu] = ()) -> Iterator[Table | str]:
     """The comparison as tables, each with sentences below it and an empty line before the next."""
     entry = comparison.tuned[0].entry
-    yield from _times(comparison, problem_text(entry.sizes, entry.dtype, entry.data))
+    yield from _times_table(comparison, problem_text(entry.sizes, entry.dtype, entry.data))
     if len(comparison.tuned) == 1 and not beside:
         yield _ALONE
     if beside:
-        yield from _against(beside)
+        yield from _gpus_against_cpus(beside)
     if len(comparison.tuned) > 1:
-        yield from _flips(comparison)
-        yield from _matrix(comparison)
+        yield from _differing_parameters(comparison)
+        yield from _speed_matrix(comparison)
         yield from _portability(comparison)
         rows = [(str(config), ", ".join(devices)) for config, devices in comparison.portfolio]
         yield ""
@@ -109,7 +109,7 @@ def comparison_text(comparison: KernelComparison, beside: Sequence[AgainstCpu] =
         yield table(("configuration", "for"), rows, title=title)
 
 
-def _others(results: Sequence[DeviceResult], comparison: KernelComparison) -> Iterator[Table | str]:
+def _all_results(results: Sequence[DeviceResult], comparison: KernelComparison) -> Iterator[Table | str]:
     """A table of all results if the comparison lacks some CPUs or sizes."""
     if all(result in comparison.tuned for result in results):
         return
@@ -119,7 +119,7 @@ def _others(results: Sequence[DeviceResult], comparison: KernelComparison) -> It
             table_sizes(result.entry.sizes),
             result.entry.dtype,
             f"{result.entry.time_ms:.4g}",
-            _rate(result.bytes_per_s, "B/s"),
+            _rate_cell(result.bytes_per_s, "B/s"),
         )
         for result in results
     ]
@@ -128,7 +128,7 @@ def _others(results: Sequence[DeviceResult], comparison: KernelComparison) -> It
     yield table(columns, rows, title="All results, on CPUs and GPUs and at every size")
 
 
-def _times(comparison: KernelComparison, problem: str) -> Iterator[Table | str]:
+def _times_table(comparison: KernelComparison, problem: str) -> Iterator[Table | str]:
     columns = ("device", "ms", "rate", "of bandwidth", "operations", "over default", "found by")
     rows = [_times_row(result) for result in comparison.tuned]
     yield table(columns, rows, columns, f"{comparison.kernel}, {problem}: the best on each device")
@@ -141,15 +141,15 @@ def _times_row(result: DeviceResult) -> tuple[str, ...]:
     return (
         result.folder,
         f"{result.entry.time_ms:.4g}",
-        _rate(result.bytes_per_s, "B/s"),
+        _rate_cell(result.bytes_per_s, "B/s"),
         cell(result.bandwidth_share, "{:.0%}"),
-        _rate(result.flops_per_s, "FLOP/s"),
+        _rate_cell(result.flops_per_s, "FLOP/s"),
         ratio_cell(result.speedup),
         f"{origin.engine}, {origin.trials:,} of {origin.valid_configurations:,}",
     )
 
 
-def _against(pairs: Sequence[AgainstCpu]) -> Iterator[Table | str]:
+def _gpus_against_cpus(pairs: Sequence[AgainstCpu]) -> Iterator[Table | str]:
     """The speed of each GPU relative to the fastest CPU."""
     rows = [
         (pair.gpu.folder, _time_text(pair.gpu), pair.cpu.folder, _time_text(pair.cpu), ratio_cell(pair.ratio))
@@ -168,7 +168,7 @@ def _time_text(result: DeviceResult) -> str:
     return f"{result.entry.time_ms:.4g} ms at {problem}"
 
 
-def _flips(comparison: KernelComparison) -> Iterator[Table | str]:
+def _differing_parameters(comparison: KernelComparison) -> Iterator[Table | str]:
     devices = [result.folder for result in comparison.tuned]
     rows = [
         (name, *(str(row.get(device, UNKNOWN)) for device in devices))
@@ -180,7 +180,7 @@ def _flips(comparison: KernelComparison) -> Iterator[Table | str]:
         yield f"The same everywhere: {Config(comparison.agreed)}"
 
 
-def _matrix(comparison: KernelComparison) -> Iterator[Table | str]:
+def _speed_matrix(comparison: KernelComparison) -> Iterator[Table | str]:
     rows = [
         (source, *(cell(share, "{:.1%}") for share in row.values()))
         for source, row in comparison.matrix.items()
@@ -214,7 +214,7 @@ def _portable_row(name: str, portable: Portable, comparison: KernelComparison) -
     return (name, cell(portable.portability, "{:.1%}"), *(cell(factor, "{:.3g}") for factor in factors))
 
 
-def _rate(rate: float | None, unit: str) -> str:
+def _rate_cell(rate: float | None, unit: str) -> str:
     return UNKNOWN if rate is None else per_second(rate, unit)
 
 

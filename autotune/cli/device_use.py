@@ -43,7 +43,7 @@ class DeviceUse:
 def use_of(space: Space, trial: Trial) -> DeviceUse:
     """A trial's use of the device of a bound space."""
     moved_bytes = work(space, trial.config, space.problem.sizes).get("bytes")
-    return DeviceUse(occupancy_of(space, trial), _share(moved_bytes, trial, space.device))
+    return DeviceUse(occupancy_of(space, trial), _bandwidth_share(moved_bytes, trial, space.device))
 
 
 def uses_of_journal(journal: Path) -> Mapping[Config, DeviceUse]:
@@ -54,11 +54,11 @@ def uses_of_journal(journal: Path) -> Mapping[Config, DeviceUse]:
     for search in gather_sources([journal]).searches:
         moved = search.work.get("bytes", [None] * len(search.trials))
         for trial, held, moved_bytes in zip(search.trials, search.occupancies, moved, strict=True):
-            uses[trial.config] = DeviceUse(held, _share(moved_bytes, trial, search.device))
+            uses[trial.config] = DeviceUse(held, _bandwidth_share(moved_bytes, trial, search.device))
     return uses
 
 
-def _share(moved_bytes: float | None, trial: Trial, device: DeviceInfo | None) -> float | None:
+def _bandwidth_share(moved_bytes: float | None, trial: Trial, device: DeviceInfo | None) -> float | None:
     """The share of the nominal bandwidth: these bytes, moved in the trial's time."""
     peak = device.memory_bandwidth_bytes_per_s if device else None
     return moved_bytes / (trial.time_ms * 1e-3) / peak if moved_bytes and trial.time_ms and peak else None

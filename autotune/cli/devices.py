@@ -51,10 +51,8 @@ def _list(parsed: argparse.Namespace) -> None:
     from autotune.devices.listing import find_devices
 
     devices = [(str(address), info) for address, info in find_devices()]
-    if parsed.json:
-        emit([{"device": address, **asdict(info)} for address, info in devices])
-    else:
-        emit(devices_table(devices) if devices else f"no device found; for one, {CPU_ADVICE}")
+    shown = devices_table(devices) if devices else f"no device found; for one, {CPU_ADVICE}"
+    emit([{"device": address, **asdict(info)} for address, info in devices] if parsed.json else shown)
 
 
 def devices_table(devices: Sequence[tuple[str, DeviceInfo]]) -> Table:
@@ -86,10 +84,8 @@ def _measure(parsed: argparse.Namespace) -> None:
             measure_ceilings(address, device, progress.stage, lambda probe: only in probe.name.lower())
         )
     path = keep_ceilings(root, device, ceilings)
-    if parsed.json:
-        emit([asdict(ceiling) for ceiling in ceilings])
-    else:
-        emit(ceilings_table(ceilings), f"kept    {path}")
+    shown = (ceilings_table(ceilings), f"kept    {path}")
+    emit([asdict(ceiling) for ceiling in ceilings] if parsed.json else shown)
 
 
 def _teach(parsed: argparse.Namespace) -> None:
@@ -106,7 +102,7 @@ def ceilings_table(ceilings: Sequence[Ceiling]) -> Table:
     rows = [
         (
             ceiling.name,
-            _text(ceiling),
+            _ceiling_text(ceiling),
             f"{ceiling.value / ceiling.nominal:.0%}" if ceiling.nominal else "",
             str(Config(ceiling.config)),
         )
@@ -115,7 +111,7 @@ def ceilings_table(ceilings: Sequence[Ceiling]) -> Table:
     return table(("ceiling", "measured", "of nominal", "with"), rows)
 
 
-def _text(ceiling: Ceiling) -> str:
+def _ceiling_text(ceiling: Ceiling) -> str:
     if ceiling.unit == BYTES:
         return per_second(ceiling.value, "B/s")
     if ceiling.unit == OPERATIONS:

@@ -51,7 +51,7 @@ def run_space(parsed: argparse.Namespace) -> None:
 def runs_text(result: HostRuns) -> str:
     """A line for each configuration, and what was and was not done."""
     longest = max(len(run.name) for run in result.runs)
-    lines = [f"{run.name:{longest}}  {_line(run)}" for run in result.runs]
+    lines = [f"{run.name:{longest}}  {_outcome_text(run)}" for run in result.runs]
     lines += ["", f"checked {result.checks} on the CPU ({result.tool})"]
     if result.uncompared:
         lines.append(f"not compared: {', '.join(result.uncompared)}, which the reference does not return")
@@ -64,7 +64,7 @@ def runs_text(result: HostRuns) -> str:
     return "\n".join(lines)
 
 
-def _line(run: HostRun) -> str:
+def _outcome_text(run: HostRun) -> str:
     if isinstance(run.outcome, Unchecked):
         return f"not run: {run.outcome.reason}"
     if isinstance(run.outcome, Failure):

@@ -52,10 +52,8 @@ def run(parsed: argparse.Namespace) -> None:
             recording, kernel=parsed.kernel or recording.kernel, device=parsed.device or recording.device
         )
         done.append((named, journals.store(named, parsed.journal, fresh=parsed.fresh)))
-    if parsed.json:
-        emit([imported_json(*pair) for pair in done])
-    else:
-        emit("\n".join((*(imported_text(*pair) for pair in done), NEXT_STEPS)))
+    shown = (*(imported_text(*pair) for pair in done), NEXT_STEPS)
+    emit([imported_json(*pair) for pair in done] if parsed.json else shown)
 
 
 def _configurations(path: Path) -> Recording | None:

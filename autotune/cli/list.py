@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -143,14 +143,8 @@ def inventory_json(stored: Inventory) -> dict[str, Any]:
         ],
         "journals": [
             {
+                **{name: value for name, value in asdict(journal).items() if name != "is_concluded"},
                 "path": str(journal.path),
-                "kernel": journal.kernel,
-                "device": journal.device,
-                "sizes": dict(journal.sizes),
-                "dtype": journal.dtype,
-                "trials": journal.trials,
-                "failed": journal.failed,
-                "best_ms": journal.best_ms,
                 "written_at": datetime.fromtimestamp(journal.written_at, UTC).isoformat(timespec="seconds"),
             }
             for journal in stored.journals

@@ -336,10 +336,7 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
             tasks = _with_installed(tasks, form, progress)
         keyed = KeyedTable(KEY, nearest) if form else None
         result = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS, keyed)
-    if parsed.json:
-        emit(sweep_json(result))
-    else:
-        emit(*sweep_text(result))
+    emit(sweep_json(result) if parsed.json else sweep_text(result))
 
 
 def _with_installed(tasks: Sequence[TuningTask], form: Format, progress: Observer) -> list[TuningTask]:

@@ -82,8 +82,8 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.importance and len(journals) > 1:
         raise InputError("--importance: trials of several journals cannot be compared; name one journal")
     several = len(journals) > 1
-    rows = [row for journal in journals for row in _rows(journal, with_finals=not parsed.importance)]
-    chosen = _select(rows, parsed)
+    rows = [row for journal in journals for row in _trial_rows(journal, with_finals=not parsed.importance)]
+    chosen = _selected_rows(rows, parsed)
     if parsed.importance:
         _show_importance([row.trial for row in chosen], parsed.json)
     elif parsed.csv is not None:
@@ -109,21 +109,21 @@ class TrialRow(NamedTuple):
     use: DeviceUse = DeviceUse()
 
 
-def _rows(journal: Path, *, with_finals: bool) -> list[TrialRow]:
+def _trial_rows(journal: Path, *, with_finals: bool) -> list[TrialRow]:
     """The trials of a journal, with the times of its last round if requested."""
     from autotune.evaluation.journal import read_journal
 
     _, trials, last_round, *_ = read_journal(journal)
     finals = last_round.measurements if with_finals else {}
     fastest = min(finals, key=lambda key: finals[key].median_ms, default="")
-    return [_row(journal, trial, finals.get(trial.key), fastest) for trial in trials]
+    return [_trial_row(journal, trial, finals.get(trial.key), fastest) for trial in trials]
 
 
 def _share_text(chosen: Sequence[TrialRow], rows: Sequence[TrialRow]) -> str:
     return f"{len(chosen)} of {count_text(len(rows), 'trial')}"
 
 
-def _row(journal: Path, trial: Trial, final: Measurement | None, fastest: str) -> TrialRow:
+def _trial_row(journal: Path, trial: Trial, final: Measurement | None, fastest: str) -> TrialRow:
     """The trial with its measurement of the last round, if it took part; the fastest is marked."""
     if final is None or trial.time_ms is None:
         return TrialRow(journal, trial)
@@ -171,7 +171,7 @@ def importance_json(shares: Importance) -> dict[str, Any]:
     }
 
 
-def _front(rows: Sequence[TrialRow]) -> list[TrialRow]:
+def _rows_on_front(rows: Sequence[TrialRow]) -> list[TrialRow]:
     front = [config for config, _, _ in pareto_front([row.trial for row in rows])]
     if not front:
         raise InputError(
@@ -188,11 +188,11 @@ def _condition(text: str) -> Expression:
         raise InputError(f"--where: {error}{mend}") from None
 
 
-def _select(rows: Sequence[TrialRow], parsed: argparse.Namespace) -> list[TrialRow]:
+def _selected_rows(rows: Sequence[TrialRow], parsed: argparse.Namespace) -> list[TrialRow]:
     """Filter and sort the trials as the options say."""
     chosen = [row for row in rows if parsed.status in (None, row.trial.status.value)]
     if parsed.pareto:
-        chosen = _front(chosen)
+        chosen = _rows_on_front(chosen)
     names = {name for row in rows for name in row.trial.config}
     if parsed.where is not None:
         condition = _condition(parsed.where)
@@ -234,14 +234,14 @@ def trials_table(rows: Sequence[TrialRow], *, with_journal: bool = False) -> Tab
             cell(trial.spill_bytes, "{}"),
             *use.cells,
             journal.name if with_journal else "",
-            _detail(trial),
+            _detail_cell(trial),
         )
         for journal, trial, _, use in rows
     ]
     return table(columns, cells, optional=("J", "registers", "spill", *COLUMNS, "journal"))
 
 
-def _detail(trial: Trial) -> str:
+def _detail_cell(trial: Trial) -> str:
     line = trial.detail.splitlines()[0] if trial.detail else ""
     return f"last round: {line}" if trial.failed_last_round else line
 

@@ -66,9 +66,9 @@ def _points_of_text(text: str) -> list[dict[str, int]]:
             "n=2**10:2**30:x4 or n=100:1000:+100, or a list such as n=1,2,4, or a CSV file of sizes"
         )
     if match[6]:
-        sizes = [_part(text, part) for part in match[6].split(",")]
+        sizes = [_number_of(text, part) for part in match[6].split(",")]
     else:
-        first, last, step = (_part(text, part) for part in match.group(2, 3, 5))
+        first, last, step = (_number_of(text, part) for part in match.group(2, 3, 5))
         is_product = match[4] == "x"
         if last < first:
             raise InputError(f"--sweep {text}: the first size, {first:,}, is above the last one, {last:,}")
@@ -97,11 +97,11 @@ def _points_of_file(text: str) -> list[dict[str, int]]:
         raise InputError(f"--sweep {text}: expected names of sizes in the first line, such as M,N,K")
     if any(len(line) != len(names) for line in lines):
         raise InputError(f"--sweep {text}: expected {len(names)} sizes in each line")
-    points = [dict(zip(names, (_part(text, part) for part in line), strict=True)) for line in lines[1:]]
+    points = [dict(zip(names, (_number_of(text, part) for part in line), strict=True)) for line in lines[1:]]
     return list({tuple(point.items()): point for point in points}.values())
 
 
-def _part(text: str, part: str) -> int:
+def _number_of(text: str, part: str) -> int:
     """The number in a part of a sweep; raises InputError for anything else."""
     number = _whole_number(part)
     if number is None:

@@ -24,12 +24,12 @@ def strength_text(strength: Strength) -> tuple[str | Table, ...]:
         for kind in sorted(strength.kinds, key=lambda kind: -len(strength.of(MISSED, kind)))
     ]
     by_mend = groupby(sorted(missed, key=lambda mistake: mistake.mend), lambda mistake: mistake.mend)
-    lists = [line for mend, several in by_mend for line in _listed(f"missed: {mend}", list(several))]
-    lists += _listed("nothing shows these", strength.of(EQUIVALENT))
+    lists = [line for mend, several in by_mend for line in _mistake_lines(f"missed: {mend}", list(several))]
+    lists += _mistake_lines("nothing shows these", strength.of(EQUIVALENT))
     return (*head, table(("mistake", *verdicts), rows), *lists)
 
 
-def _listed(title: str, planted: list[Planted]) -> Iterator[str]:
+def _mistake_lines(title: str, planted: list[Planted]) -> Iterator[str]:
     if planted:
         yield f"\n{title}"
         for mistake in planted:

@@ -27,10 +27,10 @@ def sweep_text(sweep: Sweep) -> tuple[str | Table, ...]:
         f"{count_text(len(sweep.results), 'problem')}, {count_text(tried, 'trial')}{known} "
         f"in {sweep.seconds:.0f} s"
     )
-    variants = (_variants(variants, _rows(sweep, variants)) for variants in sweep.tables)
-    results = _keyed_results(sweep, sweep.keyed) if sweep.keyed else _results(sweep)
+    variants = (_variants_text(variants, _timed_rows(sweep, variants)) for variants in sweep.tables)
+    results = _keyed_table(sweep, sweep.keyed) if sweep.keyed else _results_table(sweep)
     missed = unchecked_lines(sweep.results)
-    last = (*uncompared(first), *_noise(sweep), *missed, f"kept in {first.cache_file}")
+    last = (*uncompared(first), *_noise_warning(sweep), *missed, f"kept in {first.cache_file}")
     return (head, results, *variants, *last)
 
 
@@ -44,7 +44,9 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
                 "sizes": [dict(sizes) for sizes in variants.sizes],
                 "variants": [dict(config) for config in variants.configs],
                 "left_out": list(variants.left_out),
-                **dict(zip(("expected_slowdown", "slowdown_at_most"), _slowdowns(variants), strict=True)),
+                **dict(
+                    zip(("expected_slowdown", "slowdown_at_most"), _foretold_slowdowns(variants), strict=True)
+                ),
             }
             for variants in sweep.tables
         ],
@@ -57,7 +59,7 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def _results(sweep: Sweep) -> Table:
+def _results_table(sweep: Sweep) -> Table:
     """A row for each problem: its best, and the loss of the closest variant."""
     tables = {variants.dtype: variants for variants in sweep.tables}
     rows = []
@@ -71,21 +73,23 @@ def _results(sweep: Sweep) -> Table:
                 cell(time_ms),
                 rate_text(result.task.space, result.winner.config, time_ms) or UNKNOWN,
                 ratio_text(result.speedup),
-                *_variant(tables.get(problem.dtype), times.relative_times),
+                *_variant_cells(tables.get(problem.dtype), times.relative_times),
             )
         )
     return table(("size", "type", "best ms", "rate", "over default", "variant", "its time"), rows)
 
 
-def _keyed_results(sweep: Sweep, keyed: KeyedTable) -> Table:
+def _keyed_table(sweep: Sweep, keyed: KeyedTable) -> Table:
     """A row for each key of a framework's table: what it serves, its best, and the installed entry's time."""
     keys: dict[tuple[tuple[str, int], ...], list[int]] = {}
     for result in sweep.results:
-        keys.setdefault(_others(result, keyed), []).append(result.task.space.problem.sizes[keyed.size])
+        keys.setdefault(_sizes_besides_key(result, keyed), []).append(
+            result.task.space.problem.sizes[keyed.size]
+        )
     rows = []
     for result, times in zip(sweep.results, sweep.rows, strict=True):
         sizes, time_ms = result.task.space.problem.sizes, result.final.median_ms
-        first, last = keyed.served(keys[_others(result, keyed)])[sizes[keyed.size]]
+        first, last = keyed.served(keys[_sizes_besides_key(result, keyed)])[sizes[keyed.size]]
         end = "" if last == first else " and more" if last is None else f" to {last:,}"
         installed, which = next(iter(result.task.served_elsewhere), None), UNKNOWN
         if installed is not None:
@@ -105,23 +109,23 @@ def _keyed_results(sweep: Sweep, keyed: KeyedTable) -> Table:
     )
 
 
-def _others(result: SearchResult, keyed: KeyedTable) -> tuple[tuple[str, int], ...]:
+def _sizes_besides_key(result: SearchResult, keyed: KeyedTable) -> tuple[tuple[str, int], ...]:
     """The sizes of a problem that are no key."""
     return tuple(item for item in result.task.space.problem.sizes.items() if item[0] != keyed.size)
 
 
-def _variant(of: VariantTable | None, relative_times: Mapping[Config, float]) -> tuple[str, str]:
+def _variant_cells(of: VariantTable | None, relative_times: Mapping[Config, float]) -> tuple[str, str]:
     if of is None:
         return UNKNOWN, UNKNOWN
-    best = _best(of, relative_times)
+    best = _fastest_variant(of, relative_times)
     return str(of.configs.index(best) + 1), ratio_cell(relative_times.get(best))
 
 
-def _best(variants: VariantTable, relative_times: Mapping[Config, float]) -> Config:
+def _fastest_variant(variants: VariantTable, relative_times: Mapping[Config, float]) -> Config:
     return min(variants.configs, key=lambda config: relative_times.get(config, float("inf")))
 
 
-def _rows(sweep: Sweep, variants: VariantTable) -> list[SizeRow]:
+def _timed_rows(sweep: Sweep, variants: VariantTable) -> list[SizeRow]:
     """The times of the variants by size, including sizes half-way, where at least one has a time."""
     pairs = zip(sweep.results, sweep.rows, strict=True)
     swept = [row for result, row in pairs if result.task.space.problem.dtype == variants.dtype]
@@ -131,7 +135,7 @@ def _rows(sweep: Sweep, variants: VariantTable) -> list[SizeRow]:
     return sorted(timed, key=lambda row: tuple(row.sizes.values()))
 
 
-def _noise(sweep: Sweep) -> list[str]:
+def _noise_warning(sweep: Sweep) -> list[str]:
     """A warning if the machine was unsteady in some of the last rounds."""
     noises = [noise for result in sweep.results if (noise := result.final.noise or 0.0) > NOISY]
     if not noises:
@@ -143,8 +147,8 @@ def _noise(sweep: Sweep) -> list[str]:
     ]
 
 
-def _variants(variants: VariantTable, rows: Sequence[SizeRow]) -> str:
-    expected, most = _slowdowns(variants)
+def _variants_text(variants: VariantTable, rows: Sequence[SizeRow]) -> str:
+    expected, most = _foretold_slowdowns(variants)
     if expected is None or most is None:
         bound = "their slowdown is not known: too few sizes"
     else:
@@ -165,13 +169,13 @@ def _fastest_at(variants: VariantTable, rows: Sequence[SizeRow]) -> dict[Config,
     """The sizes at which a variant is the fastest: `n=1,024 to n=8,192` and `n=65,536`."""
     varied = [name for name in rows[0].sizes if len({row.sizes[name] for row in rows}) > 1]
     sizes_at_best: dict[Config, list[str]] = {config: [] for config in variants.configs}
-    for best, run in groupby(rows, lambda row: _best(variants, row.relative_times)):
+    for best, run in groupby(rows, lambda row: _fastest_variant(variants, row.relative_times)):
         sizes = [table_sizes(row.sizes) for row in run]
         is_range = len(varied) == 1 and len(sizes) > 1
         sizes_at_best[best] += [f"{sizes[0]} to {sizes[-1]}"] if is_range else sizes
     return sizes_at_best
 
 
-def _slowdowns(variants: VariantTable) -> tuple[float | None, float | None]:
+def _foretold_slowdowns(variants: VariantTable) -> tuple[float | None, float | None]:
     left_out = [Slowdown(factor, True, Tier.INTERPOLATED) for factor in variants.left_out]
     return foretold(left_out, Tier.INTERPOLATED)

@@ -72,7 +72,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.plot is not None:
         title = f"{parsed.space}: times with what else does the work"
         size = volume_text(comparison.sizes for comparison in comparisons)
-        save(over_size(title, _lines(comparisons), size=size), parsed.plot)
+        save(over_size(title, _times_over_size(comparisons), size=size), parsed.plot)
 
 
 def versus_table(comparison: Versus) -> Table:
@@ -82,10 +82,10 @@ def versus_table(comparison: Versus) -> Table:
         (
             contender.name,
             cell(contender.time_ms),
-            _ratio(contender.time_ms, comparison.tuned_ms),
-            cell(_with(contender, comparison.pinned_ms)),
-            cell(_with(contender, comparison.pageable_ms)),
-            _ratio(_with(contender, comparison.pageable_ms), call_ms),
+            _ratio_cell(contender.time_ms, comparison.tuned_ms),
+            cell(_with_copies_ms(contender, comparison.pinned_ms)),
+            cell(_with_copies_ms(contender, comparison.pageable_ms)),
+            _ratio_cell(_with_copies_ms(contender, comparison.pageable_ms), call_ms),
             *(cell(comparison.share_of_peak(contender, amount), "{:.1%}") for amount in ("flops", "bytes")),
             contender.detail,
         )
@@ -105,23 +105,23 @@ def versus_table(comparison: Versus) -> Table:
     return table(columns, rows, optional=_SHARES)
 
 
-def _with(contender: Contender, copies_ms: float | None) -> float | None:
+def _with_copies_ms(contender: Contender, copies_ms: float | None) -> float | None:
     """The time of a call: with copies, except on the host."""
     if contender.time_ms is None or not contender.on_device:
         return contender.time_ms
-    return _sum(contender.time_ms, copies_ms)
+    return _added_ms(contender.time_ms, copies_ms)
 
 
 def _call_ms(comparison: Versus) -> float | None:
     """The time of a whole call of the tuned kernel, with pageable copies."""
-    return None if comparison.tuned_ms is None else _sum(comparison.tuned_ms, comparison.pageable_ms)
+    return None if comparison.tuned_ms is None else _added_ms(comparison.tuned_ms, comparison.pageable_ms)
 
 
-def _sum(time_ms: float, copies_ms: float | None) -> float | None:
+def _added_ms(time_ms: float, copies_ms: float | None) -> float | None:
     return None if copies_ms is None else time_ms + copies_ms
 
 
-def _ratio(time_ms: float | None, tuned_ms: float | None) -> str:
+def _ratio_cell(time_ms: float | None, tuned_ms: float | None) -> str:
     return ratio_cell(None if time_ms is None or not tuned_ms else time_ms / tuned_ms)
 
 
@@ -139,7 +139,7 @@ def _where_it_pays(comparisons: Sequence[Versus]) -> str:
     return f"with pageable copies the device is faster than the host from {table_sizes(first.sizes)} on"
 
 
-def _lines(comparisons: Sequence[Versus]) -> list[Line]:
+def _times_over_size(comparisons: Sequence[Versus]) -> list[Line]:
     """The times of each contender over size, and those of whole calls of the tuned kernel."""
     points: dict[str, list[tuple[float, float]]] = {}
     for comparison in comparisons:

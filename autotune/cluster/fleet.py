@@ -51,7 +51,7 @@ class ClusterFleet(Fleet):
         self._cost_s = MIN_TASK_S  # mean time of a work item
         self._files: dict[str, bytes] = {}  # files that the workers have in addition to the setting's
         client.register_plugin(DeviceHost(setting), name=setting.name)
-        self._find()
+        self._find_devices()
         if not self.devices:
             raise SetupError(f"{client.scheduler.address}: none of its workers has a device for this search")
 
@@ -65,10 +65,10 @@ class ClusterFleet(Fleet):
         name = self._setting.name
         dropped = {worker for device, worker in self.devices.items() if device not in devices}
         self._client.set_metadata([name], list(devices))
-        self._find()  # workers that are gone cannot be asked
+        self._find_devices()  # workers that are gone cannot be asked
         if others := list(dropped & set(self.devices.values())):
             self._client.run(on_host, name, "give_back", workers=others, on_error="ignore")
-            self._find()
+            self._find_devices()
         for worker, keys in self._client.processing().items():
             self._stranded.update(keys if worker in dropped else ())
 
@@ -139,7 +139,7 @@ class ClusterFleet(Fleet):
     def _check(self) -> None:
         if self._client.status != "running":
             raise self._disconnected()
-        self._find()
+        self._find_devices()
         if self.devices:
             self._seen_s = time.monotonic()
         elif time.monotonic() - self._seen_s > MAX_ALONE_S:
@@ -150,7 +150,7 @@ class ClusterFleet(Fleet):
 
     def present(self) -> list[str]:
         """The devices present now; raises SetupError if there are none."""
-        self._find()
+        self._find_devices()
         if not self.devices:
             raise SetupError("no worker with a device is left; start some, then the same command goes on")
         return list(self.devices)
@@ -183,7 +183,7 @@ class ClusterFleet(Fleet):
             name = self._setting.name
             self._client.run(on_host, name, "take_files", files, workers=there, on_error="ignore")
 
-    def _find(self) -> None:
+    def _find_devices(self) -> None:
         """Find the devices; only new workers are asked, because a stopped one never answers."""
         # not the client's `scheduler_info`, which its own query without workers may replace meanwhile
         try:

@@ -86,7 +86,7 @@ class OtherForms:
         refuses the source.
         """
         task = self._task
-        source, options, _ = form or self._own
+        source, options, _ = form or self._own_form
         if task.dialect != "cuda" or task.spec.source.suffix == ".py" or task.spec.compiler == "nvcc":
             raise InputError("that needs a CUDA device and a kernel that NVRTC compiles")
         from autotune.compilers.nvrtc import CudaCompiler
@@ -123,12 +123,12 @@ class OtherForms:
 
         Raises InputError where it cannot surely be made.
         """
-        source, options, _ = self._own
-        if self._read is not None and variant not in self._values:
-            if self._read_with({variant: "1"}).code.text != self._read.code.text:
+        source, options, _ = self._own_form
+        if self._own_source is not None and variant not in self._values:
+            if self._read_with({variant: "1"}).code.text != self._own_source.code.text:
                 return Form(f"#define {variant} 1\n{source}", options, "by its macro")
             if variant in _REMOVED:
-                text = self._without(_REMOVED[variant], self._read)
+                text = self._without(_REMOVED[variant], self._own_source)
                 return Form(text, options, f"{_REMOVED[variant]} taken out") if text else None
         uncapped = tuple(option for option in options if "maxrregcount" not in option)
         if variant == "NO_SPILLS" and self.binary.spill_bytes and uncapped != options:
@@ -147,7 +147,7 @@ class OtherForms:
         return space_macros(self._task.space, self.instance.config)
 
     @cached_property
-    def _read(self) -> KernelSource | None:
+    def _own_source(self) -> KernelSource | None:
         """The configuration's source; None for one in Python, or made by a function."""
         source = self._task.source
         is_own = source.path.suffix != ".py" and self.instance.source.endswith(source.text)
@@ -231,7 +231,7 @@ class OtherForms:
         )
 
     @property
-    def _own(self) -> Form:
+    def _own_form(self) -> Form:
         return Form(self.instance.source, self.instance.options, "as it is")
 
     def _compiled(self, source: str, options: tuple[str, ...] | None = None) -> Binary:

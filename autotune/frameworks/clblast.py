@@ -92,10 +92,10 @@ def _planned(known: DeviceRecord, folder: Path, device_name: str | None) -> Iter
         )
     place = _device(known.device, device_name)
     for dtype in dict.fromkeys(entry.dtype for entry in record.entries):
-        entry = _entry(record, family, [item for item in record.entries if item.dtype == dtype])
+        entry = _served_entry(record, family, [item for item in record.entries if item.dtype == dtype])
         content = _content(record, family, entry, place)
         path = folder / f"clblast_{content['kernel_family']}_{content['precision']}_{known.device.slug}.json"
-        kept = _others(path, content) if path.exists() else []
+        kept = _kept_results(path, content) if path.exists() else []
         content["results"] += kept
         text = json.dumps(content, indent=2) + "\n"
         labels = tuple(_label(Config(item["parameters"])) for item in kept)
@@ -106,7 +106,7 @@ def _label(parameters: Mapping[str, Any]) -> str:
     return ",".join(str(parameters[name]) for name in sorted(parameters))
 
 
-def _entry(record: KernelRecord, family: _Family, entries: Sequence[Entry]) -> Entry:
+def _served_entry(record: KernelRecord, family: _Family, entries: Sequence[Entry]) -> Entry:
     """The result that CLBlast is to have: of its tuner's size, or the only one; raises InputError."""
     newest = [*{size_text(entry.sizes): entry for entry in entries}.values()]
     usual = [entry for entry in newest if dict(entry.sizes) == family.usual] or newest
@@ -190,7 +190,7 @@ def _scalar(record: KernelRecord, name: str) -> str:
         raise InputError(f"{record.kernel}: the argument {name} has to be a number") from None
 
 
-def _others(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _kept_results(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The other results of a file that is there; raises InputError if it is of another device or size."""
     old = read_foreign(path, partial(_read, like=content["results"][0]), "CLBlast would not read it")
     for name in content.keys() - ("results", "best_time", "best_parameters", "platform_version"):

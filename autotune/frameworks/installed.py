@@ -78,9 +78,7 @@ def _in_order(root: Path, form: Format) -> list[Path]:
     except PackageNotFoundError:
         own = ""
     above = (root / form.subfolder).parent
-    others = sorted(above.glob("triton_*"), key=lambda folder: _numbers(folder.name), reverse=True)
+    others = sorted(
+        above.glob("triton_*"), key=lambda folder: [*map(int, re.findall(r"\d+", folder.name))], reverse=True
+    )
     return [root / form.subfolder.format(version=own), *others]
-
-
-def _numbers(name: str) -> list[int]:
-    return [int(text) for text in re.findall(r"\d+", name)]

@@ -208,16 +208,16 @@ class _Results:
         A group counts where nothing of those before it may run.
         """
         for tuned in own:
-            yield self._own(tuned, KernelOnDevice(tuned.record, target.device, dtype))
+            yield self._own_answers(tuned, KernelOnDevice(tuned.record, target.device, dtype))
         record = own[0].record if own else self.newest
         if dtype in record.dtypes:
-            yield self._others(target, own[0] if own else None, dtype)
+            yield self._foreign_answers(target, own[0] if own else None, dtype)
             match = Match(Tier.DEFAULT, None, None, 0.0, "")
             kernel = KernelOnDevice(record, target.device, dtype)
             anywhere = dict.fromkeys(self.names, 1)
             yield iter([(anywhere, Best(record.default, match, (), kernel, None, tuple))])
 
-    def _own(self, tuned: DeviceRecord, kernel: KernelOnDevice) -> _Answers:
+    def _own_answers(self, tuned: DeviceRecord, kernel: KernelOnDevice) -> _Answers:
         entries = [entry for entry in tuned.record.entries if entry.dtype == kernel.dtype]
         for entry in entries:
             match = Match(Tier.EXACT, tuned.folder, entry.sizes, 0.0, "")
@@ -228,7 +228,7 @@ class _Results:
                 if (best := match_variants(tuned.folder, kernel, entries, query)) is not None:
                     yield sizes, best
 
-    def _others(self, target: TargetDevice, own: DeviceRecord | None, dtype: str) -> _Answers:
+    def _foreign_answers(self, target: TargetDevice, own: DeviceRecord | None, dtype: str) -> _Answers:
         """Answers from all devices, or the default, at every size that one of them has."""
         entries = [entry for tuned in self.firsts for entry in tuned.record.entries if entry.dtype == dtype]
         for sizes in {tuple(sorted(entry.sizes.items())): entry.sizes for entry in entries}.values():

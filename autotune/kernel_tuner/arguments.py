@@ -57,7 +57,7 @@ class KernelArguments:
 
     def number_passed(self, params: Params) -> int:
         """Which of the lists in `passed` a configuration passes to the kernel."""
-        return self.passed.index(_chosen(self.listed, params))
+        return self.passed.index(_chosen_names(self.listed, params))
 
     def outputs(self, arrays: Mapping[str, NDArray[Any]], params: Params) -> list[Any]:
         """The list again, with what arrays hold after a run in their place; None for those not found."""
@@ -94,7 +94,7 @@ def read_arguments(
     if isinstance(given, np.ndarray) or not isinstance(given, Sequence):
         raise InputError(f"arguments: expected a list of arrays and scalars, found {type(given).__name__}")
     is_const = _const_parameters(kernel.partition("<")[0], source, len(given))
-    listed = tuple(_listed(value, place) for place, value in enumerate(given))
+    listed = tuple(_listed_argument(value, place) for place, value in enumerate(given))
     specs: list[FilledArgument] = []
     arrays: dict[str, NDArray[Any]] = {}
     for place, argument in enumerate(listed):
@@ -109,7 +109,7 @@ def read_arguments(
         name = f"constant_{number}"
         arrays[name] = elements(np.atleast_1d(np.asarray(value)), f"cmem_args: {symbol}")
         specs.append(_array_spec(name, arrays[name], "in", symbol))
-    passed = dict.fromkeys(_chosen(listed, params) for params in _relevant(given, parameters))
+    passed = dict.fromkeys(_chosen_names(listed, params) for params in _relevant(given, parameters))
     return KernelArguments(listed, tuple(specs), arrays, tuple(passed))
 
 
@@ -143,7 +143,7 @@ def on_host(value: Any, label: str = "arguments") -> NDArray[Any]:
     return array
 
 
-def _listed(value: Any, place: int) -> ListedArgument:
+def _listed_argument(value: Any, place: int) -> ListedArgument:
     choices = list(_alternatives(value))
     if len(choices) == 1:
         return ListedArgument(value, {f"argument_{place}": choices[0]})
@@ -161,7 +161,7 @@ def _alternatives(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _chosen(listed: Sequence[ListedArgument], params: Params) -> tuple[str, ...]:
+def _chosen_names(listed: Sequence[ListedArgument], params: Params) -> tuple[str, ...]:
     """The names of what a configuration passes to the kernel."""
     return tuple(argument.chosen(params) for argument in listed)
 

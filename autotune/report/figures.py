@@ -76,8 +76,8 @@ def save(figure: Figure, path: Path) -> None:
     write_output(path, buffer.getvalue())
 
 
-def bar_chart(title: str, unit: str, bars: Sequence[Bar]) -> Figure:
-    """Draw horizontal bars from top to bottom: at least one, with positive values of a unit.
+def bar_chart(title: str, bars: Sequence[Bar]) -> Figure:
+    """Draw horizontal bars from top to bottom: at least one, with positive values in ms.
 
     The axis is logarithmic if the largest value is more than 20 times the smallest.
     """
@@ -103,7 +103,7 @@ def bar_chart(title: str, unit: str, bars: Sequence[Bar]) -> Figure:
     if is_log:
         _log(axes, "x")
         axes.set_xlim(left=10.0 ** math.floor(math.log10(min(values) * 0.9)))
-    axes.set_xlabel(f"{unit}, logarithmic" if is_log else unit)
+    axes.set_xlabel("ms, logarithmic" if is_log else "ms")
     axes.margins(x=0.02, y=0.02)
     return figure
 

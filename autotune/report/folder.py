@@ -130,15 +130,9 @@ class ExploredFolder:
         except AutotuneError as error:
             return {"name": name, "unreadable": str(error)}
         return {
+            **{key: value for key, value in vars(summary).items() if key not in ("path", "sizes", "dtype")},
             "name": name,
-            "kernel": summary.kernel,
-            "device": summary.device,
             "problem": problem_text(summary.sizes, summary.dtype),
-            "trials": summary.trials,
-            "failed": summary.failed,
-            "best_ms": summary.best_ms,
-            "written_at": summary.written_at,
-            "is_concluded": summary.is_concluded,
         }
 
     def _sources(self, files: Sequence[Path]) -> dict[str, JournalSource]:

@@ -220,7 +220,7 @@ class _Reader:
             if known in same and entry.provenance.source_sha256.startswith(search.source_sha256)
         ]
         problem = problem_in_name(search.sizes, search.dtype or "", search.data)
-        places = list(self._places(search, [known.device.slug for known in same]))
+        places = list(self._record_places(search, [known.device.slug for known in same]))
         return replace(
             search,
             device=same[0].device if same else None,
@@ -240,7 +240,7 @@ class _Reader:
             ),
         )
 
-    def _places(self, search: Search, slugs: Sequence[str]) -> Iterator[tuple[str, str, Path]]:
+    def _record_places(self, search: Search, slugs: Sequence[str]) -> Iterator[tuple[str, str, Path]]:
         """Where other commands keep what they found: kernel, slug of the device and folder.
 
         The folder is the journal's; a CPU's name is not all of its slug.

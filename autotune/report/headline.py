@@ -21,9 +21,9 @@ def headline(search: Search) -> list[dict[str, str]]:
     notes = (search.explored or of_all, kept if search.is_cached else f"{failed:,} failed")
     return [
         *_best_items(search),
-        _verified(search),
-        *_speedups(search),
-        *_ties(search),
+        _verified_item(search),
+        *_speedup_items(search),
+        *_tie_items(search),
         _item("Trials", f"{len(search.trials):,}", "; ".join(filter(None, notes))),
         *_rate_items(search),
     ]
@@ -33,13 +33,13 @@ def trust(search: Search) -> tuple[str, list[str]]:
     """The answer to how far a result can be trusted, and what it rests on or what is against it."""
     if search.best is None:
         return "There is no result", ["Every trial failed."]
-    verified = _verified(search)
+    verified = _verified_item(search)
     if not search.is_settled and not search.is_imported:
         missing = "the last round, which times the fastest again in turns and checks them further"
         return "This is not a final result", [f"Each trial was timed once. What is missing is {missing}."]
     missed = unchecked_text(_checks(search)) or verified["note"]
     against = [] if verified["value"] == "yes" else [f"verified: {verified['value']}, {missed}"]
-    against += _unsteady(search)
+    against += _doubts_of_time(search)
     if against:
         return "Trust this result with care", [text[:1].upper() + text[1:] for text in against]
     basis = ["Its output was compared with the reference, and passed every check."]
@@ -50,7 +50,7 @@ def trust(search: Search) -> tuple[str, list[str]]:
     return "This result can be trusted", [*basis, f"Its time is steady: {ran}{noise}"]
 
 
-def _unsteady(search: Search) -> list[str]:
+def _doubts_of_time(search: Search) -> list[str]:
     """The reasons to doubt the best time; the search has said them itself, or an older one only its noise."""
     (low, high), time_ms = search.interval_ms or (0.0, 0.0), search.best_ms or math.inf
     doubts = list(search.doubts)
@@ -96,11 +96,13 @@ def _rate_items(search: Search) -> Iterable[dict[str, str]]:
     for name, title, unit in (("bytes", "Memory rate", "B/s"), ("flops", "Arithmetic rate", "FLOP/s")):
         if amount := search.best_work(name):
             yield _item(
-                title, per_second(amount / time_ms * 1e3, unit), _share(search, name, amount / time_ms)
+                title,
+                per_second(amount / time_ms * 1e3, unit),
+                _peak_share_text(search, name, amount / time_ms),
             )
 
 
-def _share(search: Search, name: str, per_ms: float) -> str:
+def _peak_share_text(search: Search, name: str, per_ms: float) -> str:
     if name == "flops" and search.ceilings:
         peak = search.ceilings[0]
         return f"{100 * per_ms * 1e-6 / peak.gflops:.3g}% of the peak of {peak.name}"
@@ -111,7 +113,7 @@ def _share(search: Search, name: str, per_ms: float) -> str:
     return f"{share:.0%} of the {said}" + (", so a cache serves part of it" if share > 1 else "")
 
 
-def _speedups(search: Search) -> Iterable[dict[str, str]]:
+def _speedup_items(search: Search) -> Iterable[dict[str, str]]:
     time_ms = search.best_ms
     if not time_ms:
         return
@@ -139,7 +141,7 @@ def _speedups(search: Search) -> Iterable[dict[str, str]]:
         yield _item("Over the tuned CPU", ratio_text(cpu_ms / time_ms), f"{cpu.device.name}: {cpu_ms:.4g} ms")
 
 
-def _ties(search: Search) -> Iterable[dict[str, str]]:
+def _tie_items(search: Search) -> Iterable[dict[str, str]]:
     ties = search.ties
     if search.best is None or not search.is_settled:
         return
@@ -150,7 +152,7 @@ def _ties(search: Search) -> Iterable[dict[str, str]]:
     yield _item("Ties", str(len(ties)), note)
 
 
-def _verified(search: Search) -> dict[str, str]:
+def _verified_item(search: Search) -> dict[str, str]:
     if search.is_imported:
         return _item("Verified", "no", "imported results are not compared with a reference")
     checks = _checks(search)

@@ -123,7 +123,7 @@ def _ladder_chart(title: str, steps: Sequence[tuple[str, float, tuple[float, flo
         for name, time_ms, ends in steps
         if time_ms > 0
     ]
-    return figures.bar_chart(title, "ms", bars)
+    return figures.bar_chart(title, bars)
 
 
 def _printed_ladder(plot: Plot) -> list[tuple[str, float, None]] | None:

@@ -117,13 +117,13 @@ def _trials_json(search: Search) -> dict[str, Any]:
     }
     columns = {name: column for name, column in measures.items() if any(column)}
     if limits:
-        columns["limit"] = _places(
+        columns["limit"] = _numbers_in(
             [occupancy and occupancy.limit for occupancy in search.occupancies], limits
         )
     columns |= {
-        "configs": [_values(search, parameter) for parameter in search.parameters],
-        "status": _places([trial.status for trial in trials], statuses),
-        "detail": _places(search.details, details),
+        "configs": [_value_numbers(search, parameter) for parameter in search.parameters],
+        "status": _numbers_in([trial.status for trial in trials], statuses),
+        "detail": _numbers_in(search.details, details),
         "final": [int(trial.key in search.finals) for trial in trials],
     }
     return {
@@ -134,13 +134,13 @@ def _trials_json(search: Search) -> dict[str, Any]:
     }
 
 
-def _places(cells: Sequence[_T | None], known: Sequence[_T]) -> list[int | None]:
+def _numbers_in(cells: Sequence[_T | None], known: Sequence[_T]) -> list[int | None]:
     """The number of each cell in a list; None where a cell is empty."""
     places = {item: place for place, item in enumerate(known)}
     return [None if cell is None else places[cell] for cell in cells]
 
 
-def _values(search: Search, parameter: Parameter) -> list[int]:
+def _value_numbers(search: Search, parameter: Parameter) -> list[int]:
     """Each trial's value as its number in the parameter's list; -1 where the trial has none."""
     places = {(type(value), value): place for place, value in enumerate(parameter.values)}
     chosen = (trial.config.get(parameter.name) for trial in search.trials)

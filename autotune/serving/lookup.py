@@ -88,7 +88,7 @@ def best_config(
         kernel, asked, dtype, Tier.EXACT if strict else min_match, whole_sizes(kernel, sizes) or None, data
     )
     reader = CacheReader(query.select_data)
-    best = _answer(reader, query, cache, on_miss)
+    best = _looked_up(reader, query, cache, on_miss)
     if len(_answers) >= _MEMO_LIMIT:
         _answers.clear()
     _answers[key] = (tuple(reader.stamps.items()), best)
@@ -101,7 +101,7 @@ def _identified(device: object) -> str | DeviceInfo | None:
     return identify(device)
 
 
-def _answer(
+def _looked_up(
     reader: CacheReader, query: Query, cache: Folder | None, on_miss: Literal["record"] | None
 ) -> Best:
     if not isinstance(query.least, Tier) or on_miss not in (None, "record"):

@@ -193,7 +193,7 @@ class _Plan:
         own = Steps(min(_STEPS_OF_PLAN, steps.left))
         begun = own.left
         with suppress(NotUnderstood, RecursionError):
-            yield from self._run(launches, own)
+            yield from self._launch_all(launches, own)
         self.takes_too_long = own.left < 0
         steps.left = max(0, steps.left - begun + own.left)
 
@@ -210,7 +210,7 @@ class _Plan:
                 raise OutOfSteps
             if not run.is_whole:
                 raise NotUnderstood
-            findings += (finding for finding in self._places(run) if finding.kind == "out_of_bounds")
+            findings += (finding for finding in self._findings_of(run) if finding.kind == "out_of_bounds")
         if not launches:
             raise NotUnderstood
         return findings, {name for name, memory in self._memories.items() if memory.is_lost}
@@ -234,11 +234,11 @@ class _Plan:
         self._memories = {item.name: _memory(item) for item in passed if item.value is None and not item.of}
         return launches
 
-    def _run(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Finding]:
+    def _launch_all(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Finding]:
         is_whole = all(map(_has_all, launches))
         for launch in launches:
             run = self._launched(launch, _some_blocks(launch), steps)
-            yield from self._places(run)
+            yield from self._findings_of(run)
             is_whole = is_whole and run.is_whole
             if steps.left < 0:
                 return
@@ -265,7 +265,7 @@ class _Plan:
             return self._memories[name]
         return argument.value if isinstance(argument.value, int) else None
 
-    def _places(self, run: _Run) -> Iterator[Finding]:
+    def _findings_of(self, run: _Run) -> Iterator[Finding]:
         where = self._where()
         for (at, _), trouble in run.found.items():
             place = self._source.place(at)
@@ -400,7 +400,7 @@ class _Plan:
                     )
                     yield self._in_space(
                         "unwritten_output",
-                        self._place(name),
+                        self._argument_place(name),
                         f"no {self._source.who} writes {len(missing)} of the {len(memory.written)} elements "
                         f"of {name}, such as element {missing[0]}, {self._where()}; {mend}",
                     )
@@ -419,7 +419,7 @@ class _Plan:
                 names = (str(self._config), other) if elements[element] else (other, str(self._config))
                 yield self._in_space(
                     "unwritten_output",
-                    self._place(name),
+                    self._argument_place(name),
                     f"no {self._source.who} writes element {element} of {name} with {names[0]} at "
                     f"{self._at()}, and one does with {names[1]}; correct the grid or the source",
                 )
@@ -428,7 +428,7 @@ class _Plan:
         """What is wrong in the space file at a place such as `launch[0].grid`."""
         return Finding(kind, subject, detail, located(self._space.spec.path, subject))
 
-    def _place(self, name: str) -> str:
+    def _argument_place(self, name: str) -> str:
         """The place of an argument in the space file."""
         return f"arguments[{[argument.name for argument in self._space.spec.arguments].index(name)}]"
 

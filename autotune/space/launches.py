@@ -104,7 +104,7 @@ def _launch(
             "OpenCL takes no size from the launch: pass an argument of role local, which has a shape"
         )
     return LaunchSpec(
-        entry=_entry(entries["entry"]) if dialect == "cuda" else entries["entry"].identifier(),
+        entry=_entry_name(entries["entry"]) if dialect == "cuda" else entries["entry"].identifier(),
         grid=_extent(entries["grid"], names),
         block=_extent(entries["block"], names),
         arguments=passed,
@@ -166,7 +166,7 @@ def _swap(
     return names
 
 
-def _entry(element: Element) -> str:
+def _entry_name(element: Element) -> str:
     entry = " ".join(element.text().split())
     if not is_entry(entry):
         raise element.error(

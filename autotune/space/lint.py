@@ -112,7 +112,7 @@ def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> 
 def _partial_warps(space: Space) -> Iterator[Finding]:
     """Blocks of the default and the landmarks that are no whole warps, the first at each place."""
     spec, warp = space.spec, space.device.warp_size
-    findings: dict[int, Finding] = {}
+    told: set[int] = set()
     for config in (spec.default, *(landmark.config for landmark in spec.landmarks)):
         if config not in space or space.device.kind != "gpu":
             continue
@@ -121,7 +121,8 @@ def _partial_warps(space: Space) -> Iterator[Finding]:
             number = next(
                 at for at, launch in enumerate(spec.launch) if own_name(launch.entry) == own_name(step.entry)
             )
-            if threads > warp and threads % warp and number not in findings:
+            if threads > warp and threads % warp and number not in told:
+                told.add(number)
                 place = f"launch[{number}].block"
                 shape = " x ".join(str(extent) for extent in step.block if extent > 1)
                 detail = (
@@ -129,8 +130,7 @@ def _partial_warps(space: Space) -> Iterator[Finding]:
                     f"for {threads % warp} of {warp} lanes, with {config}; choose blocks of whole warps, by "
                     "a constraint on THREADS % device.warp_size, for example"
                 )
-                findings[number] = Finding("partial_warp", place, detail, located(spec.path, place))
-    yield from findings.values()
+                yield Finding("partial_warp", place, detail, located(spec.path, place))
 
 
 def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
@@ -158,10 +158,11 @@ def _of_source(space: Space, source: str) -> Findings:
         *_large_grids(space, source_facts),
         *_flat_blocks(space, source_facts),
     )
-    module = _triton_module(space)
-    if module is not None:
+    runs: Module | KernelSource | None = read
+    if space.spec.dialect == TRITON:
+        path = space.spec.source
+        runs = module = Module(path.read_text(encoding="utf-8-sig"), path)
         findings += (*_odd_tiles(space, module),)
-    runs = module or read
     if runs is None or any(finding.kind in _BREAKS for finding in findings):
         return Findings(findings)
     of_runs = run_mistakes(space, runs)
@@ -185,12 +186,6 @@ def _repeated_landmarks(spec: SpaceSpec) -> Iterator[Finding]:
         more = f", and {len(repeated) - 1} more repeat others" if repeated[1:] else ""
         detail = f"the same configuration as {earlier}{more}; remove what repeats another"
         yield Finding("repeated_landmark", name, detail, located(spec.path, f"landmarks.{name}"))
-
-
-def _triton_module(space: Space) -> Module | None:
-    """The file with a space's kernels in Triton; None for another dialect."""
-    path = space.spec.source
-    return Module(path.read_text(encoding="utf-8-sig"), path) if space.spec.dialect == TRITON else None
 
 
 def _odd_tiles(space: Space, module: Module) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ def read_parameters(
     `expected` are those that the default names.
     """
     entries = element.mapping(expected=expected)
-    entries = {name: entry if entry.is_list else _values(entry) for name, entry in entries.items()}
+    entries = {name: entry if entry.is_list else _values_element(entry) for name, entry in entries.items()}
     parameters = tuple(
         Parameter(new_name(entry, name, taken), _domain(entry)) for name, entry in entries.items()
     )
@@ -49,7 +49,7 @@ def read_parameters(
     return parameters
 
 
-def _values(element: Element) -> Element:
+def _values_element(element: Element) -> Element:
     """The element with a parameter's values, which may stand alone or with a condition."""
     if element.is_scalar:
         return element

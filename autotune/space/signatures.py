@@ -148,16 +148,16 @@ def _wrong_count(
     parts = [f"{missing} is missing" if missing else "", f"{unknown} is too much" if unknown else ""]
     counts = f"{count_text(len(names), 'parameter')} and {count_text(len(given), 'argument')}"
     mend = f"; write [{', '.join(names)}]" if {*names} <= {*declared} else ""
-    return ", ".join(filter(None, (f"{_lists(entry, parameters, passed)}: {counts}", *parts))) + mend
+    return ", ".join(filter(None, (f"{_both_lists(entry, parameters, passed)}: {counts}", *parts))) + mend
 
 
 def _wrong_order(entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]) -> str | None:
     names, given = [item.name for item in parameters], [item.name for item in passed]
     is_other = sorted(names) == sorted(given) and names != given
-    return f"{_lists(entry, parameters, passed)}; write [{', '.join(names)}]" if is_other else None
+    return f"{_both_lists(entry, parameters, passed)}; write [{', '.join(names)}]" if is_other else None
 
 
-def _lists(entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]) -> str:
+def _both_lists(entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]) -> str:
     names, given = (", ".join(item.name for item in items) for items in (parameters, passed))
     return f"{entry} takes ({names}) in the source, but the launch plan passes ({given})"
 

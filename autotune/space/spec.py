@@ -165,7 +165,9 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     top = root.record([name for name in _REQUIRED if name not in absent], _OPTIONAL, _examples(root))
     dialect = top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0]
     sizes = read_sizes(top["sizes"])
-    dtypes = _names(top["dtypes"], lambda item: read_dtype(item, C_TYPES)) if "dtypes" in top else DTYPES
+    dtypes = (
+        _distinct_texts(top["dtypes"], lambda item: read_dtype(item, C_TYPES)) if "dtypes" in top else DTYPES
+    )
     names = {*DEVICE_NAMES, "DTYPE", *sizes["default"]}
     parameters = read_parameters(top["parameters"], names, top["default"].keys)
     names |= {parameter.name for parameter in parameters}
@@ -373,7 +375,7 @@ def _measure(element: Element) -> CallMode:
     return CallMode(**{name: entry.choice(known[name]) for name, entry in entries.items()})
 
 
-def _names(element: Element, read: Callable[[Element], str] = Element.identifier) -> tuple[str, ...]:
+def _distinct_texts(element: Element, read: Callable[[Element], str] = Element.identifier) -> tuple[str, ...]:
     """The texts of a list, as `read` takes each; one that appears twice is an error."""
     names: list[str] = []
     for item in element.items():
@@ -387,11 +389,11 @@ def _names(element: Element, read: Callable[[Element], str] = Element.identifier
 def _variants(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, ...]:
     if not any(argument.fill is not None and argument.fill.kind == INPUTS for argument in arguments):
         raise element.error(f"no function makes variants: expected a fill that is {INPUTS}")
-    return _names(element)
+    return _distinct_texts(element)
 
 
 def _data(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, ...]:
-    names = _names(element)
+    names = _distinct_texts(element)
     fills = [argument.fill for argument in arguments if argument.fill is not None]
     if not any(fill.kind == INPUTS or DATA in str(fill.arguments) for fill in fills):
         raise element.error(f"nothing depends on it: expected a fill that is {INPUTS} or a file {DATA}.npy")

@@ -48,10 +48,10 @@ def list_advice(node: yaml.Node) -> str:
         return ""
     if node.start_mark and node.start_mark.line < node.end_mark.line:
         return "; write a dash and a space before every entry"
-    return f"; write [{', '.join(in_quotes(part) if ',' in part else part for part in _parts(node.value))}]"
+    return f"; write [{', '.join(in_quotes(part) if ',' in part else part for part in _entries(node.value))}]"
 
 
-def _parts(text: str) -> list[str]:
+def _entries(text: str) -> list[str]:
     """The expressions of a text with commas between them."""
     try:
         whole = parse_expression(text)

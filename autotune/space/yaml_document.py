@@ -104,7 +104,7 @@ class Element:
         """
         if not isinstance(self.node, yaml.MappingNode):
             mend = mapping_advice(self.node, example)
-            raise self.error(f"expected a mapping of names to values, found {self._found()}{mend}")
+            raise self.error(f"expected a mapping of names to values, found {self._shown_kind()}{mend}")
         entries: dict[str, Element] = {}
         for key, node in self.node.value:
             entry = self._key(key)
@@ -145,7 +145,7 @@ class Element:
     def items(self) -> list[Element]:
         """The elements of a list; an empty list is an error."""
         if not isinstance(self.node, yaml.SequenceNode):
-            raise self.error(f"expected a list, found {self._found()}{list_advice(self.node)}")
+            raise self.error(f"expected a list, found {self._shown_kind()}{list_advice(self.node)}")
         if not self.node.value:
             raise self.error("expected at least one element, found an empty list")
         return [
@@ -159,10 +159,10 @@ class Element:
             whole = self._written().partition("\n")[0].partition(" #")[0].strip()
             raise self.error(f"a ! begins a tag in YAML; write `not {whole.removeprefix('!').strip()}`")
         if not isinstance(self.node, yaml.ScalarNode):
-            raise self.error(f"expected {expected}, found {self._found()}{value_advice(self.node)}")
+            raise self.error(f"expected {expected}, found {self._shown_kind()}{value_advice(self.node)}")
         value = _scalar(self.node)
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
-            raise self.error(f"expected {expected}, found {self._found()}")
+            raise self.error(f"expected {expected}, found {self._shown_kind()}")
         return value
 
     def text(self) -> str:
@@ -229,7 +229,7 @@ class Element:
         name = key.value if isinstance(key, yaml.ScalarNode) else "key"
         return replace(self, node=key, line=line, place=f"{self.place}.{name}" if self.place else name)
 
-    def _found(self) -> str:
+    def _shown_kind(self) -> str:
         if isinstance(self.node, yaml.MappingNode):
             return "a mapping"
         if isinstance(self.node, yaml.SequenceNode):

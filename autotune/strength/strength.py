@@ -51,7 +51,7 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
     """
     end_s = time.perf_counter() + limit_s
     observer.stage(Stage("looking for mistakes to plant"))
-    chosen = in_turns(_room(task, options.seed), options.seed, _OF_EACH_KIND)
+    chosen = in_turns(_possible_mistakes(task, options.seed), options.seed, _OF_EACH_KIND)
     if not chosen:
         raise InputError(f"{task.spec.source}: found no place for a mistake; name a kernel in C or Triton")
     own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME, binary_cache=False)
@@ -82,7 +82,7 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
     return Strength(told, len(chosen) - tried + len(planted) - len(told))
 
 
-def _room(task: TuningTask, seed: int) -> list[Mistake]:
+def _possible_mistakes(task: TuningTask, seed: int) -> list[Mistake]:
     """The mistakes that the default and the few configurations with most other code have room for.
 
     Raises InputError for a source that a function of the space makes, or that cannot be read.
@@ -95,7 +95,7 @@ def _room(task: TuningTask, seed: int) -> list[Mistake]:
     named = [task.spec.default, *(landmark.config for landmark in task.spec.landmarks)]
     others = drawn.sample(range(len(space)), min(_CANDIDATES, len(space)))
     configs = dict.fromkeys((*named, *map(space.config, others)))
-    room = {config: _of(task, config) for config in configs if config in space}
+    room = {config: _mistakes_of(task, config) for config in configs if config in space}
     chosen, covered = [task.spec.default], {*room[task.spec.default]}
     while len(chosen) < min(_CHOSEN, len(room)):
         left = [config for config in room if config not in chosen]
@@ -106,7 +106,7 @@ def _room(task: TuningTask, seed: int) -> list[Mistake]:
     return merged((config, room[config]) for config in chosen)
 
 
-def _of(task: TuningTask, config: Config) -> Sequence[Mistake]:
+def _mistakes_of(task: TuningTask, config: Config) -> Sequence[Mistake]:
     entries = frozenset(own_name(step.entry) for step in task.space.launches(config))
     if task.spec.dialect == TRITON:
         return mistakes_in_triton(task.source.text, entries)
@@ -141,9 +141,9 @@ class _Bench:
             (trial,) = evaluate(context.evaluator, [config])
             if trial.failure is not None:
                 return {config: trial.failure}
-        return WinnerChecks().check(context, configs[:_STORED], self._of_one())
+        return WinnerChecks().check(context, configs[:_STORED], self._deadline_of_checks())
 
-    def _of_one(self) -> Deadline:
+    def _deadline_of_checks(self) -> Deadline:
         """That of the checks of one mistake, which begin now."""
         return Deadline.after(self.deadline.left_s(_ONE_S))
 
@@ -161,7 +161,7 @@ class _Bench:
                 if failure.by_machine or failure.status is Status.MEASUREMENT_ERROR:
                     return replace(planted, verdict="")
                 return replace(planted, verdict=CAUGHT, detail=str(failure))
-            deadline = self._of_one()
+            deadline = self._deadline_of_checks()
             witness = long_run.witness(context.maker, configs, deadline)
         if witness is None:
             return replace(planted, verdict="" if deadline.is_over else EQUIVALENT)
