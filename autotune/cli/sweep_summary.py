@@ -62,21 +62,23 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
 def _results_table(sweep: Sweep) -> Table:
     """A row for each problem: its best, and the loss of the closest variant."""
     tables = {variants.dtype: variants for variants in sweep.tables}
-    rows = []
-    for result, times in zip(sweep.results, sweep.rows, strict=True):
-        problem = result.task.space.problem
-        time_ms = result.final.median_ms
-        rows.append(
-            (
-                table_sizes(problem.sizes),
-                problem.dtype,
-                cell(time_ms),
-                rate_text(result.task.space, result.winner.config, time_ms) or UNKNOWN,
-                ratio_text(result.speedup),
-                *_variant_cells(tables.get(problem.dtype), times.relative_times),
-            )
+    rows = [
+        (
+            table_sizes(result.task.space.problem.sizes),
+            result.task.space.problem.dtype,
+            *_best_cells(result),
+            ratio_text(result.speedup),
+            *_variant_cells(tables.get(result.task.space.problem.dtype), times.relative_times),
         )
+        for result, times in zip(sweep.results, sweep.rows, strict=True)
+    ]
     return table(("size", "type", "best ms", "rate", "over default", "variant", "its time"), rows)
+
+
+def _best_cells(result: SearchResult) -> tuple[str, str]:
+    time_ms = result.final.median_ms
+    rate = rate_text(result.task.space, result.winner.config, time_ms)
+    return cell(time_ms), rate or UNKNOWN
 
 
 def _keyed_table(sweep: Sweep, keyed: KeyedTable) -> Table:
@@ -88,7 +90,7 @@ def _keyed_table(sweep: Sweep, keyed: KeyedTable) -> Table:
         )
     rows = []
     for result, times in zip(sweep.results, sweep.rows, strict=True):
-        sizes, time_ms = result.task.space.problem.sizes, result.final.median_ms
+        sizes = result.task.space.problem.sizes
         first, last = keyed.served(keys[_sizes_besides_key(result, keyed)])[sizes[keyed.size]]
         end = "" if last == first else " and more" if last is None else f" to {last:,}"
         installed, which = next(iter(result.task.served_elsewhere), None), UNKNOWN
@@ -98,8 +100,7 @@ def _keyed_table(sweep: Sweep, keyed: KeyedTable) -> Table:
             (
                 table_sizes(sizes),
                 f"{first:,}{end}",
-                cell(time_ms),
-                rate_text(result.task.space, result.winner.config, time_ms) or UNKNOWN,
+                *_best_cells(result),
                 ratio_cell(times.relative_times.get(installed) if installed else None),
                 which,
             )

@@ -126,18 +126,15 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
             others = [plugin for plugin in list(worker.plugins.values()) if isinstance(plugin, DeviceHost)]
             if any(plugin.device and plugin._setting.run == self._setting.run for plugin in others):
                 return None
-            return self._claim_one(addresses, admitted)
-
-    def _claim_one(self, addresses: Sequence[Address], admitted: Collection[str] | None) -> Address | None:
-        for address in addresses:
-            device = device_name(address)
-            if admitted is not None and device not in admitted:
-                continue
-            claim = _claimed(f"{self._setting.name} {device}")
-            if claim is not None:
-                self._opened.enter_context(claim)
-                self.device = device
-                return address
+            for address in addresses:
+                device = device_name(address)
+                if admitted is not None and device not in admitted:
+                    continue
+                claim = _claimed(f"{self._setting.name} {device}")
+                if claim is not None:
+                    self._opened.enter_context(claim)
+                    self.device = device
+                    return address
         return None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autotune.core.stages import Stage
 from autotune.core.trials import Trial
-from autotune.diagnosis.hardware_counters import hardware_counters, why_no_counters
+from autotune.diagnosis.hardware_counters import hardware_counters
 from autotune.diagnosis.other_forms import OtherForms
 from autotune.errors import CompileError, InputError, SetupError
 from autotune.processes.scratch_folder import scratch_folder
@@ -61,7 +61,7 @@ def counted_runs(
                 try:
                     counted = hardware_counters(task, forms.binary, forms.workload) | counted
                 except (InputError, SetupError) as error:
-                    observer.warn(why_no_counters(error))
+                    observer.warn(str(error))
                     missing |= {"hardware"}
             runs[name] = {counter: counted.get(counter) for counter in (*_IN_A_COPY, *_BY_HARDWARE)}
     return runs

@@ -23,7 +23,7 @@ from autotune.core.trials import Status, Trial
 from autotune.diagnosis.bottleneck import Times, verdict
 from autotune.diagnosis.bound import Bound
 from autotune.diagnosis.foretold import Foretold, other_work
-from autotune.diagnosis.hardware_counters import hardware_counters, why_no_counters
+from autotune.diagnosis.hardware_counters import hardware_counters
 from autotune.diagnosis.littles_law import ArithmeticInFlight, LittlesLaw, arithmetic_in_flight, littles_law
 from autotune.diagnosis.other_forms import Form, LadderStep, OtherForms
 from autotune.diagnosis.resource_use import Use, Work, uses
@@ -125,21 +125,14 @@ class _Examination:
             self._missing.append(
                 "ceilings are nominal or unknown: `autotune devices --measure` measures them"
             )
-        counts = self._attempt(
-            "counting instructions", forms.counts, "instructions were not counted: {}".format
-        )
+        counts = self._attempt("counting instructions", forms.counts, "instructions were not counted: {}")
+        transfer = partial(call_transfer_ms, context, forms.workload, pinned=False)
         times = Times(
             run_ms=run_ms,
             launch_ms=self._attempt(
-                "timing empty launches", forms.empty_launches_ms, "empty launches were not timed: {}".format
+                "timing empty launches", forms.empty_launches_ms, "empty launches were not timed: {}"
             ),
-            transfer_ms=self._attempt(
-                "timing transfers",
-                partial(call_transfer_ms, context, forms.workload, pinned=False),
-                "no {}".format,
-            )
-            if with_transfers
-            else None,
+            transfer_ms=self._attempt("timing transfers", transfer, "no {}") if with_transfers else None,
             variants_ms=self._variants_ms(),
         )
         used = uses(device, ceilings, self._work(counts), run_ms)
@@ -148,6 +141,7 @@ class _Examination:
         reason += _ladder_text(ladder) if bound is Bound.LATENCY else ""
         warps = forms.resident_warps() or 0
         in_flight = counts.bytes_per_thread_in_flight if counts else 0.0
+        counters = partial(hardware_counters, task, forms.binary, forms.workload)
         return Diagnosis(
             kernel=task.spec.kernel,
             device=device.name,
@@ -170,28 +164,21 @@ class _Examination:
             littles_law=littles_law(device, ceilings, warps, in_flight),
             arithmetic_in_flight=arithmetic_in_flight(device, ceilings, warps, problem.dtype),
             machine_code=self._attempt(
-                "reading machine code", forms.machine_code, "machine code was not read: {}".format
+                "reading machine code", forms.machine_code, "machine code was not read: {}"
             ),
-            hardware_counters=self._attempt(
-                "reading hardware counters",
-                partial(hardware_counters, task, forms.binary, forms.workload),
-                why_no_counters,
-            )
-            or {},
+            hardware_counters=self._attempt("reading hardware counters", counters, "{}") or {},
             foretold=tuple(self._foretold(counts)),
             missing=tuple(self._missing),
             advice=advice_from(config, _known_times(task, cache), run_ms),
         )
 
-    def _attempt(
-        self, stage: str, find_out: Callable[[], _T], why_missing: Callable[[Exception], str]
-    ) -> _T | None:
-        """The result of a function; None, with a note, if it fails."""
+    def _attempt(self, stage: str, find_out: Callable[[], _T], note: str) -> _T | None:
+        """The result of a function; None if it fails, with a note that has the reason for `{}`."""
         self._context.observer.stage(Stage(stage))
         try:
             return find_out()
         except (InputError, SetupError, CompileError) as error:
-            self._missing.append(why_missing(error))
+            self._missing.append(note.format(error))
             return None
 
     def _variants_ms(self) -> dict[str, float]:
@@ -209,14 +196,14 @@ class _Examination:
             (step.fixed_by for step in landmarks.values() if step.config == self._trial.config), {}
         )
         for name in TROUBLES:
-            form = self._attempt(f"making {name}", partial(self._forms.form, name), f"{name}: {{}}".format)
+            form = self._attempt(f"making {name}", partial(self._forms.form, name), f"{name}: {{}}")
             time_ms = self._form_ms(name, form) if form else None
             if form is None or time_ms is None:
                 continue
             counted = counts and self._attempt(
                 f"counting instructions of {name}",
                 partial(self._forms.counts, form),
-                f"the work of {name} was not counted: {{}}".format,
+                f"the work of {name} was not counted: {{}}",
             )
             yield Foretold(
                 name,
@@ -233,7 +220,7 @@ class _Examination:
 
     def _form_ms(self, name: str, form: Form) -> float | None:
         """The time of a variant; None, with a note, if it fails."""
-        return self._attempt(f"timing {name}", partial(self._forms.form_ms, form), f"{name}: {{}}".format)
+        return self._attempt(f"timing {name}", partial(self._forms.form_ms, form), f"{name}: {{}}")
 
     def _ladder(self, run_ms: float) -> Iterator[LadderStep]:
         """Times with fewer and fewer blocks on a multiprocessor, the configuration's own first."""
@@ -245,7 +232,7 @@ class _Examination:
         for blocks, launches in self._forms.ladder(held).items():
             name = f"{blocks} blocks on a multiprocessor"
             step = self._attempt(
-                f"timing {name}", partial(self._forms.ladder_step, blocks, launches), f"{name}: {{}}".format
+                f"timing {name}", partial(self._forms.ladder_step, blocks, launches), f"{name}: {{}}"
             )
             if step is None:
                 return

@@ -8,7 +8,7 @@ from pathlib import Path
 from autotune.core.trials import Binary
 from autotune.devices import cold_variables
 from autotune.diagnosis.profiler import Counting, Profiler, find_profiler
-from autotune.errors import SetupError
+from autotune.errors import InputError, SetupError
 from autotune.problem.workload import Workload
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.tuning.task import TuningTask
@@ -49,12 +49,15 @@ def hardware_counters(task: TuningTask, binary: Binary, workload: Workload) -> d
         InputError: Nsight Compute is not installed, or cannot profile the device.
         SetupError: It may not count on this machine, or the launch fails.
     """
-    program = find_profiler("ncu", task.address)
-    with scratch_folder() as scratch:
-        counting = Counting((_TIME, *_TOTALS.values(), *_MEANS.values()), MAX_LAUNCHES)
-        variables = cold_variables(scratch)
-        profiler = Profiler("ncu", program, task.address, task.spec.reference, variables, counting)
-        counters = read_counters(profiler.run(binary, workload, Path(scratch) / "counters.ncu-rep"))
+    counting = Counting((_TIME, *_TOTALS.values(), *_MEANS.values()), MAX_LAUNCHES)
+    try:
+        program = find_profiler("ncu", task.address)
+        with scratch_folder() as scratch:
+            variables = cold_variables(scratch)
+            profiler = Profiler("ncu", program, task.address, task.spec.reference, variables, counting)
+            counters = read_counters(profiler.run(binary, workload, Path(scratch) / "counters.ncu-rep"))
+    except (InputError, SetupError) as error:
+        raise type(error)(why_no_counters(error)) from None
     left_out = len(workload.launches) - MAX_LAUNCHES
     return counters | {"launches left out": float(left_out)} if left_out > 0 else counters
 

@@ -223,13 +223,8 @@ def _other_dash(lines: Sequence[str], line: int) -> tuple[int, str]:
 def _missing_comma(lines: Sequence[str], line: int) -> tuple[int, str] | None:
     """The line before a key in brackets that lacks a comma at its end."""
     before = _without_comment(lines[line - 2]) if line > 1 else ""
-    if re.match(r"""["']?\w+["']?\s*:""", lines[line - 1].strip()) and before[-1:] not in (
-        "",
-        ",",
-        "{",
-        "[",
-        ":",
-    ):
+    is_key = re.match(r"""["']?\w+["']?\s*:""", lines[line - 1].strip())
+    if is_key and before[-1:] not in ("", ",", "{", "[", ":"):
         return line - 1, f"a comma is missing at the end; write `{before},`"
     return None
 
