@@ -32,10 +32,10 @@ class DeviceUse:
     @property
     def cells(self) -> tuple[str, str, str]:
         """A cell for each of COLUMNS."""
-        held = self.occupancy
+        occupancy = self.occupancy
         return (
-            cell(held.share if held else None, "{:.0%}"),
-            held.limit if held else UNKNOWN,
+            cell(occupancy.share if occupancy else None, "{:.0%}"),
+            occupancy.limit if occupancy else UNKNOWN,
             cell(self.bandwidth_share, "{:.0%}"),
         )
 
@@ -53,8 +53,8 @@ def uses_of_journal(journal: Path) -> Mapping[Config, DeviceUse]:
     uses: dict[Config, DeviceUse] = {}
     for search in gather_sources([journal]).searches:
         moved = search.work.get("bytes", [None] * len(search.trials))
-        for trial, held, moved_bytes in zip(search.trials, search.occupancies, moved, strict=True):
-            uses[trial.config] = DeviceUse(held, _bandwidth_share(moved_bytes, trial, search.device))
+        for trial, occupancy, moved_bytes in zip(search.trials, search.occupancies, moved, strict=True):
+            uses[trial.config] = DeviceUse(occupancy, _bandwidth_share(moved_bytes, trial, search.device))
     return uses
 
 

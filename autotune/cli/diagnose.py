@@ -80,10 +80,10 @@ def _evidence(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"launches   {diagnosis.launches}; empty ones take {diagnosis.launch_ms:.4g} ms"
     if diagnosis.transfer_ms is not None:
         yield f"transfers  {diagnosis.transfer_ms:.4g} ms to and from pageable memory of the host"
-    held = diagnosis.occupancy
-    if held is not None:
+    occupancy = diagnosis.occupancy
+    if occupancy is not None:
         yield (
-            f"occupancy  {held.share:.0%}, limited by {held.limit}; "
+            f"occupancy  {occupancy.share:.0%}, limited by {occupancy.limit}; "
             f"{diagnosis.resident_warps} warps on a multiprocessor"
         )
     if diagnosis.ladder:

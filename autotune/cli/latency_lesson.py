@@ -152,5 +152,5 @@ def _resident_text(where: Architecture | None, registers: int) -> str:
     """The blocks that a multiprocessor holds, and their share of its warps."""
     if where is None:
         return UNKNOWN
-    held = occupancy(where, _BLOCK, registers, 0)
-    return f"{held.blocks} blocks, {held.share:.3g}"
+    resident = occupancy(where, _BLOCK, registers, 0)
+    return f"{resident.blocks} blocks, {resident.share:.3g}"

@@ -159,11 +159,11 @@ def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:
             f"resources  {first.registers} registers, {first.spill_bytes or 0:,} bytes spilled, "
             f"{first.shared_bytes or 0:,} bytes of shared memory"
         )
-    held = use.occupancy
-    if held is not None:
+    occupancy = use.occupancy
+    if occupancy is not None:
         lines.append(
-            f"occupancy  {held.share:.0%}: {held.blocks} blocks, {held.warps} warps on a multiprocessor, "
-            f"limited by {held.limit}"
+            f"occupancy  {occupancy.share:.0%}: {occupancy.blocks} blocks, {occupancy.warps} warps on a "
+            f"multiprocessor, limited by {occupancy.limit}"
         )
     if use.bandwidth_share is not None:
         lines.append(f"bandwidth  {use.bandwidth_share:.0%} of the device's peak")
@@ -174,7 +174,7 @@ def run_json(
     space: Space, trials: Sequence[Trial], counted: CountedRun | None = None
 ) -> list[dict[str, Any]]:
     """The same for scripts, as JSON values: one object for each run."""
-    held = use_of(space, trials[0]).occupancy
+    occupancy = use_of(space, trials[0]).occupancy
     return [
         {
             "config": dict(trial.config),
@@ -185,8 +185,8 @@ def run_json(
             "registers": trial.registers,
             "spill_bytes": trial.spill_bytes,
             "shared_bytes": trial.shared_bytes,
-            "occupancy": None if held is None else held.share,
-            "occupancy_limit": None if held is None else held.limit,
+            "occupancy": None if occupancy is None else occupancy.share,
+            "occupancy_limit": None if occupancy is None else occupancy.limit,
             **({"counters": dict(counted)} if counted else {}),
         }
         for trial in trials
@@ -247,14 +247,17 @@ def sources_table(space: Space, steps: Mapping[str, Trial], figures: _Figures) -
     """
     quoted = {name: trial for name, trial in steps.items() if figures.get(name)}
     sources = dict.fromkeys((figure.device, figure.unit) for name in quoted for figure in figures[name])
-    first = {
+    value_of = {
         (name, figure.device, figure.unit): figure.value
         for name in quoted
         for figure in reversed(figures[name])
     }
     units = dict.fromkeys(unit for _, unit in sources)
     figures_of = [
-        *((device, unit, [first.get((name, device, unit)) for name in quoted]) for device, unit in sources),
+        *(
+            (device, unit, [value_of.get((name, device, unit)) for name in quoted])
+            for device, unit in sources
+        ),
         *(("here", unit, [_own_figure(space, trial, unit) for trial in quoted.values()]) for unit in units),
     ]
     titles, columns = ["step"], [list(quoted)]

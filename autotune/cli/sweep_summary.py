@@ -19,18 +19,18 @@ from autotune.tuning.result import SearchResult
 
 def sweep_text(sweep: Sweep) -> tuple[str | Table, ...]:
     """The summary of a sweep: the best at every size, and the variants that serve all other sizes."""
-    first, tried = sweep.results[0], sum(len(result.trials) for result in sweep.results)
+    first_result, tried = sweep.results[0], sum(len(result.trials) for result in sweep.results)
     resumed = sum(result.resumed for result in sweep.results)
     known = f" ({resumed:,} known from the journals)" if resumed else ""
     head = (
-        f"{first.task.spec.kernel} on {first.task.device.name} ({first.task.address}): "
+        f"{first_result.task.spec.kernel} on {first_result.task.device.name} ({first_result.task.address}): "
         f"{count_text(len(sweep.results), 'problem')}, {count_text(tried, 'trial')}{known} "
         f"in {sweep.seconds:.0f} s"
     )
     variants = (_variants_text(variants, _timed_rows(sweep, variants)) for variants in sweep.tables)
     results = _keyed_table(sweep, sweep.keyed) if sweep.keyed else _results_table(sweep)
     missed = unchecked_lines(sweep.results)
-    last = (*uncompared(first), *_noise_warning(sweep), *missed, f"kept in {first.cache_file}")
+    last = (*uncompared(first_result), *_noise_warning(sweep), *missed, f"kept in {first_result.cache_file}")
     return (head, results, *variants, *last)
 
 

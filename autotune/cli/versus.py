@@ -130,13 +130,13 @@ def _where_it_pays(comparisons: Sequence[Versus]) -> str:
     known = [comparison for comparison in comparisons if comparison.pays is not None]
     if not known:
         return "whole calls are not compared: that needs times of copies to a GPU, and of the host"
-    first = next(
+    pays_from = next(
         (comparison for place, comparison in enumerate(known) if all(later.pays for later in known[place:])),
         None,
     )
-    if first is None:
+    if pays_from is None:
         return "with pageable copies the host is faster, at the largest size too"
-    return f"with pageable copies the device is faster than the host from {table_sizes(first.sizes)} on"
+    return f"with pageable copies the device is faster than the host from {table_sizes(pays_from.sizes)} on"
 
 
 def _times_over_size(comparisons: Sequence[Versus]) -> list[Line]:

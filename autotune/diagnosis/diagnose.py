@@ -152,7 +152,7 @@ class _Examination:
             time_ms=run_ms,
             bound=bound,
             reason=reason,
-            occupancy=forms.held,
+            occupancy=forms.occupancy,
             resident_warps=warps or None,
             launches=len(forms.workload.launches),
             launch_ms=times.launch_ms,
@@ -224,12 +224,12 @@ class _Examination:
 
     def _ladder(self, run_ms: float) -> Iterator[LadderStep]:
         """Times with fewer and fewer blocks on a multiprocessor, the configuration's own first."""
-        held = self._forms.adjustable_occupancy
-        if held is None:
+        occupancy = self._forms.adjustable_occupancy
+        if occupancy is None:
             self._missing.append("no occupancy ladder: it needs dynamic shared memory, which only CUDA has")
             return
-        yield LadderStep(held.blocks, held.warps, held.share, run_ms)
-        for blocks, launches in self._forms.ladder(held).items():
+        yield LadderStep(occupancy.blocks, occupancy.warps, occupancy.share, run_ms)
+        for blocks, launches in self._forms.ladder(occupancy).items():
             name = f"{blocks} blocks on a multiprocessor"
             step = self._attempt(
                 f"timing {name}", partial(self._forms.ladder_step, blocks, launches), f"{name}: {{}}"

@@ -66,7 +66,7 @@ class OtherForms:
         self.instance: KernelInstance = context.maker.make(trial.config)
         self.workload = self.instance.workload
         self.main = largest_launch(context.task.space, trial.config)
-        self.held = occupancy_of(context.task.space, trial)
+        self.occupancy = occupancy_of(context.task.space, trial)
         self.binary = self._compiled(self.instance.source)
         used = self.workload.used_names
         changed = any(array.role == "inout" and array.name in used for array in self.workload.arrays)
@@ -74,10 +74,10 @@ class OtherForms:
 
     def resident_warps(self) -> int | None:
         """Warps on a multiprocessor: what it holds, or what the grid has for it; None if not known."""
-        if self.held is None:
+        if self.occupancy is None:
             return None
         blocks = ceil(prod(self.main.grid) / self._task.device.compute_units)
-        return self._warps_per_block * min(self.held.blocks, blocks)
+        return self._warps_per_block * min(self.occupancy.blocks, blocks)
 
     def counts(self, form: Form | None = None) -> Counts:
         """Counts of the instructions of a run, or of one in another form.
@@ -138,8 +138,8 @@ class OtherForms:
     def form_ms(self, form: Form) -> float:
         """The time of a form at the same occupancy, also if it needs less of a multiprocessor."""
         binary = self._compiled(form.source, form.options)
-        held = self.adjustable_occupancy
-        launches = self._launches_with(held.blocks, binary) if held else None
+        occupancy = self.adjustable_occupancy
+        launches = self._launches_with(occupancy.blocks, binary) if occupancy else None
         return self._time_ms(binary, launches or self.workload.launches)
 
     @cached_property
@@ -184,11 +184,14 @@ class OtherForms:
     def adjustable_occupancy(self) -> Occupancy | None:
         """The occupancy, where shared memory that nothing uses can lower it: on a known CUDA device."""
         is_known = self._task.dialect == "cuda" and self._task.device.architecture in ARCHITECTURES
-        return self.held if is_known else None
+        return self.occupancy if is_known else None
 
-    def ladder(self, held: Occupancy) -> dict[int, tuple[Launch, ...]]:
+    def ladder(self, occupancy: Occupancy) -> dict[int, tuple[Launch, ...]]:
         """The launches with fewer and fewer blocks on a multiprocessor than it holds, by their number."""
-        fewer = {round(held.blocks * step / MAX_LADDER) for step in range(1, MAX_LADDER)} - {0, held.blocks}
+        fewer = {round(occupancy.blocks * step / MAX_LADDER) for step in range(1, MAX_LADDER)} - {
+            0,
+            occupancy.blocks,
+        }
         steps = {blocks: self._launches_with(blocks, self.binary) for blocks in sorted(fewer, reverse=True)}
         return {blocks: launches for blocks, launches in steps.items() if launches is not None}
 

@@ -130,11 +130,11 @@ def _speedup_items(search: Search) -> Iterable[dict[str, str]]:
         is_tied = place is not None and search.trials[place].config in search.ties
         value = "not distinguishable" if is_tied else ratio_text(default_ms / time_ms)
         yield _item("Over the default", value, note)
-    first = next((step for step in search.steps if step.time_ms), None)
-    is_default = first is not None and search.spec and first.landmark.config == search.spec.default
-    if first is not None and first.time_ms and not is_default:
-        note = f"{first.landmark.name}: {first.time_ms:.4g} ms"
-        yield _item("Over the first step", ratio_text(first.time_ms / time_ms), note)
+    first_step = next((step for step in search.steps if step.time_ms), None)
+    is_default = first_step is not None and search.spec and first_step.landmark.config == search.spec.default
+    if first_step is not None and first_step.time_ms and not is_default:
+        note = f"{first_step.landmark.name}: {first_step.time_ms:.4g} ms"
+        yield _item("Over the first step", ratio_text(first_step.time_ms / time_ms), note)
     cpu = search.cpu
     if cpu and not (search.device and search.device.kind == "cpu"):
         cpu_ms = cpu.entry.time_ms

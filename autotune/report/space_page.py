@@ -156,6 +156,6 @@ def funnel(space: Space) -> tuple[Left, ...]:
 def _holds(rule: Rule, rows: Rows) -> NDArray[np.bool_]:
     """A mask of the rows that satisfy a rule, from its table if it has one."""
     if rule.columns and rule.is_tabled(_LIMITS) and rule.table is not None:
-        held: NDArray[np.bool_] = rule.table[tuple(rows[:, column] for column in rule.columns)]
-        return held
+        allowed: NDArray[np.bool_] = rule.table[tuple(rows[:, column] for column in rule.columns)]
+        return allowed
     return rule.keep(rows)
