@@ -188,10 +188,8 @@ class OtherForms:
 
     def ladder(self, occupancy: Occupancy) -> dict[int, tuple[Launch, ...]]:
         """The launches with fewer and fewer blocks on a multiprocessor than it holds, by their number."""
-        fewer = {round(occupancy.blocks * step / MAX_LADDER) for step in range(1, MAX_LADDER)} - {
-            0,
-            occupancy.blocks,
-        }
+        most = occupancy.blocks
+        fewer = {round(most * step / MAX_LADDER) for step in range(1, MAX_LADDER)} - {0, most}
         steps = {blocks: self._launches_with(blocks, self.binary) for blocks in sorted(fewer, reverse=True)}
         return {blocks: launches for blocks, launches in steps.items() if launches is not None}
 
