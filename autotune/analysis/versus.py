@@ -84,11 +84,7 @@ class Versus:
     @property
     def fastest_host(self) -> Contender | None:
         """The fastest contender that needs no copies."""
-        timed = [
-            contender
-            for contender in self.contenders
-            if not contender.on_device and contender.time_ms is not None
-        ]
+        timed = [item for item in self.contenders if not item.on_device and item.time_ms is not None]
         return min(timed, key=lambda contender: contender.time_ms or 0.0, default=None)
 
     @property
@@ -119,7 +115,7 @@ def versus(
     task = bind_target(target, observer.stage)
     ways = list(_ways_on_device(task, options, naive))
     pinned_ms = pageable_ms = None
-    with _opened_run(task, options, observer) as context:
+    with _begin(task, options, observer) as context:
         observer.started(task, len(ways), context.journal)
         trials = evaluate(context.evaluator, [way.config for way in ways])
         workload = context.maker.make(task.spec.default).workload
@@ -174,9 +170,7 @@ def _baselines(task: TuningTask, workload: Workload) -> list[Contender]:
         child.kill()
 
 
-def _opened_run(
-    task: TuningTask, options: Options, observer: Observer
-) -> AbstractContextManager[TuningContext]:
+def _begin(task: TuningTask, options: Options, observer: Observer) -> AbstractContextManager[TuningContext]:
     return open_run(task, replace(options, fresh=True), observer, "versus.jsonl")
 
 
@@ -213,7 +207,7 @@ def on_all_cores(target: Target, options: Options, observer: Observer) -> Conten
         tuned = _served(task, options)
         ranked = [config for config in _fastest_on_host(target, options, observer) if config in task.space]
         chosen = list(dict.fromkeys((tuned.config, *ranked)))
-        with _opened_run(task, replace(options, journal=None), observer) as context:
+        with _begin(task, replace(options, journal=None), observer) as context:
             observer.started(task, len(chosen), context.journal)
             trials = _timed(context, chosen)
     except AutotuneError as error:

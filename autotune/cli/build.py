@@ -67,6 +67,5 @@ def run(parsed: argparse.Namespace) -> None:
         return
     for file in built:
         count = count_text(file.configurations, "configuration")
-        emit(
-            f"{file.kernel}  {file.architecture}  {count}, {file.size_bytes / 1e3:.1f} kB in {parsed.output}"
-        )
+        size = f"{file.size_bytes / 1e3:.1f} kB in {parsed.output}"
+        emit(f"{file.kernel}  {file.architecture}  {count}, {size}")

@@ -52,12 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="compare bits of results, at these sizes: of several runs, and of all served configurations or "
         "those of --config",
     )
-    parser.add_argument(
-        "--no-sanitizer",
-        dest="sanitizer",
-        action="store_false",
-        help="run neither compute-sanitizer nor the sanitizers of g++",
-    )
+    opt.add_no_sanitizer(parser, "run neither compute-sanitizer nor the sanitizers of g++")
     parser.add_argument(
         "--time",
         metavar="SECONDS",
@@ -276,11 +271,9 @@ def entries_text(checked: Sequence[CheckedEntry], is_refreshed: bool) -> str:
     for result in checked:
         entry, fresh = result.entry, result.refreshed
         problem = problem_text(entry.sizes, entry.dtype, entry.data)
-        times = f"{entry.time_ms:.4g} ms" + (
-            "" if result.time_ms is None else f", now {result.time_ms:.4g} ms"
-        )
+        now = "" if result.time_ms is None else f", now {result.time_ms:.4g} ms"
         detail = f": {result.detail}" if result.detail else ""
-        lines.append(f"{result.state.name:9}  {problem}: {times}{detail}")
+        lines.append(f"{result.state.name:9}  {problem}: {entry.time_ms:.4g} ms{now}{detail}")
         if is_refreshed and fresh is not None:
             lines.append(f"           stored {fresh.config}, {fresh.time_ms:.4g} ms")
         if fresh is not None:

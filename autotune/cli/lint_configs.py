@@ -31,15 +31,11 @@ def run(parsed: argparse.Namespace) -> None:
     files = [file for path in parsed.paths for file in files_of(path)]
     findings = [*lint(files, FORMATS.get(parsed.format))]
     shown = [finding for finding in findings if finding.kind in (parsed.kind or Kind)]
+    rows = [(str(finding.path), finding.kind.value, finding.text) for finding in shown]
     if parsed.json:
-        emit(
-            [{"file": str(finding.path), "kind": finding.kind, "finding": finding.text} for finding in shown]
-        )
+        emit([dict(zip(("file", "kind", "finding"), row, strict=True)) for row in rows])
     else:
-        emit(
-            *(f"{finding.path}: {finding.kind}: {finding.text}" for finding in shown),
-            summary(len(files), findings),
-        )
+        emit(*map(": ".join, rows), summary(len(files), findings))
     broken = {finding.path for finding in findings if finding.kind is Kind.BROKEN}
     if broken:
         raise AutotuneError(f"{len(broken)} of {len(files)} files are broken")

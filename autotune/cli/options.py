@@ -291,6 +291,10 @@ def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
     add_verbosity(parser)
 
 
+def add_no_sanitizer(parser: argparse._ActionsContainer, help_text: str) -> None:
+    parser.add_argument("--no-sanitizer", dest="sanitizer", action="store_false", help=help_text)
+
+
 def add_verbosity(parser: argparse.ArgumentParser) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument("-q", "--quiet", action="store_true", help="show no progress, only warnings")

@@ -198,16 +198,14 @@ def ladder_table(space: Space, steps: Mapping[str, Trial]) -> Table:
     landmarks = {landmark.name: landmark for landmark in space.spec.landmarks}
     first_ms = next((trial.time_ms for trial in steps.values() if trial.time_ms is not None), 0.0)
     rows = [
-        _step_cells(
-            space, landmarks.get(name) or Landmark(name, trial.config, str(trial.config)), trial, first_ms
-        )
+        _row(space, landmarks.get(name) or Landmark(name, trial.config, str(trial.config)), trial, first_ms)
         for name, trial in steps.items()
     ]
     columns = ("step", "ms", "rate", "speed-up", *COLUMNS, "note")
     return table(columns, rows, optional=("rate", *COLUMNS))
 
 
-def _step_cells(space: Space, step: Landmark, trial: Trial, first_ms: float) -> Sequence[str]:
+def _row(space: Space, step: Landmark, trial: Trial, first_ms: float) -> Sequence[str]:
     """The cells of a step; `first_ms` is the time of the first one that ran."""
     name, note = step.name, step.note
     if trial.time_ms is None:
@@ -247,15 +245,10 @@ def sources_table(space: Space, steps: Mapping[str, Trial], figures: _Figures) -
     """
     quoted = {name: trial for name, trial in steps.items() if figures.get(name)}
     sources = dict.fromkeys((figure.device, figure.unit) for name in quoted for figure in figures[name])
-    value_of = {
-        (name, figure.device, figure.unit): figure.value
-        for name in quoted
-        for figure in reversed(figures[name])
-    }
     units = dict.fromkeys(unit for _, unit in sources)
     figures_of = [
         *(
-            (device, unit, [value_of.get((name, device, unit)) for name in quoted])
+            (device, unit, [_quoted(figures[name], device, unit) for name in quoted])
             for device, unit in sources
         ),
         *(("here", unit, [_own_figure(space, trial, unit) for trial in quoted.values()]) for unit in units),
@@ -265,6 +258,10 @@ def sources_table(space: Space, steps: Mapping[str, Trial], figures: _Figures) -
         titles += [f"{device}, {unit}", "factor"]
         columns += [[cell(value, "{:,.4g}") for value in values], _factors(values, unit)]
     return table(titles, list(zip(*columns, strict=True)))
+
+
+def _quoted(figures: Sequence[SourceFigure], device: str, unit: str) -> float | None:
+    return next((figure.value for figure in figures if (figure.device, figure.unit) == (device, unit)), None)
 
 
 def _own_figure(space: Space, trial: Trial, unit: str) -> float | None:

@@ -150,11 +150,8 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="stop as soon as a faster untried configuration is unlikely",
     )
-    group.add_argument(
-        "--no-sanitizer",
-        dest="sanitizer",
-        action="store_false",
-        help="check the winner and its ties neither with compute-sanitizer nor with the sanitizers of g++",
+    opt.add_no_sanitizer(
+        group, "check the winner and its ties neither with compute-sanitizer nor with the sanitizers of g++"
     )
 
 

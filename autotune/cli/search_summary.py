@@ -380,13 +380,11 @@ def failures(result: SearchResult) -> list[str]:
             example = next(trial for trial in result.trials if trial.status is status)
             reason = shorten(first_error(example.detail), _REASON_LETTERS, placeholder=" ...")
             command = f"autotune show {result.journal} --status {status.value}"
-            lines.append(
-                f"failed  {count} {status.value}{_shared_values(result, status)}: {reason}; {command}"
-            )
+            lines.append(f"failed  {count} {status.value}{_in_common(result, status)}: {reason}; {command}")
     return lines
 
 
-def _shared_values(result: SearchResult, status: Status) -> str:
+def _in_common(result: SearchResult, status: Status) -> str:
     """The values that all trials of a status have, and none that has a time: a value may be to blame."""
     failed = [trial.config for trial in result.trials if trial.status is status]
     timed = [trial.config for trial in result.trials if trial.status is Status.OK]

@@ -44,9 +44,7 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
                 "sizes": [dict(sizes) for sizes in variants.sizes],
                 "variants": [dict(config) for config in variants.configs],
                 "left_out": list(variants.left_out),
-                **dict(
-                    zip(("expected_slowdown", "slowdown_at_most"), _foretold_slowdowns(variants), strict=True)
-                ),
+                **dict(zip(("expected_slowdown", "slowdown_at_most"), _slowdowns(variants), strict=True)),
             }
             for variants in sweep.tables
         ],
@@ -85,13 +83,11 @@ def _keyed_table(sweep: Sweep, keyed: KeyedTable) -> Table:
     """A row for each key of a framework's table: what it serves, its best, and the installed entry's time."""
     keys: dict[tuple[tuple[str, int], ...], list[int]] = {}
     for result in sweep.results:
-        keys.setdefault(_sizes_besides_key(result, keyed), []).append(
-            result.task.space.problem.sizes[keyed.size]
-        )
+        keys.setdefault(_fixed_sizes(result, keyed), []).append(result.task.space.problem.sizes[keyed.size])
     rows = []
     for result, times in zip(sweep.results, sweep.rows, strict=True):
         sizes = result.task.space.problem.sizes
-        first, last = keyed.served(keys[_sizes_besides_key(result, keyed)])[sizes[keyed.size]]
+        first, last = keyed.served(keys[_fixed_sizes(result, keyed)])[sizes[keyed.size]]
         end = "" if last == first else " and more" if last is None else f" to {last:,}"
         installed, which = next(iter(result.task.served_elsewhere), None), UNKNOWN
         if installed is not None:
@@ -110,7 +106,7 @@ def _keyed_table(sweep: Sweep, keyed: KeyedTable) -> Table:
     )
 
 
-def _sizes_besides_key(result: SearchResult, keyed: KeyedTable) -> tuple[tuple[str, int], ...]:
+def _fixed_sizes(result: SearchResult, keyed: KeyedTable) -> tuple[tuple[str, int], ...]:
     """The sizes of a problem that are no key."""
     return tuple(item for item in result.task.space.problem.sizes.items() if item[0] != keyed.size)
 
@@ -149,7 +145,7 @@ def _noise_warning(sweep: Sweep) -> list[str]:
 
 
 def _variants_text(variants: VariantTable, rows: Sequence[SizeRow]) -> str:
-    expected, most = _foretold_slowdowns(variants)
+    expected, most = _slowdowns(variants)
     if expected is None or most is None:
         bound = "their slowdown is not known: too few sizes"
     else:
@@ -157,9 +153,8 @@ def _variants_text(variants: VariantTable, rows: Sequence[SizeRow]) -> str:
             f"the served variant takes {expected:.2f} times as long as a search's best, and at most "
             f"{most:.2f} times in nine of ten ({count_text(len(variants.left_out), 'size')} left out in turn)"
         )
-    lines = [
-        f"{variants.dtype}: {count_text(len(variants.configs), 'variant')} for all sizes between; {bound}"
-    ]
+    count = count_text(len(variants.configs), "variant")
+    lines = [f"{variants.dtype}: {count} for all sizes between; {bound}"]
     for number, (config, sizes) in enumerate(_fastest_at(variants, rows).items(), 1):
         where = "; ".join(sizes) or "none of the timed sizes"
         lines += [f"{number:>4}  fastest at {where}", f"      {config}"]
@@ -177,6 +172,6 @@ def _fastest_at(variants: VariantTable, rows: Sequence[SizeRow]) -> dict[Config,
     return sizes_at_best
 
 
-def _foretold_slowdowns(variants: VariantTable) -> tuple[float | None, float | None]:
+def _slowdowns(variants: VariantTable) -> tuple[float | None, float | None]:
     left_out = [Slowdown(factor, True, Tier.INTERPOLATED) for factor in variants.left_out]
     return foretold(left_out, Tier.INTERPOLATED)

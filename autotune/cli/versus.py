@@ -60,11 +60,7 @@ def run(parsed: argparse.Namespace) -> None:
         emit([{**asdict(comparison), "pays": comparison.pays} for comparison in comparisons])
     else:
         for comparison in comparisons:
-            failed = [
-                f"{contender.name}: {contender.detail}"
-                for contender in comparison.contenders
-                if contender.time_ms is None
-            ]
+            failed = [f"{item.name}: {item.detail}" for item in comparison.contenders if item.time_ms is None]
             emit(f"{parsed.space} {table_sizes(comparison.sizes)}", versus_table(comparison), *failed)
         emit(_where_it_pays(comparisons))
         if cpu is not None and not any(comparison.host_peaks for comparison in comparisons):
@@ -130,10 +126,8 @@ def _where_it_pays(comparisons: Sequence[Versus]) -> str:
     known = [comparison for comparison in comparisons if comparison.pays is not None]
     if not known:
         return "whole calls are not compared: that needs times of copies to a GPU, and of the host"
-    pays_from = next(
-        (comparison for place, comparison in enumerate(known) if all(later.pays for later in known[place:])),
-        None,
-    )
+    paying = (row for place, row in enumerate(known) if all(later.pays for later in known[place:]))
+    pays_from = next(paying, None)
     if pays_from is None:
         return "with pageable copies the host is faster, at the largest size too"
     return f"with pageable copies the device is faster than the host from {table_sizes(pays_from.sizes)} on"

@@ -20,7 +20,7 @@ from autotune.core.stages import OnStage, Stage
 from autotune.core.trials import Binary, Budget
 from autotune.devices import Address
 from autotune.diagnosis.device_rates import nominal
-from autotune.diagnosis.probing import transfer_ms, waited_ms
+from autotune.diagnosis.probing import transfer_ms, waited_s
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.instance import work
 from autotune.problem.workload import Workload
@@ -100,7 +100,7 @@ def probes(device: DeviceInfo) -> Iterator[Probe | HostProbe]:
         for dtype in ("float32", "float64"):
             yield Probe(f"latency of {dtype} multiply-add", "chain", SECONDS, dtype=dtype)
     yield Probe("launch of an empty kernel", "launch", SECONDS)
-    yield HostProbe("launch and wait of the host", SECONDS, _waited_s)
+    yield HostProbe("launch and wait of the host", SECONDS, waited_s)
     for memory in ("pinned", "pageable"):
         for direction in ("to", "from"):
             measure = partial(_copied_bytes_per_s, pinned=memory == "pinned", is_back=direction == "from")
@@ -180,10 +180,6 @@ def _options(folder: str, trials: int = 1) -> Options:
         transfer=False,
         sanitizer=False,
     )
-
-
-def _waited_s(state: DeviceState, binary: Binary, workload: Workload) -> float:
-    return waited_ms(state, binary, workload) * 1e-3
 
 
 def _copied_bytes_per_s(

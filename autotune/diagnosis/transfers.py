@@ -18,12 +18,8 @@ def call_transfer_ms(context: TuningContext, workload: Workload, *, pinned: bool
     """
     call = context.task.spec.call
     used = [array for array in workload.arrays if array.name in workload.used_names]
-    given = [
-        array for array in used if (array.name in call.inputs if call else array.role in ("in", "inout"))
-    ]
-    back = [
-        array for array in used if (array.name in call.returns if call else array.role in ("out", "inout"))
-    ]
+    given = [item for item in used if (item.name in call.inputs if call else item.role in ("in", "inout"))]
+    back = [item for item in used if (item.name in call.returns if call else item.role in ("out", "inout"))]
     given_bytes, back_bytes = (sum(array.size_bytes for array in arrays) for arrays in (given, back))
     timed_bytes = max(1, min(_MAX_BYTES, max(given_bytes, back_bytes)))
     times: tuple[float, float] | Failure = context.worker.run(

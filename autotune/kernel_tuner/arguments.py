@@ -147,9 +147,8 @@ def _listed_argument(value: Any, place: int) -> ListedArgument:
     choices = list(_alternatives(value))
     if len(choices) == 1:
         return ListedArgument(value, {f"argument_{place}": choices[0]})
-    return ListedArgument(
-        value, {f"argument_{place}_{number}": choice for number, choice in enumerate(choices)}
-    )
+    named = {f"argument_{place}_{number}": choice for number, choice in enumerate(choices)}
+    return ListedArgument(value, named)
 
 
 def _alternatives(value: Any) -> Iterator[Any]:

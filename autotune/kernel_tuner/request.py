@@ -76,9 +76,8 @@ class Request:
     @cached_property
     def _first_source(self) -> SourceText:
         """The source of the first configuration, with the hash of the one that loaders read."""
-        shown = source_of_text(
-            self._complete_text(self.parameters.first, self._source_name), self._source_name
-        )
+        name = self._source_name
+        shown = source_of_text(self._full_text(self.parameters.first, name), name)
         return replace(shown, sha256=self._script_source.sha256)
 
     @cached_property
@@ -86,7 +85,7 @@ class Request:
         """The source that the script gave, without the definitions of Kernel Tuner."""
         return source_of_text(_source_text(self.call.kernel_source, self.parameters.first), self._source_name)
 
-    def _complete_text(self, params: Params, name: str, mark: str = "") -> str:
+    def _full_text(self, params: Params, name: str, mark: str = "") -> str:
         """The source with the definitions of Kernel Tuner; `name` and `mark` as in `source_of_text`."""
         source = source_of_text(_source_text(self.call.kernel_source, params), name, mark)
         numbers = {name: int(value) if isinstance(value, bool) else value for name, value in params.items()}
@@ -139,12 +138,8 @@ class Request:
     @property
     def _functions(self) -> Functions:
         """The parts of the space that this process computes."""
-        parameters, arguments, answer, shown = (
-            self.parameters,
-            self.arguments,
-            self.answer,
-            self._first_source,
-        )
+        parameters, arguments = self.parameters, self.arguments
+        answer, shown = self.answer, self._first_source
         computed = self.rule.values() | {"passed": arguments.number_passed}
         computed = {name: text for name, text in computed.items() if name not in self._expressions}
         return Functions(
@@ -153,9 +148,7 @@ class Request:
             hashes={name: content_sha256(array) for name, array in arguments.arrays.items()},
             constraints=self.restrictions.functions,
             values={name: parameters.decoding(compute) for name, compute in computed.items()},
-            source=parameters.decoding(
-                lambda params: self._complete_text(params, str(shown.path), shown.mark)
-            ),
+            source=parameters.decoding(lambda params: self._full_text(params, str(shown.path), shown.mark)),
             verify=answer.judge,
             verified=answer.judged,
         )

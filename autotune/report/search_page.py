@@ -117,13 +117,13 @@ def _trials_json(search: Search) -> dict[str, Any]:
     }
     columns = {name: column for name, column in measures.items() if any(column)}
     if limits:
-        columns["limit"] = _numbers_in(
+        columns["limit"] = _numbers(
             [occupancy and occupancy.limit for occupancy in search.occupancies], limits
         )
     columns |= {
         "configs": [_value_numbers(search, parameter) for parameter in search.parameters],
-        "status": _numbers_in([trial.status for trial in trials], statuses),
-        "detail": _numbers_in(search.details, details),
+        "status": _numbers([trial.status for trial in trials], statuses),
+        "detail": _numbers(search.details, details),
         "final": [int(trial.key in search.finals) for trial in trials],
     }
     return {
@@ -134,7 +134,7 @@ def _trials_json(search: Search) -> dict[str, Any]:
     }
 
 
-def _numbers_in(cells: Sequence[_T | None], known: Sequence[_T]) -> list[int | None]:
+def _numbers(cells: Sequence[_T | None], known: Sequence[_T]) -> list[int | None]:
     """The number of each cell in a list; None where a cell is empty."""
     places = {item: place for place, item in enumerate(known)}
     return [None if cell is None else places[cell] for cell in cells]

@@ -227,9 +227,7 @@ class _Plan:
         except AutotuneError:
             return []
         if space.device.backend == "opencl":  # where the source says how much shared memory its arrays have
-            launches = [
-                replace(launch, shared_bytes=space.device.shared_bytes_per_block) for launch in launches
-            ]
+            launches = [replace(item, shared_bytes=space.device.shared_bytes_per_block) for item in launches]
         self._arguments = {argument.name: argument for argument in passed}
         self._memories = {item.name: _memory(item) for item in passed if item.value is None and not item.of}
         return launches

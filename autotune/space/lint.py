@@ -176,11 +176,7 @@ def _repeated_landmarks(spec: SpaceSpec) -> Iterator[Finding]:
     """
     names: dict[Config, str] = {}
     landmarks = [landmark for landmark in spec.landmarks if not landmark.note]
-    repeated = [
-        landmark
-        for landmark in landmarks
-        if names.setdefault(landmark.config, landmark.name) != landmark.name
-    ]
+    repeated = [item for item in landmarks if names.setdefault(item.config, item.name) != item.name]
     if repeated:
         name, earlier = repeated[0].name, names[repeated[0].config]
         more = f", and {len(repeated) - 1} more repeat others" if repeated[1:] else ""

@@ -165,9 +165,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     top = root.record([name for name in _REQUIRED if name not in absent], _OPTIONAL, _examples(root))
     dialect = top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0]
     sizes = read_sizes(top["sizes"])
-    dtypes = (
-        _distinct_texts(top["dtypes"], lambda item: read_dtype(item, C_TYPES)) if "dtypes" in top else DTYPES
-    )
+    dtypes = _distinct(top["dtypes"], lambda item: read_dtype(item, C_TYPES)) if "dtypes" in top else DTYPES
     names = {*DEVICE_NAMES, "DTYPE", *sizes["default"]}
     parameters = read_parameters(top["parameters"], names, top["default"].keys)
     names |= {parameter.name for parameter in parameters}
@@ -222,9 +220,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         measure=_measure(top["measure"]) if "measure" in top else USUAL,
         metrics=metrics,
         objective=top["objective"].expression(measured) if "objective" in top else "",
-        require=tuple(item.expression(measured) for item in top["require"].items())
-        if "require" in top
-        else (),
+        require=tuple(item.expression(measured) for item in _items(top, "require")),
         functions=functions,
         call=read_call(top["call"], arguments, dtypes) if "call" in top else None,
         device=_expressions(top["device"].record((), DEVICE_SETTINGS), names) if "device" in top else {},
@@ -249,12 +245,16 @@ def _examples(root: Element) -> dict[str, str]:
     entries = root.mapping()
     with suppress(SpaceError):
         if "parameters" in entries and "default" not in entries:
-            constraints = entries["constraints"].items() if "constraints" in entries else []
-            rules = (str(constraint.value()) for constraint in constraints)
+            rules = (str(constraint.value()) for constraint in _items(entries, "constraints"))
             parameters = read_parameters(entries["parameters"], ())
             whole = completed({}, parameters, rules) or {parameter.name: "..." for parameter in parameters}
             values = ", ".join(f"{name}: {value}" for name, value in whole.items())
     return {**_EXAMPLES, "default": f"{{{values}}}"}
+
+
+def _items(entries: Mapping[str, Element], key: str) -> list[Element]:
+    """The elements of a list that may be left out."""
+    return entries[key].items() if key in entries else []
 
 
 def _file(element: Element, dialect: str = PYTHON) -> Path:
@@ -375,7 +375,7 @@ def _measure(element: Element) -> CallMode:
     return CallMode(**{name: entry.choice(known[name]) for name, entry in entries.items()})
 
 
-def _distinct_texts(element: Element, read: Callable[[Element], str] = Element.identifier) -> tuple[str, ...]:
+def _distinct(element: Element, read: Callable[[Element], str] = Element.identifier) -> tuple[str, ...]:
     """The texts of a list, as `read` takes each; one that appears twice is an error."""
     names: list[str] = []
     for item in element.items():
@@ -389,11 +389,11 @@ def _distinct_texts(element: Element, read: Callable[[Element], str] = Element.i
 def _variants(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, ...]:
     if not any(argument.fill is not None and argument.fill.kind == INPUTS for argument in arguments):
         raise element.error(f"no function makes variants: expected a fill that is {INPUTS}")
-    return _distinct_texts(element)
+    return _distinct(element)
 
 
 def _data(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, ...]:
-    names = _distinct_texts(element)
+    names = _distinct(element)
     fills = [argument.fill for argument in arguments if argument.fill is not None]
     if not any(fill.kind == INPUTS or DATA in str(fill.arguments) for fill in fills):
         raise element.error(f"nothing depends on it: expected a fill that is {INPUTS} or a file {DATA}.npy")
@@ -426,9 +426,9 @@ def _constraints(
     conditions: Mapping[str, Element],
 ) -> tuple[Constraint, ...]:
     """The constraints of the file, then those that the conditions of parameters imply."""
-    items = top["constraints"].items() if "constraints" in top else []
     values = {parameter.name: parameter.values for parameter in parameters}
     implied = (_implied(item, conditions[item.name], names) for item in parameters if item.name in conditions)
+    items = _items(top, "constraints")
     return (*(Constraint(_condition(item, names, values), item.line) for item in items), *implied)
 
 

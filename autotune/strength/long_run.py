@@ -69,9 +69,8 @@ class LongRun:
 
     def is_same(self, maker: InstanceMaker, configs: Sequence[Config]) -> bool:
         """True if a compiler makes the same of the sources of a maker as of the right ones."""
-        return all(
-            self._binary(self._context.maker, config) == self._binary(maker, config) for config in configs
-        )
+        right = self._context.maker
+        return all(self._binary(right, config) == self._binary(maker, config) for config in configs)
 
     def _binary(self, maker: InstanceMaker, config: Config) -> str:
         binary = self._context.pool.compile(maker.make(config)).result()
@@ -117,9 +116,7 @@ class LongRun:
             return
         sizes = self._more_sizes(right)[:_ON_HOST]
         for seed in SCHEDULES:
-            others = [
-                replace(instance, source=perturbed(instance.source, seed)) for instance in (right, wrong)
-            ]
+            others = [replace(item, source=perturbed(item.source, seed)) for item in (right, wrong)]
             for name, workload in sizes:
                 if failure := self._differs(others[0], others[1], workload):
                     yield Witness(failure, self._size_mend(right, name, workload.problem.sizes))
@@ -200,9 +197,7 @@ class LongRun:
         failure = workload and self._failure(default, workload)
         if workload is None or failure is None:
             return f"{where} shows it, which is left out: rounding may decide there, or no time was left"
-        fills = {
-            array.name: array.fill for array in workload.arrays if array.fill and array.fill[0] == "constant"
-        }
+        fills = {item.name: item.fill for item in workload.arrays if item.fill and item.fill[0] == "constant"}
         given = ", ".join(f"{array} `fill: {{constant: {fill[-1]}}}`" for array, fill in fills.items())
         command = default_command(task, "run" if fills else "check", sizes if fills else None)
         repeat = f"give {given} and run {command}" if fills else command

@@ -31,9 +31,8 @@ _HALF = "{0}; {1} = {1}.to(tl.float16).to(tl.float32)"
 
 def mistakes_in_triton(text: str, entries: frozenset[str]) -> list[Mistake]:
     """The mistakes that the kernels of these names, and the functions that they call, have room for."""
-    functions = {
-        node.name: node for node in ast.walk(parse_module(text)) if isinstance(node, ast.FunctionDef)
-    }
+    tree = parse_module(text)
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     left, reached = [*entries], set()
     mistakes: dict[Mistake, None] = {}
     while left:
@@ -119,9 +118,8 @@ class _Reading:
             yield self._instead(TAIL, call.args[1], f"({{0}}) // ({step}) * ({step})")
         if name == "program_id" and len(self._axes) > 1 and call.args:
             old = self._old(call.args[0])
-            yield self._instead(
-                SWAPPED, call.args[0], next(axis for axis in sorted(self._axes) if axis != old)
-            )
+            other = next(axis for axis in sorted(self._axes) if axis != old)
+            yield self._instead(SWAPPED, call.args[0], other)
         if name == "to" and call.args and self._old(call.args[0]).endswith("int64"):
             yield self._instead(NARROW, call.args[0], "tl.int16")
 
