@@ -124,8 +124,7 @@ def chrome_trace(spans: Iterable[Span]) -> str:
 
     for span in unique:
         processes[span.process] = span.process_name
-        duration = round((span.ended_s - span.began_s) * 1e6, 3)
-        began = microseconds(span.began_s)
+        began, duration = microseconds(span.began_s), round((span.ended_s - span.began_s) * 1e6, 3)
         event = {"name": span.name, "ph": "X", "ts": began, "dur": duration, **place(span)}
         events.append({**event, "args": {"cpu_ms": round(span.cpu_s * 1e3, 3)}} if span.cpu_s else event)
         if span.call:

@@ -104,13 +104,12 @@ def header(kernel: str, cache: Folder | None = None, data: str | None = None) ->
 
 
 def _tuned_targets(known: Iterable[DeviceRecord]) -> _Targets:
-    by_folder: dict[str, list[DeviceRecord]] = {}
+    groups: dict[str, list[DeviceRecord]] = {}
     for tuned in known:
-        by_folder.setdefault(tuned.folder, []).append(tuned)
-    firsts = {folder: items[0].device for folder, items in by_folder.items()}
+        groups.setdefault(tuned.folder, []).append(tuned)
+    firsts = {folder: items[0].device for folder, items in groups.items()}
     return {
-        TargetDevice(folder, device, traits_of(device)): by_folder[folder]
-        for folder, device in firsts.items()
+        TargetDevice(folder, device, traits_of(device)): groups[folder] for folder, device in firsts.items()
     }
 
 

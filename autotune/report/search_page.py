@@ -117,9 +117,7 @@ def _trials_json(search: Search) -> dict[str, Any]:
     }
     columns = {name: column for name, column in measures.items() if any(column)}
     if limits:
-        columns["limit"] = _numbers(
-            [occupancy and occupancy.limit for occupancy in search.occupancies], limits
-        )
+        columns["limit"] = _numbers([use and use.limit for use in search.occupancies], limits)
     columns |= {
         "configs": [_value_numbers(search, parameter) for parameter in search.parameters],
         "status": _numbers([trial.status for trial in trials], statuses),

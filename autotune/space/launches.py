@@ -55,11 +55,10 @@ def _triton_launch(
             f"the launch passes ({', '.join(passed)})"
         )
     own = {key: item.expression(names) for key, item in _own_constants(entries, kernels[entry]).items()}
-    for parameter in kernels[entry]:
-        if parameter.is_constant and parameter.name not in {*names, *own} and not parameter.has_default:
+    for item in kernels[entry]:
+        if item.is_constant and item.name not in {*names, *own} and not item.has_default:
             raise element.error(
-                f"{entry} needs {parameter.name} as a tl.constexpr; declare a parameter, a size or a derived "
-                "name"
+                f"{entry} needs {item.name} as a tl.constexpr; declare a parameter, a size or a derived name"
             )
     shared = (item.name for item in kernels[entry] if item.is_constant and item.name in {*names} - {*own})
     constants = (*shared, *(f"{name}={text}" for name, text in own.items()))

@@ -235,9 +235,8 @@ def _parameters(function: Function, bound: Mapping[str, str]) -> list[Parameter]
         is_other = item.is_function or item.is_reference or item.is_shared or _IMAGE.fullmatch(item.type)
         if not item.name or is_other:
             return None
-        kind = (
-            "" if "<" in item.type else bound.get(item.type, item.type)
-        )  # a class template is of no known type
+        # a class template is of no known type
+        kind = "" if "<" in item.type else bound.get(item.type, item.type)
         for _ in range(_ALIASES):
             kind = aliases.get(kind, kind)
         given = f" with {item.type} = {kind}" if item.type in bound and kind else ""

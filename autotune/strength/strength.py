@@ -99,9 +99,7 @@ def _possible_mistakes(task: TuningTask, seed: int) -> list[Mistake]:
     chosen, covered = [task.spec.default], {*room[task.spec.default]}
     while len(chosen) < min(_CHOSEN, len(room)):
         left = [config for config in room if config not in chosen]
-        chosen.append(
-            max(left, key=lambda config: (len({*room[config]} - covered), _distance(config, chosen)))
-        )
+        chosen.append(max(left, key=lambda each: (len({*room[each]} - covered), _distance(each, chosen))))
         covered |= {*room[chosen[-1]]}
     return merged((config, room[config]) for config in chosen)
 

@@ -118,8 +118,7 @@ class _Reading:
             yield self._instead(TAIL, call.args[1], f"({{0}}) // ({step}) * ({step})")
         if name == "program_id" and len(self._axes) > 1 and call.args:
             old = self._old(call.args[0])
-            other = next(axis for axis in sorted(self._axes) if axis != old)
-            yield self._instead(SWAPPED, call.args[0], other)
+            yield self._instead(SWAPPED, call.args[0], min(self._axes - {old}))
         if name == "to" and call.args and self._old(call.args[0]).endswith("int64"):
             yield self._instead(NARROW, call.args[0], "tl.int16")
 
