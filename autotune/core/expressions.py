@@ -176,9 +176,8 @@ def _parse_tree(text: str) -> ast.expr:
 def _children(node: ast.AST) -> Iterator[ast.AST]:
     for name in node._fields:
         part = getattr(node, name, None)
-        yield from (
-            node for node in (part if isinstance(part, list) else [part]) if isinstance(node, ast.AST)
-        )
+        children = part if isinstance(part, list) else [part]
+        yield from (child for child in children if isinstance(child, ast.AST))
 
 
 def _build(text: str, tree: ast.expr) -> Expression:
