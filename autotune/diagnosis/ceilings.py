@@ -158,7 +158,7 @@ def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:
 def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) -> Ceiling:
     task = _task(address, device, "launch", {"steps": 1})
     with tempfile.TemporaryDirectory() as folder, open_run(task, _options(folder), Observer()) as context:
-        value: float = context.run_default(probe.measure, probe.name, _TIMEOUT_S)
+        value = context.run_default(probe.measure, probe.name, _TIMEOUT_S)
     return Ceiling(probe.name, probe.unit, value, {}, {}, nominal(device, probe.name))
 
 

@@ -97,7 +97,7 @@ class OtherForms:
         data = counted.text.encode() + b"\0"
         own = {name: symbol for name, symbol in symbols.items() if name != symbol}
         binary = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0, symbols=own)
-        counters: bytes | Failure = self._context.run(variable_after_run, binary, self.workload, VARIABLE)
+        counters = self._context.run(variable_after_run, binary, self.workload, VARIABLE)
         if isinstance(counters, Failure):
             raise SetupError(str(counters))
         return counts_of(counted, struct.unpack(f"<{len(counters) // COUNTER_BYTES}Q", counters))
@@ -246,7 +246,7 @@ class OtherForms:
     def _time_ms(self, binary: Binary, launches: tuple[Launch, ...]) -> float:
         """The time of other launches, or of another binary."""
         workload = replace(self.workload, launches=launches)
-        samples: tuple[float, ...] | Failure = self._context.run_or_discard(
+        samples = self._context.run_or_discard(
             sample,
             binary,
             workload,

@@ -22,9 +22,7 @@ def call_transfer_ms(context: TuningContext, workload: Workload, *, pinned: bool
     back = [item for item in used if (item.name in call.returns if call else item.role in ("out", "inout"))]
     given_bytes, back_bytes = (sum(array.size_bytes for array in arrays) for arrays in (given, back))
     timed_bytes = max(1, min(_MAX_BYTES, max(given_bytes, back_bytes)))
-    times: tuple[float, float] | Failure = context.worker.run(
-        transfer_ms, timed_bytes, timeout_s=context.timeout_s, pinned=pinned
-    )
+    times = context.worker.run(transfer_ms, timed_bytes, timeout_s=context.timeout_s, pinned=pinned)
     if isinstance(times, Failure):
         raise SetupError(f"transfers: {times}")
     to_device_ms, back_ms = times

@@ -108,7 +108,7 @@ def _refused(
         if number.names <= values.keys():
             value = at_least(amount.least, number, values)
             if amount.most and value > (most := parse(amount.most)(values)):
-                yield f"{step.entry} has {value} {amount.what}, the device allows {most}"
+                yield f"{step.entry} has {value} {amount.name}, the device allows {most}"
     for condition in map(parse, conditions(step, device)):
         if condition.names <= values.keys() and not condition.holds(values):
             yield f"{step.entry}: {condition.text} does not hold"
