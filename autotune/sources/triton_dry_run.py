@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,12 +24,12 @@ from autotune.sources.dry_run import Beyond, Divergent, Memory, Steps
 from autotune.sources.exact_statements import NotUnderstood
 from autotune.sources.thread_values import Bools, Ints
 from autotune.sources.triton import entry_signature, parameters
+from autotune.sources.triton_follower import Follower
 from autotune.sources.triton_module import LOOP_RANGES, Module, decorator_name
 
 UNKNOWN = object()
 _Names = dict[str, Any]
 _WHOLE = ("int32", "int64")  # types of Triton that are followed
-_MAX_DEPTH = 8  # of functions that call functions
 _LARGEST_TILE = 1 << 20
 _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -97,8 +97,10 @@ class _NotFollowed(Exception):
     """The kernel is too large or too deep to follow, or has what is not understood."""
 
 
-class TritonDryRun:
+class TritonDryRun(Follower[Any]):
     """Runs programs of one launch."""
+
+    unknown = UNKNOWN
 
     def __init__(
         self, module: Module, steps: Steps, *, most_turns: int = sys.maxsize, is_wide: bool = False
@@ -108,18 +110,18 @@ class TritonDryRun:
         Of a loop with more turns than `most_turns`, so many and the last one run: before it, values change
         as they did last. A run that is wide counts with 64 bits where Triton counts with 32.
         """
+        super().__init__(module)
         self.found: dict[
             tuple[int, str], Beyond | Divergent | OddTile
         ] = {}  # the first at each line of the file
         # the array of each access, where in it a program surely is, and False where that is unknown
         self.reached: list[tuple[str, bytes, bool]] = []
         self.is_whole = True  # False once something may have reached arrays that could not be followed
-        self._module = self._file = module
+        self._file = module
         self._steps, self._most_turns = steps, most_turns
         self._whole: type[np.int32 | np.int64] = np.int64 if is_wide else np.int32
-        self._line = self._depth = self._number = 0
+        self._line = self._number = 0
         self._writers: dict[str, Ints] = {}  # the number of the last program that wrote each element, from 1
-        self._is_sure = True  # False where statements only may run
 
     def run(self, launch: Launch, passed: Mapping[str, Memory | int | None], programs: Ints) -> None:
         """Run some programs of a launch, given by their indices along x, y and z in three rows.
@@ -131,7 +133,7 @@ class TritonDryRun:
             OutOfSteps: It takes too long; what was found until then is right.
         """
         entry, kinds, named = entry_signature(launch.entry)
-        function = self._module.kernels[entry]
+        function = self._file.kernels[entry]
         taken = [one.name for one in parameters(function.args) if not one.is_constant]
         values = iter(launch.arguments)
         for name, kind in zip(taken, kinds, strict=True):
@@ -140,7 +142,7 @@ class TritonDryRun:
             self._grid, self._program = launch.grid, tuple(program)
             try:
                 with np.errstate(over="ignore"):
-                    self._function(function, (), named)
+                    self.follow(self._file, function, (), named)
             except (_NotFollowed, ArithmeticError, LookupError, TypeError, ValueError):
                 raise NotUnderstood from None  # such as tiles that do not fit each other
 
@@ -151,73 +153,16 @@ class TritonDryRun:
         is_long = kind.startswith(("i64", "u64", "u32"))
         return UNKNOWN if one is None or kind[0] not in "iu" else (np.int64 if is_long else self._whole)(one)
 
-    def _function(self, function: ast.FunctionDef, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Follow a function; gives what it returns."""
-        arguments = function.args
-        positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
-        names: _Names = {}
-        for name, default in zip(reversed(positional), reversed(arguments.defaults), strict=False):
-            names[name] = self._value(default, {})
-        names.update(zip((one for one in positional if one not in named), given, strict=False))
-        names.update(named)
-        if self._depth == _MAX_DEPTH:
-            raise _NotFollowed
-        self._depth += 1
-        was_sure, returned = self._is_sure, list[Any]()
-        self._block(function.body, names, returned)
-        self._depth -= 1
-        self._is_sure = was_sure  # after a `return` that only may happen, callers go on surely
-        return self._joined(returned)
-
     # statements
-
-    def _block(self, body: Iterable[ast.stmt], names: _Names, returned: list[Any]) -> bool:
-        """Follow statements; True if none that comes after them runs."""
-        return any(self._statement(one, names, returned) for one in body)
 
     def _statement(self, node: ast.stmt, names: _Names, returned: list[Any]) -> bool:
         self._steps.pay(0)
         if self._module is self._file:
             self._line = node.lineno
-        match node:
-            case ast.Assign(targets, value):
-                found = self._value(value, names)
-                for target in targets:
-                    _bind(target, found, names)
-            case ast.AnnAssign(target, _, ast.expr() as value):
-                _bind(target, self._value(value, names), names)
-            case ast.AugAssign(ast.Name(name), operator, value):
-                names[name] = self._binary(names.get(name, UNKNOWN), operator, self._value(value, names))
-            case ast.If(test, then, otherwise):
-                return self._branch(self._value(test, names), then, otherwise, names, returned)
-            case ast.For() | ast.While():
-                self._loop(node, names, returned)
-            case ast.Return(value):
-                returned.append(None if value is None else self._value(value, names))
-                return True
-            case ast.Expr(value):
-                self._value(value, names)
-            case ast.Pass() | ast.Assert() | ast.AnnAssign():
-                pass
-            case _:
-                raise _NotFollowed
-        return False
+        return super()._statement(node, names, returned)
 
-    def _branch(
-        self, test: Any, then: list[ast.stmt], otherwise: list[ast.stmt], names: _Names, returned: list[Any]
-    ) -> bool:
-        if (decided := self._decided(test)) is not None:
-            return self._block(then if decided else otherwise, names, returned)
-        was_sure, self._is_sure = self._is_sure, False
-        before, left = len(returned), []
-        for body in (then, otherwise):
-            own = dict(names)
-            if not self._block(body, own, returned):
-                left.append(own)
-        for name in {name for own in left for name in own}:
-            names[name] = self._joined([own.get(name, UNKNOWN) for own in left])
-        self._is_sure = was_sure and len(returned) == before
-        return not left
+    def _not_followed(self, node: ast.stmt) -> None:
+        raise _NotFollowed
 
     def _loop(self, node: ast.For | ast.While, names: _Names, returned: list[Any]) -> None:
         if isinstance(node, ast.For):
@@ -228,7 +173,7 @@ class TritonDryRun:
                 if left_out and turn is chosen[-1]:
                     names |= {name: self._carried(old, names[name], left_out) for name, old in before.items()}
                 before = dict(names)
-                _bind(node.target, turn, names)
+                self._bind(node.target, turn, names)
                 self._turn(node, names, returned)
             is_known = turns is not None
         else:
@@ -280,57 +225,6 @@ class TritonDryRun:
         if self._block(node.body, names, returned):  # Triton has no `return` and no `break` in loops
             raise _NotFollowed
 
-    # expressions
-
-    def _value(self, node: ast.expr, names: _Names) -> Any:
-        match node:
-            case ast.Constant(bool() | int() | float() | str() | None as value):
-                return value
-            case ast.Name(name):
-                return names[name] if name in names else self._module.constant(name, UNKNOWN)
-            case ast.BinOp(left, operator, right):
-                return self._binary(self._value(left, names), operator, self._value(right, names))
-            case ast.UnaryOp(ast.Not(), operand):
-                decided = self._decided(self._value(operand, names))
-                return UNKNOWN if decided is None else not decided
-            case ast.UnaryOp(sign, operand):
-                return self._unary(sign, self._value(operand, names))
-            case ast.BoolOp(operator, parts):
-                known = [self._decided(self._value(part, names)) for part in parts]
-                settling = isinstance(operator, ast.Or)
-                return settling if settling in known else UNKNOWN if None in known else not settling
-            case ast.Compare(left, [operator], [right]):
-                return self._compared(self._value(left, names), operator, self._value(right, names))
-            case ast.IfExp(test, then, otherwise):
-                decided = self._decided(self._value(test, names))
-                if decided is not None:
-                    return self._value(then if decided else otherwise, names)
-                return self._joined([self._value(then, names), self._value(otherwise, names)])
-            case ast.Subscript(base, index):
-                return self._item(self._value(base, names), index, names)
-            case ast.Tuple(parts) | ast.List(parts):
-                return tuple(self._value(part, names) for part in parts)
-            case ast.Call():
-                return self._call(node, names)
-            case ast.Attribute(_, name) if name in _WHOLE:  # such as tl.int64
-                return name
-        for part in ast.iter_child_nodes(node):  # a load may be in it
-            if isinstance(part, ast.expr) and not isinstance(node, ast.Attribute):
-                self._value(part, names)
-        return UNKNOWN
-
-    def _call(self, node: ast.Call, names: _Names) -> Any:
-        given = [self._value(one, names) for one in node.args if not isinstance(one, ast.Starred)]
-        named = {one.arg: self._value(one.value, names) for one in node.keywords if one.arg}
-        if (function := self._module.called(node.func)) is not None:
-            outer, self._module = self._module, function[0]
-            found = self._function(function[1], given, named)
-            self._module = outer
-            return found
-        base = self._value(node.func.value, names) if isinstance(node.func, ast.Attribute) else UNKNOWN
-        own = given if base is UNKNOWN else [base, *given]
-        return self._built_in(node, decorator_name(node), own, named)
-
     # values
 
     def _decided(self, value: Any) -> bool | None:
@@ -341,10 +235,13 @@ class TritonDryRun:
     def _joined(self, values: Sequence[Any]) -> Any:
         if not values:
             return None
-        first, *rest = values
-        if all(_is_same(first, one) for one in rest):
-            return first
-        return self._forgotten(*values)
+        return values[0] if all(_is_same(values[0], one) for one in values) else self._forgotten(*values)
+
+    def _constant(self, value: Any) -> Any:
+        return value if isinstance(value, int | float | str | None) else UNKNOWN
+
+    def _listed(self, values: Sequence[Any]) -> Any:
+        return tuple(values)
 
     def _forgotten(self, *values: Any) -> Any:
         """What may be any of several values, or changes: of pointers to one array, at least that is known."""
@@ -388,7 +285,10 @@ class TritonDryRun:
             return Perhaps(change(value.mask))
         return change(value) if _is_whole(value) else UNKNOWN
 
-    def _compared(self, left: Any, operator: ast.cmpop, right: Any) -> Any:
+    def _compared(self, values: Sequence[Any], operators: Sequence[ast.cmpop]) -> Any:
+        if len(values) > 2:
+            return UNKNOWN
+        (left, right), (operator,) = values, operators
         if isinstance(operator, ast.Is | ast.IsNot):
             if left is UNKNOWN or right is UNKNOWN:
                 return UNKNOWN
@@ -450,7 +350,7 @@ class TritonDryRun:
 
     # functions of Triton
 
-    def _built_in(self, node: ast.Call, called: str, own: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    def _built_in(self, called: str, own: Sequence[Any], named: Mapping[str, Any], *, is_method: bool) -> Any:
         match called, own:
             case "program_id" | "num_programs", _:
                 axis = next(iter([*own, *named.values()]), UNKNOWN)
@@ -465,8 +365,6 @@ class TritonDryRun:
                 return self._arithmetic(more, ast.FloorDiv(), other)
             case "minimum" | "maximum", [one, other]:
                 return _picked(called[:3], one, other)
-            case "min" | "max", [one, other] if isinstance(node.func, ast.Name):
-                return _picked(called, one, other)
             case "swizzle2d", [*numbers] if len(numbers) == 5 and _are_numbers(numbers):
                 return _swizzled(*numbers)
             case "where", [np.ndarray() as condition, one, other] if _is_whole(one) and _is_whole(other):
@@ -610,14 +508,3 @@ def _picked(name: str, one: Any, other: Any) -> Any:
     if isinstance(one, int) and isinstance(other, int):
         return min(one, other) if name == "min" else max(one, other)
     return np.minimum(one, other) if name == "min" else np.maximum(one, other)
-
-
-def _bind(target: ast.expr, value: Any, names: _Names) -> None:
-    """Give a value to the names of a target."""
-    match target:
-        case ast.Name(name):
-            names[name] = value
-        case ast.Tuple(parts) | ast.List(parts):
-            items = value if isinstance(value, tuple) else (UNKNOWN,) * len(parts)
-            for part, item in zip(parts, items, strict=False):
-                _bind(part, item, names)
