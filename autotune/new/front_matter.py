@@ -19,12 +19,13 @@ from autotune.new.compiled_draft import compiled_scaffold
 from autotune.new.missing_definitions import defining_files
 from autotune.new.space_draft import KernelFile
 from autotune.scaffold import Scaffold
-from autotune.scaffold.types import UNKNOWN, KnownTypes
+from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import definitions
 from autotune.sources.branches import wanted_by
 from autotune.sources.dialects import INTRODUCER, OPENCL
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.preprocessor import Condition, compiled_lines
+from autotune.sources.type_layouts import UNKNOWN
 
 _ROUNDS = 6  # of compilations: each finds what the one before was stopped by
 _CONVERSION = re.compile(r"CONVERT_(\w+)")

@@ -12,8 +12,8 @@ from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_arguments import GuessedArgument
 from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.roles import Role
-from autotune.scaffold.types import assumed_bytes
 from autotune.sources.facts import names_in
+from autotune.sources.type_layouts import assumed_bytes
 from autotune.sources.whole_numbers import number_of
 
 _MAX_BYTES = (1 << 31, 1 << 28)  # of all arrays: on a GPU, on a CPU

@@ -39,8 +39,9 @@ from autotune.scaffold.tiles import (
     threads_per_element,
     tile_of,
 )
-from autotune.scaffold.types import KnownTypes, assumed_bytes
+from autotune.scaffold.types import KnownTypes
 from autotune.sources.facts import Facts, facts, names_in
+from autotune.sources.type_layouts import assumed_bytes
 
 ACROSS = re.compile(r"n|w|width|nx|\w*cols?|\w*columns?|size_?x", re.IGNORECASE)  # sizes of a row
 _SIZE = re.compile(

@@ -12,13 +12,14 @@ from autotune.core.c_types import C_TYPES, SCALARS
 from autotune.errors import InputError, KernelUnread
 from autotune.scaffold.macros import WORD, Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template
-from autotune.scaffold.types import STRUCT, UNKNOWN, VECTOR, KnownTypes, constant_value
+from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
 from autotune.sources.dialects import INTRODUCER, OPENCL, portable_macros
 from autotune.sources.facts import Facts, facts
 from autotune.sources.kernel_source import Function, KernelSource, Parameter, Variable, read_kernel_source
 from autotune.sources.launches import Launch
+from autotune.sources.type_layouts import STRUCT, UNKNOWN, VECTOR
 
 _IMAGE = re.compile(r"image\d\w*_t")
 _PLACEHOLDER = re.compile(  # of a template language; `= {{x}}` is C, and so is `a %b`
@@ -304,7 +305,7 @@ def _told_apart(kernels: Sequence[FoundKernel], dialect: str) -> list[FoundKerne
 def _variable(variable: Variable, types: KnownTypes) -> KernelArgument:
     """A `__constant__` array or number that a program fills before a launch."""
     dtype, width = types.layout(variable.type)
-    counts = [constant_value(extent, types.source) for extent in variable.extents]
+    counts = [types.constant(extent) for extent in variable.extents]
     shape = " * ".join(
         f"{count}" if count else extent if extent.isidentifier() else f"({extent})"
         for count, extent in zip(counts, variable.extents, strict=True)

@@ -15,7 +15,7 @@ from autotune.scaffold.guesses import Guess
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import FoundKernel
 from autotune.scaffold.roles import Role
-from autotune.scaffold.types import assumed_bytes
+from autotune.sources.type_layouts import assumed_bytes
 
 _WIDTH = 108
 _STATIC_BYTES = 49_152  # of shared memory, for the arrays of a block whose extents the source gives

@@ -12,15 +12,15 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from autotune.core.c_types import SCALARS, element_bytes
 from autotune.core.records import Launch
-from autotune.sources.exact_statements import NotUnderstood, exact_body
+from autotune.sources.exact_statements import exact_body
 from autotune.sources.facts import BARRIERS, LOADS, STORES
 from autotune.sources.kernel_source import Function, KernelSource
+from autotune.sources.launch_run import Divergent, LaunchRun, Mask, Memory, NotUnderstood, Steps
 from autotune.sources.statements import Declared, Loop, changed_by, parsed_expression
 from autotune.sources.thread_values import (
     ARGUMENTS,
@@ -39,39 +39,10 @@ from autotune.sources.thread_values import (
     negative,
     whole,
 )
-from autotune.sources.type_table import Structure
+from autotune.sources.type_layouts import TypeLayouts
 
-_HALVES = {"half2": 4, "__half2": 4, "__nv_bfloat162": 4}
 _ENDS_OF_16_BITS = (0xFFFF, 0x10000)
-_LANES_PER_STEP = 8192  # threads for which a step takes about twice as long
 _DEPTH = 8  # of calls
-_ALIASES = 8  # of types, one after the other
-_VECTOR = re.compile(
-    r"(u?char|u?short|u?int|u?long|u?longlong|float|double|half|__half|__nv_bfloat16)(1|2|3|4|8|16)"
-)
-
-
-class OutOfSteps(Exception):
-    """A run takes more steps than it is given."""
-
-
-@dataclass(eq=False)
-class Memory:
-    """An array."""
-
-    name: str
-    size: int | None  # in bytes; None if it is unknown
-    unit: int  # the bytes of an element
-    kind: str  # argument, block or thread, which share it
-    read: Bools | None = None  # the elements that threads may have read; None where nobody asks
-    written: Bools | None = None  # those that they may have written
-    is_lost: bool = False  # any of them may have been, too
-    is_overwritten: bool = False  # programs of one launch in Triton surely write the same element
-
-    def reached(self) -> Bools:
-        """The elements that threads may have read or written, as far as they are followed."""
-        assert self.read is not None and self.written is not None
-        return self.read | self.written
 
 
 @dataclass(frozen=True)
@@ -85,47 +56,6 @@ class Pointer:
 
 
 _OF_VARIABLE = Pointer(Memory("", None, 0, "thread"), UNKNOWN, 0)
-
-
-class Mask(NamedTuple):
-    """The threads that surely run a statement, and those that may."""
-
-    sure: Bools
-    may: Bools
-
-
-@dataclass(frozen=True)
-class Beyond:
-    """An access beyond the end of an array, or before its begin."""
-
-    memory: Memory
-    element: int
-    elements: int
-    is_written: bool
-    who: str  # the thread, or in Triton the program
-    together: int = 1  # the elements of a vector that begins within the array
-
-
-@dataclass(frozen=True)
-class Divergent:
-    """A barrier that one thread of a block reaches, and the other does not."""
-
-    thread: tuple[int, int, int]
-    other: tuple[int, int, int]
-    block: tuple[int, int, int]
-
-
-@dataclass
-class Steps:
-    """The steps that runs may take together."""
-
-    left: float
-
-    def pay(self, lanes: int) -> None:
-        """Take one step; raises OutOfSteps after the last."""
-        self.left -= 1 + lanes / _LANES_PER_STEP
-        if self.left < 0:
-            raise OutOfSteps
 
 
 @dataclass
@@ -148,7 +78,7 @@ def blocks_of(axes: Sequence[Sequence[int]]) -> Ints:
     return np.stack([x.ravel(), y.ravel(), z.ravel()]).astype(np.int64)
 
 
-class DryRun:
+class DryRun(LaunchRun):
     """Runs blocks of one launch."""
 
     def __init__(
@@ -165,15 +95,13 @@ class DryRun:
         What turns of a loop beyond `most_turns` change is unknown. A run that is wide counts with 64 bits
         where the source counts with 32.
         """
+        super().__init__(steps)
         self.turns: dict[int, int] = {}  # the most that a thread surely takes of each loop, by its place
-        # the array of each access, where in it threads surely are, and False where some places are unknown
-        self.reached: list[tuple[str, bytes, bool]] = []
         self._most_turns, self._is_wide = most_turns, is_wide
-        self.found: dict[tuple[int, str], Beyond | Divergent] = {}  # the first at each place of the source
         self.has_16_bits = False  # True once an integer of so many bits is made, or their end is named
         self.cuts_to_16_bits = False  # True once a number does not fit in one
-        self.is_whole = True  # False once something may have reached arrays that it could not follow
-        self._source, self._steps, self._bodies = source, steps, bodies
+        self._source, self._bodies = source, bodies
+        self._types = TypeLayouts.compiled(source)
         own = [one for one in source.device_functions if not one.is_kernel]
         names = [one.name for one in own]
         self._functions = {one.name: one for one in own if names.count(one.name) == 1}
@@ -445,33 +373,12 @@ class DryRun:
         if memory is None:
             self.is_whole = False
             return
-        offset, known = place.offset.data, place.offset.known
-        if memory.kind == "argument":
-            places = np.broadcast_to(offset, (self._lanes,))[mask.sure & known]
-            self.reached.append((memory.name, places.tobytes(), not (mask.sure & ~known).any()))
-        if memory.size is None or not item:
-            memory.is_lost = True
-            return
-        is_beyond = known & ((offset < 0) | (offset + item > memory.size))
-        bad = mask.sure & is_beyond
-        if bad.any():
-            lane = int(bad.argmax())
-            first = int(np.broadcast_to(offset, (self._lanes,))[lane])
-            element = (first if first < 0 else first + item - 1) // memory.unit
-            who = f"thread {_of_lane(self._threads, lane)} of block {_of_lane(self._blocks, lane)}"
-            together = item // memory.unit if 0 <= first < memory.size else 1
-            found = Beyond(memory, element, memory.size // memory.unit, is_written, who, together)
-            self.found.setdefault((self._at, memory.name), found)
-        if (mask.may & (~known | is_beyond)).any():
-            memory.is_lost = True
-        if memory.written is None or memory.read is None:
-            return
-        units = np.unique(np.broadcast_to(offset, (self._lanes,))[mask.may & known & ~is_beyond])
-        for one in range(max(1, item // memory.unit)):
-            if is_read:
-                memory.read[units // memory.unit + one] = True
-            if is_written:
-                memory.written[units // memory.unit + one] = True
+        everywhere = np.broadcast_to(place.offset.data, (self._lanes,))
+        offset = place.offset._replace(data=everywhere)
+        self._reach(memory, offset, mask, item, memory.unit, is_read=is_read, is_written=is_written)
+
+    def _who(self, lane: int) -> str:
+        return f"thread {_of_lane(self._threads, lane)} of block {_of_lane(self._blocks, lane)}"
 
     def _barrier(self, mask: Mask) -> None:
         away = ~mask.may
@@ -666,50 +573,15 @@ class DryRun:
 
     # types
 
-    def _plain(self, kind: str) -> str:
-        kind = self._frame.types.get(kind, kind)
-        if kind in SCALARS:
-            return kind
-        for _ in range(_ALIASES):
-            kind = self._source.code.meaning(kind) or self._source.types.aliases.get(kind, kind)
-        return kind.removeprefix("const ").removeprefix("std::")
-
     def _bytes(self, kind: str) -> int:
         """The size of a type; 0 if it is not known."""
-        plain = self._plain(kind)
-        if plain in SCALARS and SCALARS[plain] != "DTYPE":
-            return element_bytes(SCALARS[plain])
-        if vector := _VECTOR.fullmatch(plain):
-            count = int(vector[2])
-            count = 4 if count == 3 and self._source.dialect == "opencl" else count
-            return self._bytes(vector[1]) * count
-        if structure := self._source.types.structures.get(plain):
-            return self._structure_bytes(structure)
-        return _HALVES.get(plain, 0)
-
-    def _structure_bytes(self, structure: Structure) -> int:
-        """The size of a structure of elements of one type, such as a vector; 0 for any other."""
-        kinds = {one.type for one in structure.fields}
-        has_pointer = any(one.is_pointer for one in structure.fields)
-        if len(kinds) != 1 or has_pointer or structure.is_union or not structure.is_plain:
-            return 0
-        counts = [math.prod(map(self._constant, one.extents)) for one in structure.fields]
-        multiples = [1, *map(self._constant, structure.alignment)]
-        if not all((*counts, *multiples)):
-            return 0
-        size_bytes = self._bytes(kinds.pop()) * sum(counts)
-        return -(-size_bytes // max(multiples)) * max(multiples)
-
-    def _constant(self, text: str) -> int:
-        """The value of an expression of constants of the source; 0 if it is not known."""
-        node = parsed_expression(text)
-        return (None if node is None else self._number(node, self._nobody())) or 0
+        return self._types.bytes_of(self._frame.types.get(kind, kind)) or 0
 
     def _converted(self, value: Value | Pointer, kind: str) -> Value | Pointer:
         """A value as a variable of a type holds it."""
         if isinstance(value, Pointer) or not kind or kind == "auto":
             return value
-        plain = self._plain(kind)
+        plain = self._types.resolved(self._frame.types.get(kind, kind))
         dtype = SCALARS.get(plain, "")
         self.has_16_bits |= dtype in ("int16", "uint16")
         if not value.kind:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from autotune.sources.kernel_source import Function
+from autotune.sources.launch_run import NotUnderstood
 from autotune.sources.statements import Statements, declarators
 from autotune.sources.tree import field
 
@@ -20,10 +21,6 @@ _REFUSED = frozenset((
     "ERROR", "goto_statement", "labeled_statement", "try_statement", "throw_statement", "for_range_loop",
     "switch_statement",
 ))  # fmt: skip
-
-
-class NotUnderstood(Exception):
-    """A function has what only a compiler understands."""
 
 
 def exact_body(function: Function) -> list[ast.stmt]:

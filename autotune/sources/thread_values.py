@@ -65,6 +65,8 @@ def converted(value: Value, kind: str) -> Value:
         data = data & 0xFFFFFFFF
     elif kind == "i32":
         data = ((data + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+    elif kind == "i1":
+        data = (data != 0).astype(np.int64)
     return Value(kind, data, value.known)
 
 
@@ -82,13 +84,15 @@ def arithmetic(op: ast.operator, one: Value, other: Value) -> Value:
     left = converted(one, kind).data
     right = (other if is_shift else converted(other, kind)).data
     known = one.known & other.known
-    if isinstance(op, ast.Div | ast.Mod):
+    if isinstance(op, ast.BitAnd):  # one side may decide
+        known = known | (one.known & (left == 0)) | (other.known & (right == 0))
+    if isinstance(op, ast.Div | ast.FloorDiv | ast.Mod):
         if kind == "u64":
             known = known & (left >= 0) & (right >= 0)
         known = known & (right != 0)
         divisor = np.where(right == 0, 1, right)
         quotient = np.abs(left) // np.abs(divisor) * np.sign(left) * np.sign(divisor)
-        data = quotient if isinstance(op, ast.Div) else left - quotient * divisor
+        data = left - quotient * divisor if isinstance(op, ast.Mod) else quotient
     elif is_shift:
         known = known & (right >= 0) & (right < int(kind[1:])) & ((left >= 0) | isinstance(op, ast.LShift))
         data = OPERATORS[type(op)](left, np.clip(right, 0, 62))
@@ -143,5 +147,5 @@ EXACT: dict[str, Callable[..., Value]] = {
     "clamp": lambda one, low, high: _least(_most(one, low), high),
 }
 ARGUMENTS = {"min": 2, "max": 2, "abs": 1, "mad24": 3, "clamp": 3}
-_RANKED = ("u64", "i64", "u32", "i32")
+_RANKED = ("u64", "i64", "u32", "i32", "i1")  # the last is Triton's, of conditions
 _RANKS = {kind: number for number, kind in enumerate(_RANKED)}

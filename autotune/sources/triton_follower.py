@@ -67,8 +67,8 @@ class Follower(ABC, Generic[_V]):
             case ast.AugAssign(ast.Name(name), operator, value):
                 before = names.get(name, self.unknown)
                 names[name] = self._binary(before, operator, self._value(value, names))
-            case ast.If(test, then, otherwise):
-                return self._branch(test, then, otherwise, names, returned)
+            case ast.If():
+                return self._branch(node, names, returned)
             case ast.For() | ast.While():
                 self._loop(node, names, returned)
             case ast.Return(value):
@@ -84,19 +84,12 @@ class Follower(ABC, Generic[_V]):
                 self._not_followed(node)
         return False
 
-    def _branch(
-        self,
-        test: ast.expr,
-        then: list[ast.stmt],
-        otherwise: list[ast.stmt],
-        names: dict[str, _V],
-        returned: list[_V],
-    ) -> bool:
-        if (decided := self._decided(self._value(test, names))) is not None:
-            return self._block(then if decided else otherwise, names, returned)
+    def _branch(self, node: ast.If, names: dict[str, _V], returned: list[_V]) -> bool:
+        if (decided := self._decided(self._value(node.test, names))) is not None:
+            return self._block(node.body if decided else node.orelse, names, returned)
         was_sure, self._is_sure = self._is_sure, False
         before, left = len(returned), []
-        for body in (then, otherwise):
+        for body in (node.body, node.orelse):
             own = dict(names)
             if not self._block(body, own, returned):
                 left.append(own)
