@@ -30,8 +30,8 @@ from autotune.errors import InputError, MissingExtra
 from autotune.evaluation.compiler_pool import CompilerPool, CompilerSetting, cuda_setting, device_setting
 from autotune.new.space_draft import ARCHITECTURE, KernelFile
 from autotune.scaffold import Assumptions, Scaffold, scaffold
-from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import USUAL
+from autotune.sources.bare_code import WORD
 from autotune.sources.branches import wanted_by
 from autotune.sources.dialects import INTRODUCER, OPENCL, dialect_of
 from autotune.sources.kernel_source import KernelSource, read_kernel_source

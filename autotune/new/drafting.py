@@ -21,11 +21,10 @@ from autotune.new.space_draft import KernelFile, SpaceDraft
 from autotune.new.stand_in_headers import folders_of_headers, write_stand_ins
 from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.guessed_reference import variable_name
-from autotune.scaffold.macros import WORD
 from autotune.scaffold.roles import Role
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
 from autotune.scaffold.types import KnownTypes
-from autotune.sources.bare_code import without_comments
+from autotune.sources.bare_code import WORD, without_comments
 from autotune.sources.dialects import OPENCL
 from autotune.sources.kernel_source import KernelSource
 from autotune.sources.macros import definition

@@ -13,10 +13,10 @@ from autotune.core.records import Value
 from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_launch import ACROSS, GuessedLaunch
 from autotune.scaffold.index_bounds import IndexBounds, LaunchShape, expression_of
-from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import KernelArgument
 from autotune.scaffold.roles import Role
 from autotune.scaffold.tiles import bounds_of
+from autotune.sources.bare_code import WORD
 from autotune.sources.facts import Facts
 
 _DEPTH = 8  # of variables in the index, one in another

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from autotune.scaffold.array_shapes import GuessedShape, steers
 from autotune.scaffold.guessed_launch import GuessedLaunch
-from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import KernelArgument
 from autotune.scaffold.roles import Role
+from autotune.sources.bare_code import WORD
 from autotune.sources.facts import Facts
 
 

@@ -28,7 +28,7 @@ from autotune.scaffold.guessed_parameters import (
     within_a_block,
 )
 from autotune.scaffold.host_formulas import HostFormulas, declared_extents
-from autotune.scaffold.macros import WORD, Macro
+from autotune.scaffold.macros import Macro
 from autotune.scaffold.reading import Assumptions, FoundKernel, KernelArgument, Source
 from autotune.scaffold.roles import is_offset, scalar_value
 from autotune.scaffold.tiles import (
@@ -40,6 +40,7 @@ from autotune.scaffold.tiles import (
     tile_of,
 )
 from autotune.scaffold.types import KnownTypes
+from autotune.sources.bare_code import WORD
 from autotune.sources.facts import Facts, facts, names_in
 from autotune.sources.type_layouts import assumed_bytes
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from autotune.sources.bare_code import WORD
 from autotune.sources.branches import Branches, behind
 from autotune.sources.dialects import BUILT_IN
 from autotune.sources.kernel_source import KernelSource
 
-WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _COMMENTED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(\d+)[ \t]*(?://|/\*)([^\n]*)", re.MULTILINE)
 _LIST = re.compile(r"(?<![\w.])\d+(?:(?:\s*,|\s*\||\s+or\b|\s*,\s*or\b)\s*\d+)+(?![\w.]*\w)")
 _BRACKETED = re.compile(rf"[(\[{{]\s*({_LIST.pattern})\s*[)\]}}]")

@@ -10,10 +10,10 @@ from functools import cached_property
 
 from autotune.core.c_types import C_TYPES, SCALARS
 from autotune.errors import InputError, KernelUnread
-from autotune.scaffold.macros import WORD, Macro, find_macros
+from autotune.scaffold.macros import Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template
 from autotune.scaffold.types import KnownTypes
-from autotune.sources.bare_code import without_comments
+from autotune.sources.bare_code import WORD, without_comments
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
 from autotune.sources.dialects import INTRODUCER, OPENCL, portable_macros
 from autotune.sources.facts import Facts, facts

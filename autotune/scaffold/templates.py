@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from autotune.core.c_types import SCALARS
 from autotune.errors import InputError
 from autotune.scaffold.types import KnownTypes
+from autotune.sources.bare_code import WORD
 from autotune.sources.kernel_source import Function
 from autotune.sources.launches import Launch
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _WHOLE_NAME = re.compile(r"(?i).*(?:int|ind(?:ex|ices)|idx|offset|count)")
 _VECTOR = re.compile(r"[a-z]+[234]")
 
@@ -39,7 +39,7 @@ def read_template(
     used = next((launch.template for launch in launches if launch.template), ())
     texts = [text for launch in launches for text in launch.template]
     texts += [ast.unparse(argument) for launch in launches for argument in launch.arguments]
-    named = {word for text in texts for word in _WORD.findall(text)}
+    named = {word for text in texts for word in WORD.findall(text)}
     for number, one in enumerate(function.template or ()):
         is_choice = "::" in one.type or (not one.type and "<" in one.default)
         if is_choice and one.default:  # of a library or of the source, which the compiler makes

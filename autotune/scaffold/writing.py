@@ -12,9 +12,9 @@ from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_arguments import GuessedArgument
 from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guesses import Guess
-from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import FoundKernel
 from autotune.scaffold.roles import Role
+from autotune.sources.bare_code import WORD
 from autotune.sources.type_layouts import assumed_bytes
 
 _WIDTH = 108

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from autotune.sources.bare_code import WORD
 from autotune.sources.dialects import INTRODUCER
 from autotune.sources.facts import names_in
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
@@ -21,7 +22,6 @@ from autotune.sources.preprocessor import (
 )
 from autotune.sources.statements import parsed_expression
 
-_WORD = re.compile(r"\b[A-Za-z_]\w*")
 _CONSTANT = re.compile(r"(?<![\w.#])(?<!->)(?<!::)(?<!## )[A-Z][A-Z0-9_]*\b(?!\s*(?:\(|##|::))")
 _STRING = re.compile(r"""\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+'""")
 _DECLARED = re.compile(r"\b(?!return\b|case\b|else\b|goto\b)[A-Za-z_]\w*[\s*&]+\Z")
@@ -109,7 +109,7 @@ def _test(found: Branches, name: str, rest: str, following: SourceLine | None) -
                 pass
             case ast.Compare(_, [ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()]) | ast.BinOp():
                 found.reckoned |= names_in(part)
-    for word in _WORD.findall(rest):
+    for word in WORD.findall(rest):
         if word in valued:
             found.tested[word] = "if"
         elif word != "defined":

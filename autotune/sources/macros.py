@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from autotune.core.frozen import dataclass
+from autotune.sources.bare_code import WORD
 
-_WORD = re.compile(r"\b[A-Za-z_]\w*")
 _DEFINITION = re.compile(r"(\w+)(?:\(([^)]*)\)|(\(?))(.*)")
 # Macros of compilers and systems that no kernel is compiled with here; any other name may be defined.
 _NEVER = re.compile(
@@ -81,5 +81,5 @@ def words_behind(names: Iterable[str], macros: Mapping[str, Macro]) -> set[str]:
     while fresh:
         found |= fresh
         bodies = (body for name in fresh if name in macros for body in macros[name].bodies)
-        fresh = {word for body in bodies for word in _WORD.findall(body)} - found
+        fresh = {word for body in bodies for word in WORD.findall(body)} - found
     return found

@@ -7,11 +7,11 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from autotune.sources.bare_code import WORD
 from autotune.sources.expansion import TOKEN, Token, UnclosedCall, expanded
 from autotune.sources.macros import Macro, MacroTable, definition
 from autotune.sources.preprocessor import SourceLine, compiled_lines, condition_guard
 
-WORD = re.compile(r"[A-Za-z_]\w*")
 _STRINGS = re.compile(r"""(?:u8|[uUL])?"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+'""")
 _INTEGER = re.compile(r"\(*\s*\d+[uUlL]*\s*\)*")
 _MAX_LINES = 400  # of the call of one macro

@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 from autotune.core.frozen import dataclass
 from autotune.errors import InputError
-from autotune.sources.bare_code import without_comments
+from autotune.sources.bare_code import WORD, without_comments
 from autotune.sources.macros import GIVEN, MacroTable
 
 DIRECTIVE = re.compile(r"[ \t]*(?:#|%:|\?\?=)[ \t]*(\w+)\b[ \t]*(.*)")
 DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
-_WORD = re.compile(r"\b[A-Za-z_]\w*")
 _SPELT = {  # operators of C++ in words
     **{"and": "&&", "or": "||", "not": "!", "not_eq": "!="},
     **{"bitand": "&", "bitor": "|", "xor": "^", "compl": "~"},
@@ -113,7 +112,7 @@ def compiled_lines(
 def condition_guard(directive: str, rest: str) -> str:
     """The name that a condition asks not to be defined, and nothing else; else empty."""
     if directive == "ifndef":
-        found = _WORD.match(rest)
+        found = WORD.match(rest)
     else:
         negated = re.fullmatch(r"!\s*(defined.*)", rest.strip()) if directive == "if" else None
         found = DEFINED.fullmatch(negated[1].strip()) if negated else None
@@ -135,7 +134,7 @@ def _holds(kind: str, rest: str, macros: MacroTable) -> bool | None:
 
 def _decided(kind: str, rest: str, macros: MacroTable) -> bool | None:
     if kind != "if":
-        word = _WORD.match(rest)
+        word = WORD.match(rest)
         found = _is_defined(word[0], macros) if word else None
         return found if found is None or kind.endswith("ifdef") or kind == "def" else not found
 
@@ -168,4 +167,4 @@ def _answer(is_defined: bool | None) -> str:
 
 def words_tested(rest: str) -> set[str]:
     """The words of a condition whose value counts, and not only whether they are defined."""
-    return set(_WORD.findall(DEFINED.sub(" ", rest)))
+    return set(WORD.findall(DEFINED.sub(" ", rest)))
