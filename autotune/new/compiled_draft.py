@@ -58,7 +58,7 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: f
     if not made.complaint:
         return made
     others = [replace(assumed, generic="int")] if "DTYPE" in made.kernel.entry else []
-    others += [replace(assumed, defined=(*assumed.defined, *one)) for one in _switches(made)]
+    others += [replace(assumed, defined=(*assumed.defined, *switch)) for switch in _switches(made)]
     for other in others:
         if time.monotonic() > end_s:
             break
@@ -73,7 +73,7 @@ def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:
     """Macros without which headers end in an `#error`, and those that define words which are open."""
     read, branches = made.source.read, made.source.branches
     asked = {name: value or "1" for name, value in branches.required.items()}
-    if left_out := tuple(one for one in asked.items() if one[0] not in made.guess.launch.values):
+    if left_out := tuple(item for item in asked.items() if item[0] not in made.guess.launch.values):
         yield left_out
     open_words = {*undefined_names(made.complaint), *made.guess.launch.values, *made.kernel.types}
     left = words_behind(open_words, read.code.macros)

@@ -82,7 +82,7 @@ def _definitions(
     """The words that nothing defines, each with a line that may define it and is not `refused`."""
     unknown = KnownTypes.of(made.source.read).unknown_structures
     functions = made.source.read.device_functions
-    called = {name: count for one in functions for name, count in one.called.items()}
+    called = {name: count for function in functions for name, count in function.called.items()}
     missing = dict.fromkeys((*unknown, *undefined_names(made.complaint)))
     for word, meaning in made.source.read.prefixes.items():
         if "(" in word and word not in known:  # around the whole source
@@ -134,15 +134,20 @@ def _asked(inner: Condition | None) -> dict[str, str]:
 
 def _fits(text: str, inner: Condition | None, read: KernelSource) -> bool:
     """True if a source calls functions of a text as they are declared, whose types it uses, too."""
-    called = {name: count for one in read.device_functions for name, count in one.called.items()}
-    types, used = KnownTypes.of(read), {name for one in read.device_functions for name in one.types}
+    called = {name: count for function in read.device_functions for name, count in function.called.items()}
+    types, used = KnownTypes.of(read), {name for function in read.device_functions for name in function.types}
     functions = [
-        one for one in read_kernel_source(text, _asked(inner), OPENCL).functions if one.name in called
+        function
+        for function in read_kernel_source(text, _asked(inner), OPENCL).functions
+        if function.name in called
     ]
     return bool(functions) and all(
-        len(one.parameters) == called[one.name]
-        and all(each.type in used or types.layout(each.type)[0] != UNKNOWN for each in one.parameters)
-        for one in functions
+        len(function.parameters) == called[function.name]
+        and all(
+            parameter.type in used or types.layout(parameter.type)[0] != UNKNOWN
+            for parameter in function.parameters
+        )
+        for function in functions
     )
 
 

@@ -73,7 +73,7 @@ def run_on_cpu(space: Path) -> list[Note]:
 
 def _left_as_they_were(task: TuningTask, options: Options) -> Iterator[str]:
     """A doubt for each output that begins as a constant and that a run leaves so in most places."""
-    fills = {one.name: one.fill for one in task.spec.arguments if one.role == "inout"}
+    fills = {argument.name: argument.fill for argument in task.spec.arguments if argument.role == "inout"}
     constants = {name: one.arguments[0] for name, one in fills.items() if one and one.kind == "constant"}
     if not constants:
         return

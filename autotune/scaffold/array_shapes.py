@@ -83,8 +83,8 @@ def samples(
     """
     configs = [launch.default]
     configs += [{item.name: item.values[place] for item in launch.parameters} for place in (0, -1)]
-    every = [dict.fromkeys(launch.sizes, one) for one in extents]
-    every += [dict(zip(launch.sizes, one, strict=True)) for one in checks]
+    every = [dict.fromkeys(launch.sizes, extent) for extent in extents]
+    every += [dict(zip(launch.sizes, check, strict=True)) for check in checks]
     return [{**config, **one} for config in configs for one in every]
 
 
@@ -148,7 +148,7 @@ def _product(shape: GuessedShape) -> str:
 
 
 def _largest(extents: Sequence[str]) -> str:
-    if all(one.isdigit() for one in extents):
+    if all(extent.isdigit() for extent in extents):
         return str(max(map(int, extents)))
     return extents[0] if len(extents) == 1 else f"max({', '.join(extents)})"
 

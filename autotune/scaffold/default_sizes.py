@@ -34,7 +34,7 @@ def fitting_checks(
     launch: GuessedLaunch, arguments: Sequence[GuessedArgument], checks: Sequence[Sequence[int]]
 ) -> tuple[tuple[int, ...], ...]:
     """The extents of each check, smaller where the arrays would not fit."""
-    given = (dict(zip(launch.sizes, one, strict=True)) for one in checks)
+    given = (dict(zip(launch.sizes, check, strict=True)) for check in checks)
     return tuple(dict.fromkeys((*_fitting(one, launch, arguments, 1).values(),) for one in given))
 
 
@@ -85,7 +85,9 @@ def _steps(sizes: Mapping[str, int], launch: GuessedLaunch) -> int:
     """
     threads = prod(sizes[name] for text in launch.grid for name in names_in(ast.parse(text)) if name in sizes)
     loops = {id(loop): loop for loop in launch.facts.loops}
-    around = [[loops[id(one)] for one in use.guards if id(one) in loops] for use in launch.facts.accesses]
+    around = [
+        [loops[id(guard)] for guard in use.guards if id(guard) in loops] for use in launch.facts.accesses
+    ]
     turns = [
         prod(
             threads if name == "gridDim" else sizes[name]

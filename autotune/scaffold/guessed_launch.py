@@ -99,7 +99,7 @@ class GuessedLaunch:
         """What constants of the source stand for that are no parameters."""
         tuned = self.values
         found = {name: value for name, value in self.source.read.constants.items() if name not in tuned}
-        numbers = [one for one in self.fixed_macros if (one.default or "").isdigit()]
+        numbers = [macro for macro in self.fixed_macros if (macro.default or "").isdigit()]
         return found | {one.name: ast.Constant(int(one.default or "")) for one in numbers}
 
     @property
@@ -144,7 +144,7 @@ class GuessedLaunch:
 
         Empty if the kernel has none.
         """
-        kinds = [one.type for one in self.facts.declared.values() if one.is_dynamic]
+        kinds = [variable.type for variable in self.facts.declared.values() if variable.is_dynamic]
         if not kinds:
             return "", ""
         if self.host and (given := self.host.shared_bytes):
@@ -198,7 +198,9 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     fixed = tuple(macro for macro in macros if macro not in tuned)
     tuned += [template_macro(item) for item in kernel.template]
     parameters, block = _parameters_and_block(kernel, source, tuned, axes)
-    others = (one for one in kernel.function.source.device_functions if one is not kernel.function)
+    others = (
+        function for function in kernel.function.source.device_functions if function is not kernel.function
+    )
     compiled = chain([kernel.facts], (facts(one.body, ()) for one in others))  # with the kernel
     parameters = with_elements(parameters, compiled)
     if assumed.is_small:
@@ -235,7 +237,7 @@ def _parameters(
     found = []
     defined = [macro.name for macro in tuned if macro.default is not None]
     threads = set(WORD.findall(" ".join((*kernel.block, *block))))
-    steps = {ast.unparse(one.right) for one in kernel.facts.compared if one.is_loop}
+    steps = {ast.unparse(test.right) for test in kernel.facts.compared if test.is_loop}
     for macro in tuned:
         item = parameter_of(macro, axes)
         if macro.default is None and macro.name in threads:
@@ -282,7 +284,7 @@ def _axes(kernel: FoundKernel) -> list[str]:
     found = kernel.facts
     if not any(reads_index(found, axis, "blockIdx", "threadIdx") for axis in "xyz"):
         functions = kernel.function.source.device_functions
-        found = facts([statement for one in functions for statement in one.body], ())
+        found = facts([statement for function in functions for statement in function.body], ())
     return [
         axis
         for axis in "xyz"
@@ -311,7 +313,10 @@ def _block(
     shown = [name for name in reckoned if name in names or (name.isdigit() and name != "1")]
     used = {node.id for node in kernel.facts.expressions if isinstance(node, ast.Name)}
     used |= {
-        name for one in kernel.facts.declared.values() for extent in one.extents for name in names_in(extent)
+        name
+        for variable in kernel.facts.declared.values()
+        for extent in variable.extents
+        for name in names_in(extent)
     }
     found = _block_macros([macro for macro in macros if macro.name in used], axes)
     if shown:
@@ -345,7 +350,7 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
     if chosen:
         bounds = {size_along(axis, kernel.facts, able) for axis in "xyz"}
         chosen = [name for name in integers if name in bounds or name in chosen]
-    bounding = {ast.unparse(one.right) for one in kernel.facts.compared}
+    bounding = {ast.unparse(test.right) for test in kernel.facts.compared}
     chosen = chosen or [name for name in integers if name in bounding]
     chosen = chosen or able[:1] or ["n"]
     unusable = {*RESERVED_NAMES, *taken}

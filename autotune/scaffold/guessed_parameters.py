@@ -108,7 +108,7 @@ def with_elements(
     able = {item.name for item in parameters if item.remark in (_ANY, _ASKED)}
     written: dict[str, ast.expr] = {}
     for found in functions if able else ():
-        needed = [part for one in found.declared.values() for part in one.extents]
+        needed = [part for variable in found.declared.values() for part in variable.extents]
         needed += [
             part.right
             for part in found.expressions
@@ -195,7 +195,7 @@ def divided_sizes(
     A remainder, a difference, a sum before the division or a comparison with the size itself would take it.
     """
     divisors: dict[str, set[str]] = {}
-    has_rest = {ast.unparse(one.right) for one in facts.compared}
+    has_rest = {ast.unparse(test.right) for test in facts.compared}
     for node in facts.expressions:
         match node:
             case ast.BinOp(left=ast.Name(id=size), op=ast.Div(), right=ast.Name(id=divisor)):

@@ -55,7 +55,10 @@ class HostFormulas:
         names |= {here: there for here, there in pairs if here.isidentifier() and here not in known}
         own = launch.variables.keys() & {*parameters}  # variables of the host, whatever the kernel calls so
         names = {name: name for name in known if name not in own} | names
-        functions = {one.name: ([item.name for item in one.parameters], one.body) for one in host.functions}
+        functions = {
+            function.name: ([item.name for item in function.parameters], function.body)
+            for function in host.functions
+        }
         formulas = {**constants, **host.constants, **launch.variables}
         return cls(launch, functions, formulas, _Reader(names, block, formulas, bytes_of))
 

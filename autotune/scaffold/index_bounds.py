@@ -113,7 +113,9 @@ class LaunchShape:
             if match is None or tile is None or len(tile.terms) != 1:
                 continue
             (factors,) = tile.terms
-            if tile.terms[factors] == 1 and all(words.count(one) >= factors.count(one) for one in factors):
+            if tile.terms[factors] == 1 and all(
+                words.count(factor) >= factors.count(factor) for factor in factors
+            ):
                 if atom == blocks:
                     return (f"round_up({match[1]}, {match[2]})",)
                 return () if atom in factors else (atom,)
@@ -159,12 +161,12 @@ class IndexBounds:
     def _around(self, use: Access) -> IndexBounds:
         """The same without loops that an access is not in, if one that it is in has the same variable."""
         own = {id(part) for guard in use.guards for part in ast.walk(guard)}
-        loops = [(ast.unparse(one.left), one) for one in self._facts.compared if one.is_loop]
+        loops = [(ast.unparse(test.left), test) for test in self._facts.compared if test.is_loop]
         names = {name for name, one in loops if id(one.right) in own}
         others = {id(one) for name, one in loops if name in names and id(one.right) not in own}
         if not others:
             return self
-        left = [one for one in self._facts.compared if id(one) not in others]
+        left = [test for test in self._facts.compared if id(test) not in others]
         return IndexBounds(replace(self._facts, compared=left), self._launch)
 
     def reads_neighbours(self, array: str) -> bool:
@@ -186,7 +188,7 @@ class IndexBounds:
     @cached_property
     def _has_edge(self) -> bool:
         """Whether a condition, other than a loop's, asks for the edge of an array."""
-        asked = (one for one in self._facts.compared if not one.is_loop)
+        asked = (test for test in self._facts.compared if not test.is_loop)
         is_last = any(_is_difference(right) for _, right in self._facts.equals)
         return is_last or any(_is_sum(one.left) or _is_difference(one.right) for one in asked)
 

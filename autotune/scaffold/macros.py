@@ -99,8 +99,8 @@ def find_macros(
 
 def _values_with_types(name: str, source: KernelSource) -> tuple[int, ...]:
     """The numbers in place of a name at the end of a type, `VECTOR_##width`, for which macros are there."""
-    types = {one for function in source.device_functions for one in function.types}
-    stems = [one.removesuffix(name) for one in types if one.endswith(f"_{name}")]
+    types = {kind for function in source.device_functions for kind in function.types}
+    stems = [kind.removesuffix(name) for kind in types if kind.endswith(f"_{name}")]
     ends = (
         macro.removeprefix(stem) for stem in stems for macro in source.code.macros if macro.startswith(stem)
     )

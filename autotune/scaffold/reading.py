@@ -100,9 +100,9 @@ class FoundKernel:
         source = self.function.source
         arrays = [item.name for item in self.arguments if item.is_pointer]
         functions = {
-            one.name: ([item.name for item in one.parameters], one.body)
-            for one in source.device_functions
-            if not one.is_kernel
+            function.name: ([item.name for item in function.parameters], function.body)
+            for function in source.device_functions
+            if not function.is_kernel
         }
         return facts(self.function.body, arrays, functions)
 
@@ -191,7 +191,9 @@ def _words(source: KernelSource, branches: Branches) -> frozenset[str]:
 def _first_of(own: str, refusals: Sequence[str]) -> str:
     """The first refusal of a kernel of the source itself; else the first."""
     words = {*re.findall(r"\w+", own)}
-    return next((one for one in refusals if words & {*re.findall(r"^[^:]*: (\w+)", one)}), refusals[0])
+    return next(
+        (refusal for refusal in refusals if words & {*re.findall(r"^[^:]*: (\w+)", refusal)}), refusals[0]
+    )
 
 
 def _why_none(name: str, own: str) -> InputError:
@@ -210,7 +212,7 @@ def _stand_ins(
     types: KnownTypes, source: KernelSource, branches: Branches, assumed: Assumptions
 ) -> dict[str, str]:
     """Types for those that the source leaves to its user; nothing for words before types of functions."""
-    used = {name for each in source.device_functions for name in each.types}
+    used = {name for function in source.device_functions for name in function.types}
     written = used & {*WORD.findall(source.original)}  # others are put together: VECTOR_##width
     capitals = sorted(name for name in written if name.isupper() and name not in branches.defined)
     provided = portable_macros() if source.dialect == "portable" else frozenset()
@@ -240,7 +242,9 @@ def _kernel(
 ) -> FoundKernel:
     source = function.source
     place = f"{name}: {function.name}"
-    own = [one for one in launches if one.kernel == function.name] if source.dialect != OPENCL else []
+    own = (
+        [launch for launch in launches if launch.kernel == function.name] if source.dialect != OPENCL else []
+    )
     if not function.parameters:
         raise InputError(
             f"{place} takes no arguments, so no result of it can be checked; pass an array to it"
@@ -254,20 +258,25 @@ def _kernel(
     template = read_template(place, function, own, types)
     given = {item.name: item.given.partition("<")[0] for item in template if item.kind == "type"}
     types = replace(types, aliases={**types.aliases, **given})
-    arguments = [_argument(place, one, types) for one in function.parameters]
+    arguments = [_argument(place, parameter, types) for parameter in function.parameters]
     kinds = dict.fromkeys(argument.type_name for argument in arguments if argument.dtype == UNKNOWN)
     called = function.name
     if source.dialect == "cuda":
-        arguments += [_variable(one, types) for one in source.variables if _is_used(one, function)]
+        arguments += [
+            _variable(variable, types) for variable in source.variables if _is_used(variable, function)
+        ]
         called = "::".join((*function.namespace, called))
     if function.specialised or template:
         called += f"<{function.specialised or ', '.join(item.given for item in template)}>"
     of_host = tuple(map(ast.unparse, own[0].block)) if own and not _reads(function, "blockDim") else ()
-    replaced = any(one.type_name == "size_t" and not one.is_pointer for one in arguments)
+    replaced = any(argument.type_name == "size_t" and not argument.is_pointer for argument in arguments)
     return FoundKernel(
         function.name,
         called,
-        tuple(one if one.dtype != UNKNOWN else _with_stand_in(one, types) for one in arguments),
+        tuple(
+            argument if argument.dtype != UNKNOWN else _with_stand_in(argument, types)
+            for argument in arguments
+        ),
         function.block or of_host,
         tuple(item for item in template if item.kind != "type"),
         {kind: types.stand_in(kind) for kind in kinds if kind not in source.types.declared}

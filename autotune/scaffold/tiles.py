@@ -98,14 +98,14 @@ def _room_for_threads(thread: str, facts: Facts) -> set[str]:
             continue
         stores = [one for one in facts.of(name) if one.is_written and not one.is_read and not one.atomic]
         for number, extent in enumerate(declared.extents):
-            indices = [one.indices[number] for one in stores if len(one.indices) > number]
+            indices = [store.indices[number] for store in stores if len(store.indices) > number]
             written = [facts.written_out(index) for index in indices]
             along = [index for index in written if _factors(index, thread)]
             room = _without_distance(extent)
             at_distance = [ast.unparse(_without_distance(index)) == thread for index in along]
             if isinstance(room, ast.Name | ast.Constant) and along and all(at_distance):
                 found.add(ast.unparse(room))
-    below = (one for one in facts.compared if ast.unparse(facts.written_out(one.left)) == thread)
+    below = (test for test in facts.compared if ast.unparse(facts.written_out(test.left)) == thread)
     return found - {ast.unparse(one.right) for one in below}
 
 
@@ -152,7 +152,7 @@ def rows_of_blocks(axis: str, facts: Facts, sizes: Sequence[str]) -> str:
         return ""
     indices = (facts.written_out(index) for access in facts.accesses for index in access.indices)
     factors = {
-        text for node in (*facts.expressions, *indices) for one in _factors(node, block) for text in one
+        text for node in (*facts.expressions, *indices) for factor in _factors(node, block) for text in factor
     }
     if not factors <= {*sizes}:
         return ""
@@ -167,7 +167,7 @@ def tile_of(axis: str, facts: Facts, block: Sequence[str], known: Collection[str
     What is compared with the size counts first, else every sum in which the index stands. A launch plan may
     read names that are `known`.
     """
-    bounded = [facts.written_out(one.left) for one in facts.compared if ast.unparse(one.right) == size]
+    bounded = [facts.written_out(test.left) for test in facts.compared if ast.unparse(test.right) == size]
     for nodes in (bounded, facts.expressions):
         found = [text for node in nodes for text in _tiles(node, axis, block, known)]
         alone = block["xyz".index(axis)] if "xyz".index(axis) < len(block) else "1"
@@ -209,7 +209,9 @@ def _floored(node: ast.expr) -> ast.expr:
 
 def _factors(node: ast.expr, index: str) -> list[list[str]]:
     """For each place of an index or a variable in a sum of products, the texts of its factors."""
-    return [[text for one in factors for text in _parts(one)] for factors in factors_around(node, index)]
+    return [
+        [text for factor in factors for text in _parts(factor)] for factors in factors_around(node, index)
+    ]
 
 
 def _parts(factor: ast.expr) -> list[str]:
@@ -224,9 +226,9 @@ def size_along(axis: str, facts: Facts, sizes: Collection[str]) -> str:
     """The size that what derives from the index along an axis is compared with; empty if not exactly one."""
     block = f"blockIdx.{axis}"
     direct = {
-        ast.unparse(one.right)
-        for one in facts.compared
-        if block in _indices_in(one.left) and len(_axes_in(one.left)) == 1
+        ast.unparse(test.right)
+        for test in facts.compared
+        if block in _indices_in(test.left) and len(_axes_in(test.left)) == 1
     } & {*sizes}
     variables = {
         name for name, values in facts.values.items() if any(block in _indices_in(value) for value in values)
@@ -258,18 +260,18 @@ def bounds_of(variables: Collection[str], facts: Facts) -> set[str]:
 
     Where that is nothing, what is a number more than that: `i < n - 1`.
     """
-    compared = (one for one in facts.compared if one.operator == "<")
-    bounds = [one.right for one in compared if _has_sum_of(one.left, variables)]
-    names = {one.id for one in bounds if isinstance(one, ast.Name)}
+    compared = (test for test in facts.compared if test.operator == "<")
+    bounds = [test.right for test in compared if _has_sum_of(test.left, variables)]
+    names = {bound.id for bound in bounds if isinstance(bound, ast.Name)}
     return names or {
-        one.left.id
-        for one in bounds
-        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub)
-        if isinstance(one.left, ast.Name) and isinstance(one.right, ast.Constant)
+        bound.left.id
+        for bound in bounds
+        if isinstance(bound, ast.BinOp) and isinstance(bound.op, ast.Sub)
+        if isinstance(bound.left, ast.Name) and isinstance(bound.right, ast.Constant)
     }
 
 
 def _has_sum_of(node: ast.expr, variables: Collection[str]) -> bool:
     is_sum = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
     parts = [node.left, node.right] if is_sum else [node]  # type: ignore[attr-defined]
-    return any(isinstance(one, ast.Name) and one.id in variables for one in parts)
+    return any(isinstance(part, ast.Name) and part.id in variables for part in parts)

@@ -37,8 +37,8 @@ class TritonGuess:
 
     def __init__(self, kernel: TritonKernel) -> None:
         self.kernel = kernel
-        self._names = {one.name for one in kernel.parameters}
-        self._constants = {one.name: one for one in kernel.constants}
+        self._names = {parameter.name for parameter in kernel.parameters}
+        self._constants = {constant.name: constant for constant in kernel.constants}
 
     @cached_property
     def derived(self) -> dict[str, str]:
@@ -96,7 +96,7 @@ class TritonGuess:
     def shape(self, array: str) -> tuple[Sequence[str], bool]:
         """The extents of an array, and whether the source says them: elements of others may lead anywhere."""
         extents = self.extents[array]
-        is_sure = bool(extents) and not any(one.is_indirect for one in self.kernel.shapes[array])
+        is_sure = bool(extents) and not any(shape.is_indirect for shape in self.kernel.shapes[array])
         return extents or [" * ".join(self.sizes)], is_sure
 
     def index_bound(self, array: str) -> str:
@@ -287,7 +287,7 @@ class TritonGuess:
         for block in self._blocks:
             while prod(int(chosen[name]) for name in block) > _MAX_TILE // 4:
                 largest = max(block, key=lambda name: int(chosen[name]))
-                smaller = [one for one in self.values[largest] if one < chosen[largest]]  # type: ignore[operator]
+                smaller = [value for value in self.values[largest] if value < chosen[largest]]  # type: ignore[operator]
                 if not smaller:
                     break
                 chosen[largest] = smaller[-1]
@@ -297,8 +297,8 @@ class TritonGuess:
     def launched_grid(self) -> Sequence[str]:
         """The grid of the first launch in the file that is one for every value of its tiles; else empty."""
         names = {*self.sizes, *self.values, *self.derived}
-        stepped = {one.name for one in self.kernel.tiles.values() if one.axes} & self.values.keys()
-        for grid in (one.grid for one in self.kernel.launches):
+        stepped = {tile.name for tile in self.kernel.tiles.values() if tile.axes} & self.values.keys()
+        for grid in (launch.grid for launch in self.kernel.launches):
             read = {word for part in grid for word in names_in_text(part)}
             if len(grid) <= 3 and stepped <= read and all(_reads_only(part, names) for part in grid):
                 return grid

@@ -80,8 +80,10 @@ class KnownTypes(TypeLayouts):
     @cached_property
     def _used(self) -> frozenset[str]:
         """The names of types that the device's functions and structures use."""
-        fields = (one.type for each in self.source.types.structures.values() for one in each.fields)
-        own = (name for each in self.source.device_functions for name in each.types)
+        fields = (
+            member.type for structure in self.source.types.structures.values() for member in structure.fields
+        )
+        own = (name for function in self.source.device_functions for name in function.types)
         return frozenset((*fields, *own))
 
     def stand_in(self, name: str) -> str:
@@ -113,7 +115,7 @@ class KnownTypes(TypeLayouts):
     def elements(self, kind: str) -> str:
         """How many elements vectors have whose members are used, `p.w` or `p.s3`; empty if none is."""
         members = self._members(kind)
-        places = ["xyzw".find(one) if len(one) == 1 else _numbered(one) for one in members]
+        places = ["xyzw".find(member) if len(member) == 1 else _numbered(member) for member in members]
         last = max(places, default=-1)
         return next((str(count) for count in (2, 4, 8, 16) if last < count), "") if last >= 0 else ""
 

@@ -49,7 +49,7 @@ def verify_sizes(
         return (_differing(whole, [0] * len(names), multiple_of),)
     chosen = [tiles.get(name, _USUAL_TILE) for name in names]
     edges = [[(time + number) % 3 - 1 for number in range(len(names))] for time in range(3)]
-    around = [_differing(chosen, each, multiple_of) for each in edges]
+    around = [_differing(chosen, edge, multiple_of) for edge in edges]
     other = [_in_other_order(around[0], multiple_of)] if len(names) > 1 else []
     return tuple(multiple_of), *other, *around
 

@@ -167,9 +167,9 @@ def kernels_of_branches(
     Each comes with what the conditions around it want.
     """
     wanted = {place: behind(asked, branches) for place, asked in branches.kernels}
-    known = {one.place for one in source.kernels}
-    found = [(one, _around(one.place, wanted)) for one in source.kernels]
-    names = {one.name for one in source.kernels}
+    known = {kernel.place for kernel in source.kernels}
+    found = [(kernel, _around(kernel.place, wanted)) for kernel in source.kernels]
+    names = {kernel.name for kernel in source.kernels}
     conditions = list(dict.fromkeys(tuple(one.items()) for one in wanted.values()))
     for condition in conditions[:_READINGS]:
         given = {}

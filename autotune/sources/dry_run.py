@@ -102,10 +102,10 @@ class DryRun(LaunchRun):
         self.cuts_to_16_bits = False  # True once a number does not fit in one
         self._source, self._bodies = source, bodies
         self._types = TypeLayouts.compiled(source)
-        own = [one for one in source.device_functions if not one.is_kernel]
+        own = [function for function in source.device_functions if not function.is_kernel]
         names = [one.name for one in own]
         self._functions = {one.name: one for one in own if names.count(one.name) == 1}
-        self._variables = {one.name: one for one in source.variables}
+        self._variables = {variable.name: variable for variable in source.variables}
         self._outer: dict[str, Value | Pointer] = {}
         self._depth = 0
         self._exited = NO
@@ -288,7 +288,7 @@ class DryRun(LaunchRun):
         frame = self._frame
         item = self._bytes(own.type)
         if own.extents and not own.is_pointer:
-            extents = [self._number(one, mask) for one in own.extents]
+            extents = [self._number(extent, mask) for extent in own.extents]
             if own.is_dynamic:
                 made = self._array(name, item, self._launch.shared_bytes, "block", [0, *extents[1:]])
             elif isinstance(value, ast.List) and extents == [0]:
@@ -296,7 +296,7 @@ class DryRun(LaunchRun):
             elif None in extents or not all(extents):
                 made = Pointer(Memory(name, None, item, "thread"), whole(0, "i64"), item)
             else:
-                size = item * math.prod(one or 0 for one in extents)
+                size = item * math.prod(extent or 0 for extent in extents)
                 made = self._array(name, item, size, "block" if own.is_shared else "thread", extents)
             frame.variables[name] = made
             for one in value.elts if isinstance(value, ast.List) else ():
@@ -311,7 +311,7 @@ class DryRun(LaunchRun):
     def _array(
         self, name: str, item: int, size: int | None, kind: str, extents: Sequence[int | None]
     ) -> Pointer:
-        known = tuple(one or 0 for one in extents)
+        known = tuple(extent or 0 for extent in extents)
         memory = Memory(name, size if item and None not in extents else None, item, kind)
         return Pointer(memory, whole(0, "i64"), item if None not in extents[1:] else 0, known)
 
@@ -448,7 +448,7 @@ class DryRun(LaunchRun):
                 texts = [parsed_expression(text) if text else None for text in one.extents]
                 extents = [None if text is None else self._number(text, mask) for text in texts]
                 if extents:
-                    size = item * math.prod(each or 0 for each in extents)
+                    size = item * math.prod(extent or 0 for extent in extents)
                     self._outer[name] = self._array(name, item, size, "source", extents)
                 elif one.value is not None:
                     self._outer[name] = self._converted(self._of(one.value, mask), one.type)
@@ -542,9 +542,9 @@ class DryRun(LaunchRun):
         if name in BARRIERS:
             self._barrier(mask)
             return UNKNOWN
-        given = [self._of(one, mask) for one in node.args]
+        given = [self._of(argument, mask) for argument in node.args]
         if name in self._functions and self._is_understood(name):
-            names = [one.id if isinstance(one, ast.Name) else "" for one in node.args]
+            names = [argument.id if isinstance(argument, ast.Name) else "" for argument in node.args]
             return self._call(self._functions[name], given, mask, {}, names)
         if name in EXACT and all(isinstance(one, Value) for one in given):
             return EXACT[name](*given) if len(given) == ARGUMENTS[name] else UNKNOWN

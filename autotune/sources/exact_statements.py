@@ -38,7 +38,7 @@ class _Exact(Statements):
 
     def _declaration(self, node: Node) -> Iterator[ast.stmt]:
         declared = node.children_by_field_name("declarator")
-        if any(one.type == "reference_declarator" for outer in declared for one in declarators(outer)):
+        if any(part.type == "reference_declarator" for outer in declared for part in declarators(outer)):
             raise NotUnderstood
         return super()._declaration(node)
 

@@ -75,7 +75,7 @@ class Facts:
 
     def of(self, array: str) -> list[Access]:
         """The accesses to an array."""
-        return [one for one in self.accesses if one.array == array]
+        return [access for access in self.accesses if access.array == array]
 
     def value(self, name: str) -> ast.expr | None:
         """What a variable is set to, if that is done once and it is not changed."""

@@ -111,7 +111,7 @@ class Function:
     def called(self) -> Mapping[str, int]:
         """The functions that it calls by name, with the number of arguments."""
         calls = (part for part in self.parts if isinstance(part, ast.Call))
-        return {one.func.id: len(one.args) for one in calls if isinstance(one.func, ast.Name)}
+        return {call.func.id: len(call.args) for call in calls if isinstance(call.func, ast.Name)}
 
     @property
     def without_words(self) -> Mapping[str, ast.expr]:
@@ -121,7 +121,7 @@ class Function:
 
     def variables_of(self, kind: str) -> set[str]:
         """Its parameters and variables of a type."""
-        own = {one.name for one in self.parameters if one.type == kind}
+        own = {parameter.name for parameter in self.parameters if parameter.type == kind}
         return own | {name for name, one in self.declared.items() if one.type == kind}
 
     @property
@@ -132,13 +132,17 @@ class Function:
     @property
     def types(self) -> Mapping[str, int]:
         """The names of types in its body and its parameters."""
-        own = {one.type: self.node.start_byte for one in self.parameters if one.type.isidentifier()}
+        own = {
+            parameter.type: self.node.start_byte
+            for parameter in self.parameters
+            if parameter.type.isidentifier()
+        }
         return {**own, **self._statements[1].types}
 
     @property
     def is_conditional(self) -> bool:
         """True if a directive stands among its parameters."""
-        inside = next((one for one in descendants(self.node) if one.type == "parameter_list"), None)
+        inside = next((node for node in descendants(self.node) if node.type == "parameter_list"), None)
         if inside is None:
             return False
         places = self.source.code.place(inside.start_byte), self.source.code.place(inside.end_byte - 1)
@@ -162,7 +166,7 @@ class Function:
         """Its statements as a reader finds them, and that reader."""
         known = (*self.source.declared_names, *(one.name for one in self.template or ()))
         reading = reader(self.source.tree, known)
-        reading.declare(one.name for one in self.parameters)
+        reading.declare(parameter.name for parameter in self.parameters)
         body = field(self.node, "body")
         return ((*reading.of(body),) if body else (), reading)
 
@@ -190,12 +194,12 @@ class KernelSource:
     @cached_property
     def device_functions(self) -> tuple[Function, ...]:
         """Those that a device can call, kernels among them."""
-        return tuple(one for one in self.functions if not one.is_of_host)
+        return tuple(function for function in self.functions if not function.is_of_host)
 
     @property
     def kernels(self) -> tuple[Function, ...]:
         """Those that can be launched."""
-        return tuple(one for one in self.functions if one.is_kernel)
+        return tuple(function for function in self.functions if function.is_kernel)
 
     @cached_property
     def types(self) -> TypeTable:
@@ -210,14 +214,16 @@ class KernelSource:
     @cached_property
     def constants(self) -> Mapping[str, ast.expr]:
         """What constants outside of functions stand for."""
-        return {one.name: one.value for one in self.variables if one.value is not None}
+        return {variable.name: variable.value for variable in self.variables if variable.value is not None}
 
     @cached_property
     def launches(self) -> tuple[Launch, ...]:
         """The launches by its host, in the order of the text; a program is given no words."""
         if "<<<" not in self.tree.text and "hipLaunchKernelGGL" not in self.tree.text:
             return ()
-        found = (launches(one.body, one.defaults, one.without_words) for one in self.functions)
+        found = (
+            launches(function.body, function.defaults, function.without_words) for function in self.functions
+        )
         return tuple(one for several in found for one in several)
 
     @cached_property
@@ -229,7 +235,7 @@ class KernelSource:
             if node.type == "declaration"
             for declared in node.children_by_field_name("declarator")
         )
-        functions = (one.name for one in self.functions)
+        functions = (function.name for function in self.functions)
         return frozenset((*_KNOWN, *functions, *self.types.enumerators, *names))
 
     @cached_property
@@ -306,7 +312,7 @@ def _function(
     """The function of a definition; nothing for what the parser only takes for one."""
     tree, body = source.tree, field(node, "body")
     parts = [*declarators(field(node, "declarator"))]
-    functions = [one for one in parts if one.type == "function_declarator"]
+    functions = [part for part in parts if part.type == "function_declarator"]
     if len(functions) != 1 or body is None:  # of two, one is a macro around the name
         return
     (function,) = functions
@@ -338,7 +344,7 @@ def _function(
 
 def _heads(node: Node) -> Iterator[Node]:
     """The parts of a definition before its body."""
-    left = [one for one in node.children if one.type != "compound_statement"]
+    left = [child for child in node.children if child.type != "compound_statement"]
     while left:
         one = left.pop()
         yield one
@@ -350,7 +356,7 @@ def _block(tree: SourceTree, head: Sequence[Node]) -> tuple[str, ...]:
     """The block that attributes declare."""
     for node in head:
         if node.type == "launch_bounds":
-            return tuple(tree.of(one) for one in node.named_children[:1])
+            return tuple(tree.of(child) for child in node.named_children[:1])
         if node.type == "attribute_specifier":
             for call in descendants(node):
                 if (
@@ -358,7 +364,7 @@ def _block(tree: SourceTree, head: Sequence[Node]) -> tuple[str, ...]:
                     and tree.of(field(call, "function")) == "reqd_work_group_size"
                 ):
                     inside = field(call, "arguments")
-                    return tuple(tree.of(one) for one in (inside.named_children if inside else ()))[:3]
+                    return tuple(tree.of(child) for child in (inside.named_children if inside else ()))[:3]
     return ()
 
 
@@ -375,9 +381,9 @@ def _parameters(source: KernelSource, inside: Node) -> Iterator[Parameter]:
         if kind is None or (not parts and tree.of(kind) == "void"):
             continue
         named = parts[-1] if parts and parts[-1].type.endswith("identifier") else None
-        pointers = sum(one.type in ("pointer_declarator", "abstract_pointer_declarator") for one in parts)
-        arrays = sum(one.type in ("array_declarator", "abstract_array_declarator") for one in parts)
-        own = {tree.of(one) for one in node.children if one.type == "type_qualifier"}
+        pointers = sum(part.type in ("pointer_declarator", "abstract_pointer_declarator") for part in parts)
+        arrays = sum(part.type in ("array_declarator", "abstract_array_declarator") for part in parts)
+        own = {tree.of(child) for child in node.children if child.type == "type_qualifier"}
         name = tree.of(named)
         text = source.written(node.start_byte, node.end_byte)
         typed = tree.of(kind) if kind.type != "enum_specifier" else "int"
@@ -387,8 +393,8 @@ def _parameters(source: KernelSource, inside: Node) -> Iterator[Parameter]:
             type_name(tree, kind),
             pointers + (arrays > 0),
             "const" in own,
-            any("reference" in one.type for one in parts),
-            any("function_declarator" in one.type for one in parts),
+            any("reference" in part.type for part in parts),
+            any("function_declarator" in part.type for part in parts),
             "__shared__" in own,
             " ".join(filter(None, ("const" * ("const" in own), typed, "*" * (pointers + (arrays > 0))))),
         )
@@ -412,11 +418,11 @@ def _template(tree: SourceTree, node: Node) -> Iterator[TemplateParameter]:
 
 def _variables(tree: SourceTree) -> Iterator[Variable]:
     for node, around, _ in _outer(tree, tree.root):
-        words = {tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
+        words = {tree.of(child) for child in node.children if child.type.endswith(("qualifier", "specifier"))}
         for declared in node.children_by_field_name("declarator"):
             parts = [*declarators(declared)]
-            if node.type == "declaration" and not any("function" in one.type for one in parts):
-                extents = [tree.of(field(one, "size")) for one in parts if one.type == "array_declarator"]
+            if node.type == "declaration" and not any("function" in part.type for part in parts):
+                extents = [tree.of(field(part, "size")) for part in parts if part.type == "array_declarator"]
                 is_fixed = field(declared, "declarator") == parts[-1] and words & {"const", "constexpr"}
                 value = field(declared, "value") if is_fixed else None
                 yield Variable(

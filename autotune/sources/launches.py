@@ -42,7 +42,7 @@ def launches(
                 texts = [str(one.value) for one in template if isinstance(one, ast.Constant)]
                 yield Launch(
                     call.func.id if isinstance(call.func, ast.Name) else "",
-                    tuple(one if one in known else defaults.get(one, one) for one in texts),
+                    tuple(text if text in known else defaults.get(text, text) for text in texts),
                     _extents(grid, variables),
                     _extents(block, variables),
                     more[0] if more else None,

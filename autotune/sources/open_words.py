@@ -79,8 +79,8 @@ def _of_variables(tree: SourceTree, outer: Node) -> Iterator[tuple[str, str]]:
         kind = _word_of(field(node, "type"))
         if node.type == "declaration" and kind is not None:
             parts = [*declarators(field(node, "declarator"))]
-            arrays = [one for one in parts if one.type == "array_declarator"]
-            is_pointer = any(one.type == "pointer_declarator" for one in parts)
+            arrays = [part for part in parts if part.type == "array_declarator"]
+            is_pointer = any(part.type == "pointer_declarator" for part in parts)
             if _error(node) is not None or any(_error(one) is not None for one in arrays):
                 array = "__constant" if node == outer else "__local"
                 yield tree.of(kind), "__global" if is_pointer else array if arrays else ""
@@ -95,8 +95,8 @@ def _word_of(kind: Node | None) -> Node | None:
 
 def _error(node: Node) -> Node | None:
     """The single word among the parts of a node that the parser has no place for."""
-    errors = (one for one in node.children if one.is_error and one.named_child_count == 1)
-    return next((one for one in errors if one.named_children[0].type == "identifier"), None)
+    errors = (child for child in node.children if child.is_error and child.named_child_count == 1)
+    return next((error for error in errors if error.named_children[0].type == "identifier"), None)
 
 
 def _erroneous(node: Node) -> Iterator[Node]:
@@ -105,4 +105,4 @@ def _erroneous(node: Node) -> Iterator[Node]:
     while left:
         node = left.pop()
         yield node
-        left += (one for one in node.children if one.has_error)
+        left += (child for child in node.children if child.has_error)

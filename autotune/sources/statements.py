@@ -97,7 +97,9 @@ def declarators(node: Node | None) -> Iterator[Node]:
         yield node
         inner = field(node, "declarator")
         if inner is None and node.type in ("parenthesized_declarator", "reference_declarator"):
-            inner = next((one for one in node.named_children if one.type not in ("ERROR", "comment")), None)
+            inner = next(
+                (child for child in node.named_children if child.type not in ("ERROR", "comment")), None
+            )
         node = inner
 
 
@@ -196,9 +198,9 @@ class Statements:
             case "switch_statement":
                 subject = self.expression(field(node, "condition"))
                 cases = field(node, "body")
-                return [self._case(subject, one) for one in (cases.named_children if cases else ())]
+                return [self._case(subject, child) for child in (cases.named_children if cases else ())]
             case "return_statement":
-                values = [self.expression(one) for one in node.named_children]
+                values = [self.expression(child) for child in node.named_children]
                 return [ast.Return(values[0] if values else None)]
             case "break_statement":
                 return [ast.Break()]
@@ -215,7 +217,9 @@ class Statements:
         test: ast.expr = ast.Constant(True)
         if value is not None:
             test = ast.Compare(subject, [ast.Eq()], [self.expression(value)])
-        inside = [one for one in node.named_children if value is None or one.start_byte != value.start_byte]
+        inside = [
+            child for child in node.named_children if value is None or child.start_byte != value.start_byte
+        ]
         return ast.If(test, self._block(inside), [], lineno=node.start_byte)
 
     def _for(self, node: Node) -> list[ast.stmt]:
@@ -236,8 +240,10 @@ class Statements:
         return before, test
 
     def _declaration(self, node: Node) -> Iterator[ast.stmt]:
-        words = {self._tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
-        words |= {one.type for one in node.children}
+        words = {
+            self._tree.of(child) for child in node.children if child.type.endswith(("qualifier", "specifier"))
+        }
+        words |= {child.type for child in node.children}
         kind = type_name(self._tree, field(node, "type"))
         if kind in ("", "using") or "typedef" in words:
             return
@@ -251,9 +257,11 @@ class Statements:
             given = self.expression(value) if value is not None else None
             if isinstance(given, ast.Tuple):  # of a constructor
                 given = _call(kind, *given.elts)
-            extents = [self.expression(field(one, "size")) for one in parts if one.type == "array_declarator"]
-            has_open = any(one.type == "array_declarator" and field(one, "size") is None for one in parts)
-            is_pointer = any(one.type == "pointer_declarator" for one in parts)
+            extents = [
+                self.expression(field(part, "size")) for part in parts if part.type == "array_declarator"
+            ]
+            has_open = any(part.type == "array_declarator" and field(part, "size") is None for part in parts)
+            is_pointer = any(part.type == "pointer_declarator" for part in parts)
             name = self._declared(self._tree.of(parts[-1]))
             is_shared = "__shared__" in words
             is_dynamic = is_shared and has_open and "extern" in words
@@ -265,7 +273,7 @@ class Statements:
         """`dim3 grid(n, 2)`, which reads like a function's declaration."""
         name = self._declared(self._tree.of(parts[-1]))
         inside = field(parts[0], "parameters")
-        given = (ast.Name(self._tree.of(one)) for one in (inside.named_children if inside else ()))
+        given = (ast.Name(self._tree.of(child)) for child in (inside.named_children if inside else ()))
         return _variable(name, Declared(kind), _call(kind, *given))
 
     def _effects(self, nodes: Iterable[Node]) -> list[ast.stmt]:
@@ -326,7 +334,7 @@ class Statements:
         return ast.Constant(value=float(real[1]) if real else 0.0)
 
     def _parenthesized_expression(self, node: Node) -> ast.expr:
-        inside = [one for one in node.named_children if one.type != "comment"]
+        inside = [child for child in node.named_children if child.type != "comment"]
         return self.expression(inside[-1]) if inside else ast.Constant(value=0)
 
     def _condition_clause(self, node: Node) -> ast.expr:
@@ -428,10 +436,10 @@ class Statements:
         return _call("sizeof", ast.Constant(value=self._tree.of(node)[6:].strip("() ")))
 
     def _initializer_list(self, node: Node) -> ast.expr:
-        return ast.List([self.expression(one) for one in node.named_children])
+        return ast.List([self.expression(child) for child in node.named_children])
 
     def _argument_list(self, node: Node) -> ast.expr:
-        return ast.Tuple([self.expression(one) for one in node.named_children])
+        return ast.Tuple([self.expression(child) for child in node.named_children])
 
     def _compound_literal_expression(self, node: Node) -> ast.expr:
         value = self.expression(field(node, "value"))
@@ -449,7 +457,9 @@ class Statements:
     def _call_expression(self, node: Node) -> ast.expr:
         function, inside = field(node, "function"), field(node, "arguments")
         given = [
-            self.expression(one) for one in (inside.named_children if inside else ()) if one.type != "comment"
+            self.expression(child)
+            for child in (inside.named_children if inside else ())
+            if child.type != "comment"
         ]
         if function is None:
             return _call(UNREADABLE, *given)
@@ -468,8 +478,8 @@ class Statements:
             called = ast.Name(name)
         else:
             called = self.expression(function)
-        if configuration := [one for one in node.children if one.type == "kernel_call_syntax"]:
-            extents = [self.expression(one) for one in configuration[0].named_children]
+        if configuration := [child for child in node.children if child.type == "kernel_call_syntax"]:
+            extents = [self.expression(child) for child in configuration[0].named_children]
             return _launch(called, given, extents, self._template_arguments(function))
         if self._tree.of(function) == "hipLaunchKernelGGL" and len(given) >= 5:
             first = inside.named_children[0] if inside else function
@@ -481,8 +491,8 @@ class Statements:
 
     def _template_arguments(self, function: Node) -> list[str]:
         """The template arguments of what is called."""
-        lists = [one for one in descendants(function) if one.type == "template_argument_list"]
-        return [self._tree.of(one) for one in lists[-1].named_children] if lists else []
+        lists = [node for node in descendants(function) if node.type == "template_argument_list"]
+        return [self._tree.of(child) for child in lists[-1].named_children] if lists else []
 
     def _lambda_expression(self, node: Node) -> ast.expr:
         return ast.Name(UNREADABLE)

@@ -49,7 +49,7 @@ class SourceTree:
             found = [one for _, one in QueryCursor(_templates()).matches(root)]
             functions = {self.of(node) for one in found for node in one.get("function", ())}
             templates = [one for one in found if "list" in one and self.of(one["name"][0]) not in functions]
-            mistaken = [one["list"][0].start_byte for one in templates]
+            mistaken = [template["list"][0].start_byte for template in templates]
             if not mistaken:
                 break
             for place in mistaken:

@@ -70,7 +70,7 @@ class TritonKernel:
     @property
     def arguments(self) -> list[str]:
         """What a launch passes: arrays and numbers."""
-        return [one.name for one in self.parameters if not one.is_constant]
+        return [parameter.name for parameter in self.parameters if not parameter.is_constant]
 
     @property
     def numbers(self) -> list[str]:
@@ -80,7 +80,7 @@ class TritonKernel:
     @property
     def constants(self) -> list[TritonParameter]:
         """The parameters that a kernel is compiled for."""
-        return [one for one in self.parameters if one.is_constant]
+        return [parameter for parameter in self.parameters if parameter.is_constant]
 
     @cached_property
     def _accesses(self) -> list[tuple[str, Sum, str]]:
@@ -94,7 +94,7 @@ class TritonKernel:
         kinds: dict[str, set[str]] = {}
         for kind, _, array in self._accesses:
             kinds.setdefault(array, set()).update({"load": {"in"}, "store": {"out"}}.get(kind, {"in", "out"}))
-        names = [one.name for one in self.parameters if one.name in kinds]
+        names = [parameter.name for parameter in self.parameters if parameter.name in kinds]
         return {name: "inout" if len(kinds[name]) > 1 else next(iter(kinds[name])) for name in names}
 
     @cached_property
@@ -128,7 +128,7 @@ class TritonKernel:
         covered = {word for ends in found.loops.values() for end in ends for word in names_in_text(end)}
         counted = {name for name in found.steps if name in found.ends - found.tiles - covered}
         stepped = {name for name, ends in found.loops.items() if ends}
-        names = {one.name for one in self.constants} & (found.tiles | counted | stepped)
+        names = {constant.name for constant in self.constants} & (found.tiles | counted | stepped)
         return {name: _tile(name, found) for name in sorted(names)}
 
     @cached_property
@@ -155,7 +155,7 @@ class TritonKernel:
     @cached_property
     def made(self) -> Mapping[str, str]:
         """The element types of arrays that a launch's function makes, where it says them; SAME among them."""
-        names = [one.name for one in self.parameters]
+        names = [parameter.name for parameter in self.parameters]
         found: dict[str, str] = {}
         for place, dtype in ((place, one) for launch in self.launches for place, one in launch.made.items()):
             name = place if isinstance(place, str) else names[place] if place < len(names) else ""
@@ -229,7 +229,11 @@ def entry_signature(entry: str) -> tuple[str, tuple[str, ...], dict[str, Any]]:
         case ast.Call(ast.Name(kernel), types, constants):
             kinds = tuple(map(ast.literal_eval, types))
             if all(isinstance(kind, str) for kind in kinds):
-                return kernel, kinds, {one.arg or "": ast.literal_eval(one.value) for one in constants}
+                return (
+                    kernel,
+                    kinds,
+                    {constant.arg or "": ast.literal_eval(constant.value) for constant in constants},
+                )
     raise ValueError("not a kernel with the types of its arguments")
 
 

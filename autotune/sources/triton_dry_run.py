@@ -113,7 +113,7 @@ class TritonDryRun(LaunchRun, Follower[Any]):
         """
         entry, kinds, named = entry_signature(launch.entry)
         function = self._file.kernels[entry]
-        taken = [one.name for one in parameters(function.args) if not one.is_constant]
+        taken = [parameter.name for parameter in parameters(function.args) if not parameter.is_constant]
         values = iter(launch.arguments)
         for name, kind in zip(taken, kinds, strict=True):
             named[name] = None if kind == NO_ARRAY else self._passed(passed[next(values)], kind)
@@ -174,7 +174,7 @@ class TritonDryRun(LaunchRun, Follower[Any]):
         """The numbers that a loop counts, and how many it leaves out before the last; None if unknown."""
         if not isinstance(node, ast.Call) or decorator_name(node) not in LOOP_RANGES:
             raise _NotFollowed
-        ends = [self._value(one, names) for one in node.args]
+        ends = [self._value(argument, names) for argument in node.args]
         numbers = _numbers(ends)
         if numbers is None or 0 in numbers[2:3]:
             return None

@@ -32,8 +32,8 @@ class Launch:
 def launches(module: Module) -> dict[str, list[Launch]]:
     """The launches in a file of each of its kernels."""
     found: dict[str, list[Launch]] = {name: [] for name in module.kernels}
-    functions = [one for one in ast.walk(module.tree) if isinstance(one, ast.FunctionDef)]
-    for scope in (module.tree, *(one for one in functions if one.name not in found)):
+    functions = [part for part in ast.walk(module.tree) if isinstance(part, ast.FunctionDef)]
+    for scope in (module.tree, *(function for function in functions if function.name not in found)):
         values: dict[str, ast.expr] = {}
         launched: list[tuple[str, ast.expr, ast.Call]] = []
         for node in ast.walk(scope):
@@ -86,7 +86,7 @@ def _grid(grid: ast.expr, values: Mapping[str, ast.expr]) -> list[str]:
 def _made(call: ast.Call, values: Mapping[str, ast.expr]) -> dict[int | str, str]:
     def each() -> Iterator[tuple[int | str, ast.expr]]:
         yield from enumerate(call.args)
-        yield from ((one.arg, one.value) for one in call.keywords if one.arg)
+        yield from ((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
 
     made = {}
     for place, given in each():
@@ -100,7 +100,7 @@ def _allocated(node: ast.expr) -> str:
     called = decorator_name(node) if isinstance(node, ast.Call) else ""
     if not isinstance(node, ast.Call) or called not in (*_MADE, *_MADE_LIKE):
         return ""
-    dtype = next((one.value for one in node.keywords if one.arg == "dtype"), None)
+    dtype = next((keyword.value for keyword in node.keywords if keyword.arg == "dtype"), None)
     match dtype:
         case None:
             # what `torch.full` fills with decides its type

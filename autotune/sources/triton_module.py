@@ -40,7 +40,7 @@ def is_triton(text: str) -> bool:
     except SyntaxError:
         return False
     names = _jit_names(tree)
-    return any(isinstance(one, ast.FunctionDef) and is_jit(one, names) for one in ast.walk(tree))
+    return any(isinstance(part, ast.FunctionDef) and is_jit(part, names) for part in ast.walk(tree))
 
 
 def triton_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
@@ -113,9 +113,9 @@ class Module:
     def kernels(self) -> dict[str, ast.FunctionDef]:
         """Every function under `@triton.jit`, by name."""
         return {
-            one.name: one
-            for one in self.statements
-            if isinstance(one, ast.FunctionDef) and is_jit(one, self.jit_names)
+            statement.name: statement
+            for statement in self.statements
+            if isinstance(statement, ast.FunctionDef) and is_jit(statement, self.jit_names)
         }
 
     def value(self, name: str) -> Any:
@@ -139,7 +139,7 @@ class Module:
         return found if isinstance(found, int | float | str | None) else unknown
 
     def _worked_out(self, name: str) -> Any:
-        binding = [one for one in self.statements if name in bound_names(one)]
+        binding = [statement for statement in self.statements if name in bound_names(statement)]
         if not binding:
             raise NotRead(name)
         if name in self._changed:
@@ -203,14 +203,16 @@ class Module:
         return "\n".join(self._lines[first - 1 : node.end_lineno]) + "\n"
 
     def _is_own(self, annotation: ast.expr) -> bool:
-        names = {one.id for one in ast.walk(annotation) if isinstance(one, ast.Name)}
+        names = {part.id for part in ast.walk(annotation) if isinstance(part, ast.Name)}
         return names <= {*_OWN, *_triton_names(self.tree), "int", "float", "bool", "constexpr", "None"}
 
     def bare(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """A function for the device without what is for the host."""
         bare = copy(node)
         bare.args = deepcopy(node.args)
-        bare.decorator_list = [_plain(one) for one in bare.decorator_list if decorator_name(one) in JIT]
+        bare.decorator_list = [
+            _plain(decorator) for decorator in bare.decorator_list if decorator_name(decorator) in JIT
+        ]
         if bare.returns is not None and not self._is_own(bare.returns):
             bare.returns = None
         for one in [*bare.args.posonlyargs, *bare.args.args, *bare.args.kwonlyargs]:
@@ -235,7 +237,10 @@ class Module:
     def attributes(self) -> dict[str, set[str]]:
         """What its functions for the device, and its own names, use of each name, such as a module's."""
         found: dict[str, set[str]] = {}
-        for one in (*self.kernels.values(), *(one for one in self.statements if isinstance(one, ast.Assign))):
+        for one in (
+            *self.kernels.values(),
+            *(statement for statement in self.statements if isinstance(statement, ast.Assign)),
+        ):
             for node in ast.walk(one):
                 match node:
                     case ast.Attribute(ast.Name(base), attribute):
@@ -245,7 +250,7 @@ class Module:
     @property
     def names(self) -> set[str]:
         """The names that the file defines."""
-        return {name for one in self.statements for name in bound_names(one)}
+        return {name for statement in self.statements for name in bound_names(statement)}
 
     def _open(self, path: Path) -> Module | None:
         key = path.resolve()
@@ -276,7 +281,7 @@ class Module:
     def _roots(self, package: str) -> list[Path]:
         """The folder of the file, and that of the package which the file is part of."""
         parents = list(self.path.resolve().parents)
-        return [self.path.parent, *(one.parent for one in parents if one.name == package)]
+        return [self.path.parent, *(parent.parent for parent in parents if parent.name == package)]
 
     def _flat(self, body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
         for one in body:
@@ -333,17 +338,20 @@ class Extract:
     def of(self, names: Iterable[str]) -> str:
         """The statements that define names, and all that these use, in the order of the file."""
         module = self._module
-        used = {one for one in names if (module.path, one) not in self._done}
+        used = {name for name in names if (module.path, name) not in self._done}
         needed = set(used)
         while needed:
             found = {
-                name for one in module.statements if needed & bound_names(one) for name in self._read(one)
+                name
+                for statement in module.statements
+                if needed & bound_names(statement)
+                for name in self._read(statement)
             }
             needed = found - used
             used |= found
         used = {one for one in used if (module.path, one) not in self._done}
         self._done |= {(module.path, one) for one in used}
-        chosen = (one for one in module.statements if used & bound_names(one))
+        chosen = (statement for statement in module.statements if used & bound_names(statement))
         return "".join(self._text(one, used & bound_names(one)) for one in chosen)
 
     def _text(self, node: ast.stmt, names: set[str]) -> str:
@@ -352,7 +360,7 @@ class Extract:
                 self._import(node, item) for item in node.names if (item.asname or item.name) in names
             )
         if isinstance(node, ast.Import):
-            kept = [one for one in node.names if (one.asname or one.name.partition(".")[0]) in names]
+            kept = [name for name in node.names if (name.asname or name.name.partition(".")[0]) in names]
             return ast.unparse(ast.Import(kept)) + "\n"
         return self._constant(node) or self._module.text(node)
 
@@ -399,7 +407,7 @@ class Extract:
             case ast.Call(called, [one], []) if ast.unparse(called).endswith("constexpr"):
                 inner, wrapper = one, ast.unparse(called)
         wrapper = wrapper if "constexpr" in wrapper else ""
-        reads = {one.id for one in ast.walk(inner) if isinstance(one, ast.Name)}
+        reads = {part.id for part in ast.walk(inner) if isinstance(part, ast.Name)}
         if reads <= {*_OWN, "int", "float", "bool"}:
             return ""
         try:
@@ -419,16 +427,16 @@ class Extract:
         elif text := self._constant(node):
             part = parse_module(text)
         names = [one for one in ast.walk(part) if isinstance(one, ast.Name)]
-        found = {one.id for one in names if isinstance(one.ctx, ast.Load)}
+        found = {name.id for name in names if isinstance(name.ctx, ast.Load)}
         if isinstance(part, ast.FunctionDef):  # its own variables hide names of the file
-            found -= {one.id for one in names if isinstance(one.ctx, ast.Store)}
+            found -= {name.id for name in names if isinstance(name.ctx, ast.Store)}
             found -= {one.arg for one in ast.walk(part) if isinstance(one, ast.arg)}
         return found
 
 
 def is_jit(node: ast.FunctionDef, names: Iterable[str]) -> bool:
     """Whether a function is one for the device; `names` are those that stand for Triton or its `jit`."""
-    return any(_is_jit_decorator(one, names) for one in node.decorator_list)
+    return any(_is_jit_decorator(decorator, names) for decorator in node.decorator_list)
 
 
 def _is_jit_decorator(node: ast.expr, names: Iterable[str]) -> bool:
@@ -491,7 +499,7 @@ def _installed(package: str) -> tuple[Path, ...]:
         return ()
     spec = _spec(package)
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
-    return tuple(Path(one).parent for one in places)
+    return tuple(Path(place).parent for place in places)
 
 
 @cache
@@ -512,8 +520,8 @@ def _has_module(name: str) -> bool:
     spec = _spec(first)
     if spec is None or not rest or spec.submodule_search_locations is None:
         return spec is not None
-    places = [Path(one).joinpath(*rest) for one in spec.submodule_search_locations]
-    return any(one.is_dir() or one.with_suffix(".py").is_file() for one in places) or first != "triton"
+    places = [Path(location).joinpath(*rest) for location in spec.submodule_search_locations]
+    return any(place.is_dir() or place.with_suffix(".py").is_file() for place in places) or first != "triton"
 
 
 @cache

@@ -271,7 +271,7 @@ class Reader:
 
     def _called(self, function: _Function, given: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """What a function of the file returns."""
-        names = [one.arg for one in function.arguments.args]
+        names = [argument.arg for argument in function.arguments.args]
         defaults = function.arguments.defaults
         scope: Scope = {
             name: self.value(default, {})

@@ -153,7 +153,7 @@ class _Walker(Follower[Sum]):
         """The variable of a loop."""
         if not (isinstance(node, ast.Call) and decorator_name(node) in LOOP_RANGES):
             return _merged([self._value(node, names)])
-        given = [self._value(one, names) for one in node.args]
+        given = [self._value(argument, names) for argument in node.args]
         start, end, step = [*([NOTHING] if len(given) < 2 else []), *given, NOTHING, NOTHING][:3]
         self._whole(*given)
         for one in given:
@@ -229,7 +229,9 @@ class _Walker(Follower[Sum]):
 
     def _compute(self, *operands: Sum) -> None:
         """Note arrays whose elements are operands as they were loaded."""
-        self.found.computed.update(name for one in operands for term in one.terms for name in term.raw)
+        self.found.computed.update(
+            name for operand in operands for term in operand.terms for name in term.raw
+        )
 
     def _meet(self, left: Sum, right: Sum) -> None:
         """Note numbers that meet loaded elements in arithmetic."""
@@ -342,7 +344,7 @@ class _Walker(Follower[Sum]):
         place = {"to": 1, "cast": 1, "zeros": 1, "full": 2}.get(called)
         if place is not None and len(own) > place:
             candidates.append(own[place])
-        self.found.kinds.update(one.parameter for one in candidates if one.parameter)
+        self.found.kinds.update(candidate.parameter for candidate in candidates if candidate.parameter)
         for key in ("cache_modifier", "eviction_policy"):  # texts, of which the empty one changes nothing
             if key in named and named[key].parameter:
                 self.found.choices.setdefault(named[key].parameter, []).insert(0, "")
@@ -417,9 +419,9 @@ def _merged(values: Iterable[Sum]) -> Sum:
     terms = [term for value in values for term in value.terms]
     if len(terms) == 1 and not terms[0].runs:
         return Sum((terms[0],))
-    axes = frozenset[int]().union(*(one.axes for one in terms))
+    axes = frozenset[int]().union(*(term.axes for term in terms))
     tiles, loops, loaded, raw = (
-        frozenset[str]().union(*(getattr(one, name) for one in terms))
+        frozenset[str]().union(*(getattr(term, name) for term in terms))
         for name in ("tiles", "loops", "loaded", "raw")
     )
     found = Term((), axes, tiles, loops, loaded, frozenset() if any(map(_is_cast, terms)) else raw)

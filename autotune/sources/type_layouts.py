@@ -115,7 +115,9 @@ class TypeLayouts:
         widest = max([1, *alignments])
         dtypes: set[str] = set()
         size_bytes = 0
-        if not declared.is_plain or any(one.is_pointer or one.type == name for one in declared.fields):
+        if not declared.is_plain or any(
+            member.is_pointer or member.type == name for member in declared.fields
+        ):
             return _NO_LAYOUT
         for one in declared.fields:
             kind, count = self._known(one.type), self.count(one)

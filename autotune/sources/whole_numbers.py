@@ -40,7 +40,7 @@ def value_of(node: ast.expr, named: Callable[[str], int | None]) -> int | None:
             return int(not value) if isinstance(sign, ast.Not) else -value - isinstance(sign, ast.Invert)
         case ast.BoolOp(op=sign, values=parts):  # one side may decide
             sides = [
-                None if value is None else bool(value) for value in (value_of(one, named) for one in parts)
+                None if value is None else bool(value) for value in (value_of(part, named) for part in parts)
             ]
             decisive = isinstance(sign, ast.Or)
             return int(decisive) if decisive in sides else None if None in sides else int(not decisive)
