@@ -63,9 +63,9 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: f
         if time.monotonic() > end_s:
             break
         with suppress(InputError):  # with these definitions it has no kernel
-            found = _without_unknown_words(kernel, other)
-            if not found.complaint:
-                return found
+            other_made = _without_unknown_words(kernel, other)
+            if not other_made.complaint:
+                return other_made
     return made
 
 
@@ -84,13 +84,13 @@ def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:
             wanted = tuple((name, value or "1") for name, value in wanted_by(line.condition).items())
             named.setdefault(wanted, set()).update(words)
     named.pop((), None)
-    found = 0
+    yielded = 0
     for wanted in sorted(named, key=lambda one: -len(named[one]))[:_BRANCHES]:
         values = own | dict(wanted)
         other = read_kernel_source(read.original, values, read.dialect)
         fresh = _known(other) - (_known(read) - open_words) - values.keys()
-        if named[wanted] & fresh and found < _SWITCHES:
-            found += 1
+        if named[wanted] & fresh and yielded < _SWITCHES:
+            yielded += 1
             yield tuple(values.items())
 
 

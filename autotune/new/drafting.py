@@ -81,8 +81,8 @@ def compiled(kernel: KernelFile, stand_ins: str, front: Path, within_s: float) -
         kernel = replace(kernel, include_dirs=(*kernel.include_dirs, *folders))
         stand_ins = stand_ins if folders else ""
         made = compiled_scaffold(_with_headers(kernel, stand_ins), end_s=end_s)
-    if made.complaint and (found := with_front(_with_headers(kernel, stand_ins), made, front, end_s)):
-        kernel, made = found
+    if made.complaint and (fronted := with_front(_with_headers(kernel, stand_ins), made, front, end_s)):
+        kernel, made = fronted
     return _described(made, kernel, stand_ins)
 
 

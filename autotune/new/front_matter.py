@@ -40,21 +40,21 @@ def with_front(
     at `end_s` on the monotonic clock.
     Raises WriteError if the file cannot be written.
     """
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     refused: set[str] = set()
     best = None
     for _ in range(_ROUNDS):
-        fresh = dict(_definitions(kernel.path, made, front, found.keys(), refused))
+        fresh = dict(_definitions(kernel.path, made, front, lines.keys(), refused))
         if not fresh or time.monotonic() > end_s:
             break
-        found = fresh | found  # what another definition needs stands before it
-        own = replace(kernel, path=front, front=_text(kernel.path, found))
+        lines = fresh | lines  # what another definition needs stands before it
+        own = replace(kernel, path=front, front=_text(kernel.path, lines))
         write_text(front, own.front)
         try:
             made = compiled_scaffold(own, end_s=end_s)
         except InputError:  # of a neighbour that cannot be included
             refused |= {*fresh.values()}
-            found = {word: line for word, line in found.items() if word not in fresh}
+            lines = {word: line for word, line in lines.items() if word not in fresh}
             continue
         if not made.complaint:
             return own, made
@@ -104,7 +104,7 @@ def _include(word: str, missing: Set[str], source: Path, front: Path, read: Kern
     several files, the right one has functions for what `read`, the source, passes. None if several fit: only
     the host knows which.
     """
-    found: dict[Path, tuple[int, Condition | None]] = {}
+    candidates: dict[Path, tuple[int, Condition | None]] = {}
     for file in defining_files(word, source):
         text = source_text(file)
         lines = [*compiled_lines(text)]
@@ -115,9 +115,9 @@ def _include(word: str, missing: Set[str], source: Path, front: Path, read: Kern
                 parts[line.condition] = f"{parts.get(line.condition, '')}{directive}{line.rest}\n"
             own = {inner: missing & definitions(part) for inner, part in parts.items()}
             best = max(own, key=lambda inner: (word in own[inner], len(own[inner]), -len(wanted_by(inner))))
-            found[file] = len(missing & definitions(text)), best
-    most = max((count for count, _ in found.values()), default=0)
-    chosen = [(file, inner) for file, (count, inner) in found.items() if count == most]
+            candidates[file] = len(missing & definitions(text)), best
+    most = max((count for count, _ in candidates.values()), default=0)
+    chosen = [(file, inner) for file, (count, inner) in candidates.items() if count == most]
     if len(chosen) > 1:
         chosen = [(file, inner) for file, inner in chosen if _fits(source_text(file), inner, read)]
     if len(chosen) != 1:

@@ -69,8 +69,8 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
 def _asked_for(name: str, text: str) -> list[str]:
     """What conditions around a definition in a source ask of its host, as NAME=VALUE; empty without one."""
     for line in compiled_lines(text):
-        found = definition(line.rest) if line.directive == "define" else None
-        if found is not None and found[0] == name and (asked := wanted_by(line.condition)):
+        defined = definition(line.rest) if line.directive == "define" else None
+        if defined is not None and defined[0] == name and (asked := wanted_by(line.condition)):
             return [f"{macro}={value or '1'}" for macro, value in asked.items()]
     return []
 

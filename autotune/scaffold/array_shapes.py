@@ -194,14 +194,14 @@ def steers(array: str, facts: Facts) -> bool:
     """
     names: set[str] = set()
     for _ in range(_DEPTH):
-        found = {
+        more = {
             name
             for name, values in (*facts.values.items(), *facts.changed.items())
             if any(_reads(value, array, names, facts) for value in values)
         }
-        if found <= names:
+        if more <= names:
             break
-        names |= found
+        names |= more
     places = [index for use in facts.accesses for index in use.indices]
     return any(
         _reads(place, array, names, facts) and not _is_masked(place) for place in (*places, *facts.loops)

@@ -56,10 +56,12 @@ def _of_host(launch: GuessedLaunch) -> dict[str, int]:
     host = launch.source.host or launch.source.read
     known: Mapping[str, ast.expr] = {**host.constants, **kernel.launch.variables}
     names = (item.name for item in kernel.arguments if not item.symbol)
-    found = {
+    numbers = {
         name: number_of(value, known) for name, value in zip(names, kernel.launch.arguments, strict=False)
     }
-    return {name: number for name, number in found.items() if name in launch.sizes and number and number > 0}
+    return {
+        name: number for name, number in numbers.items() if name in launch.sizes and number and number > 0
+    }
 
 
 def _fits(

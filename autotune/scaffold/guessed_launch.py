@@ -84,10 +84,10 @@ class GuessedLaunch:
     @property
     def steps(self) -> Mapping[str, int]:
         """The number that the default divides a size by, for each that should be a multiple of it."""
-        found: dict[str, int] = {}
+        steps: dict[str, int] = {}
         for size, name in self.divided:
-            found[size] = lcm(found.get(size, 1), int(self.default[name]))
-        return found
+            steps[size] = lcm(steps.get(size, 1), int(self.default[name]))
+        return steps
 
     @property
     def names(self) -> frozenset[str]:
@@ -98,9 +98,9 @@ class GuessedLaunch:
     def constants(self) -> Mapping[str, ast.expr]:
         """What constants of the source stand for that are no parameters."""
         tuned = self.values
-        found = {name: value for name, value in self.source.read.constants.items() if name not in tuned}
+        constants = {name: value for name, value in self.source.read.constants.items() if name not in tuned}
         numbers = [macro for macro in self.fixed_macros if (macro.default or "").isdigit()]
-        return found | {one.name: ast.Constant(int(one.default or "")) for one in numbers}
+        return constants | {one.name: ast.Constant(int(one.default or "")) for one in numbers}
 
     @property
     def facts(self) -> Facts:
@@ -234,7 +234,7 @@ def _parameters(
 
     One that nothing defines is threads in an extent of the block, and steps of a thread at the end of a loop.
     """
-    found = []
+    parameters = []
     defined = [macro.name for macro in tuned if macro.default is not None]
     threads = set(WORD.findall(" ".join((*kernel.block, *block))))
     steps = {ast.unparse(test.right) for test in kernel.facts.compared if test.is_loop}
@@ -248,8 +248,8 @@ def _parameters(
             item = asked_if_misspelt(item, defined)
         wanted = kernel.wanted.get(item.name)
         chosen = [value for value in item.values if wanted in _written(item.name, value)]
-        found.append(replace(item, default=chosen[0]) if chosen else item)
-    return found
+        parameters.append(replace(item, default=chosen[0]) if chosen else item)
+    return parameters
 
 
 def _written(name: str, value: Value) -> tuple[str, ...]:
@@ -281,14 +281,14 @@ def _placeholder(source: Source) -> GuessedParameter:
 def _axes(kernel: FoundKernel) -> list[str]:
     """The axes that a kernel declares or indexes; if it indexes none itself, those of the source."""
     declared = {axis for axis, part in zip("xyz", kernel.block, strict=False) if part != "1"}
-    found = kernel.facts
-    if not any(reads_index(found, axis, "blockIdx", "threadIdx") for axis in "xyz"):
+    read = kernel.facts
+    if not any(reads_index(read, axis, "blockIdx", "threadIdx") for axis in "xyz"):
         functions = kernel.function.source.device_functions
-        found = facts([statement for function in functions for statement in function.body], ())
+        read = facts([statement for function in functions for statement in function.body], ())
     return [
         axis
         for axis in "xyz"
-        if axis == "x" or axis in declared or reads_index(found, axis, "blockIdx", "threadIdx")
+        if axis == "x" or axis in declared or reads_index(read, axis, "blockIdx", "threadIdx")
     ]
 
 
@@ -318,25 +318,25 @@ def _block(
         for extent in variable.extents
         for name in names_in(extent)
     }
-    found = _block_macros([macro for macro in macros if macro.name in used], axes)
+    named_block = _block_macros([macro for macro in macros if macro.name in used], axes)
     if shown:
-        named = {axis: name for axis, name in zip(axes, found, strict=False) if axis_of(name) == axis}
+        named = {axis: name for axis, name in zip(axes, named_block, strict=False) if axis_of(name) == axis}
         return tuple(
             name if name in shown else "1" if name else named.get(axis, "1")
             for axis, name in zip(axes, reckoned, strict=True)
         )
-    return declared if not found and readable and len(axes) == 1 else found
+    return declared if not named_block and readable and len(axes) == 1 else named_block
 
 
 def _block_macros(macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ...]:
     """The macros that look like the extents of a block, one for each axis."""
-    found = {axis_of(macro.name): macro.name for macro in macros if BLOCK.fullmatch(macro.name)}
+    by_axis = {axis_of(macro.name): macro.name for macro in macros if BLOCK.fullmatch(macro.name)}
     tiles = [macro.name for macro in macros if TILE.fullmatch(macro.name) and axis_of(macro.name) is None]
-    if len(axes) > 1 and not found and tiles:
-        found = {None: tiles[0]}
-    if not found:
+    if len(axes) > 1 and not by_axis and tiles:
+        by_axis = {None: tiles[0]}
+    if not by_axis:
         return ()
-    return tuple(found.get(axis, found.get(None, "1")) for axis in axes)
+    return tuple(by_axis.get(axis, by_axis.get(None, "1")) for axis in axes)
 
 
 def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
@@ -378,23 +378,23 @@ def _without_ones(grid: Sequence[str]) -> tuple[str, ...]:
 
 def _shown_grid(launch: GuessedLaunch) -> tuple[str, ...]:
     """The grid that the kernel's own text shows: what it says of tiles and sizes first, names second."""
-    found = launch.facts
+    read = launch.facts
     axes, block, sizes = launch.axes, launch.block, launch.sizes
-    along = {axis: size_along(axis, found, sizes) for axis in axes}
+    along = {axis: size_along(axis, read, sizes) for axis in axes}
     left = [name for name in sizes if name not in along.values()] or sizes
     across = next((name for name in left if ACROSS.fullmatch(name)), left[0])
     others = [name for name in left if name != across] or [across]
-    tiles = {axis: tile_of(axis, found, block, launch.values, along[axis]) for axis in axes}
-    blocked = [axis for axis in axes if reads_index(found, axis, "blockIdx")] or axes
+    tiles = {axis: tile_of(axis, read, block, launch.values, along[axis]) for axis in axes}
+    blocked = [axis for axis in axes if reads_index(read, axis, "blockIdx")] or axes
 
     def blocks(number: int, axis: str) -> str:
         if axis not in blocked:
             return "1"
-        if rows := rows_of_blocks(axis, found, sizes):
+        if rows := rows_of_blocks(axis, read, sizes):
             return rows
         size = across if number == 0 else others[min(number - 1, len(others) - 1)]
         count = along[axis] or (" * ".join(sizes) if len(axes) == 1 else size)
-        if sharing := threads_per_element(axis, found, launch.values, count):
+        if sharing := threads_per_element(axis, read, launch.values, count):
             count = f"{count} * {sharing}"
         tile = tiles[axis] or (block[number] if number < len(block) else "1")
         return f"ceil_div({count}, {tile})" if tile != "1" else count

@@ -153,9 +153,9 @@ class IndexBounds:
         """How many elements the indices of an array need, and whether all of them have a bound."""
         uses = self._facts.of(array)
         checked = [use for use in uses if not self._is_guarded(use)] or uses
-        found = [self._around(use)._place(use.index) for use in checked]
-        known = [self._launch.text(one + Bound.of(1)) for one in found if one is not None]
-        is_complete = len(known) == len(found) > 0 and array not in self._facts.escaped
+        bounds = [self._around(use)._place(use.index) for use in checked]
+        known = [self._launch.text(one + Bound.of(1)) for one in bounds if one is not None]
+        is_complete = len(known) == len(bounds) > 0 and array not in self._facts.escaped
         return list(dict.fromkeys(known)), is_complete
 
     def _around(self, use: Access) -> IndexBounds:
@@ -208,12 +208,12 @@ class IndexBounds:
             bounded = [ast.unparse(part) for part in _addends(one.left)]
             others = [part for part in added if ast.unparse(part) not in bounded]
             if len(others) + len(bounded) == len(added) and (len(bounded) > 1 or not others):
-                found = Bound.atom(ast.unparse(one.right)) + Bound.of(-1)
+                total = Bound.atom(ast.unparse(one.right)) + Bound.of(-1)
                 for bound in map(self.of, others):
                     if bound is None:
                         return None
-                    found += bound
-                return found
+                    total += bound
+                return total
         return self.of(index)
 
     def of(self, node: ast.expr | None) -> Bound | None:

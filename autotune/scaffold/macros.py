@@ -129,18 +129,18 @@ def _asked(source: KernelSource, branches: Branches) -> tuple[dict[str, list[str
 
 def _places(text: str, names: Collection[str]) -> Mapping[str, int]:
     """Where each name first stands in a text."""
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     for word in WORD.finditer(text):
         if word[0] in names:
-            found.setdefault(word[0], word.start())
-    return found
+            places.setdefault(word[0], word.start())
+    return places
 
 
 def _listed_values(default: str, comment: str) -> tuple[int, ...]:
     """The values that a comment lists in brackets or alone, if the default is one of them: `(1, 2, 4, 8)`."""
     alone = _LIST.fullmatch(comment.removesuffix("*/").strip())
-    for found in [alone[0]] if alone else _BRACKETED.findall(comment):
-        values = tuple(dict.fromkeys(map(int, re.findall(r"\d+", found))))
+    for listed in [alone[0]] if alone else _BRACKETED.findall(comment):
+        values = tuple(dict.fromkeys(map(int, re.findall(r"\d+", listed))))
         if int(default) in values and len(values) > 1:
             return values
     return ()

@@ -148,7 +148,7 @@ def read_kernels(
                 f"{name}: {placeholder[0]} is of a template language, which autotune does not know; write a "
                 "macro in its place, which becomes a parameter"
             )
-    found: list[FoundKernel] = []
+    readable: list[FoundKernel] = []
     refusals: list[str] = []
     launches = (program or source).launches
     types = KnownTypes.of(source, assumed.generic)
@@ -156,18 +156,18 @@ def read_kernels(
         if function.source is not types.source:
             types = KnownTypes.of(function.source, assumed.generic)
         try:
-            found.append(_kernel(name, function, types, launches, wanted))
+            readable.append(_kernel(name, function, types, launches, wanted))
         except InputError as error:
             refusals.append(str(error))
-    if not found:
+    if not readable:
         raise InputError(_first_of(own, refusals)) if refusals else _why_none(name, own)
     types = KnownTypes.of(source, assumed.generic)
     stand_ins = _stand_ins(types, source, branches, assumed)
     of_headers = _words(source, branches) - {*assumed.undefined}
     of_headers -= _words(read_kernel_source(own, values), read_branches(own)) if own != text else of_headers
-    dialect = next(one.function.source.dialect for one in found)
+    dialect = next(one.function.source.dialect for one in readable)
     kernels = sorted(
-        (replace(kernel, types={**kernel.types, **stand_ins}) for kernel in _told_apart(found, dialect)),
+        (replace(kernel, types={**kernel.types, **stand_ins}) for kernel in _told_apart(readable, dialect)),
         key=lambda kernel: kernel.name in of_headers,
     )
     taken = {
@@ -177,7 +177,7 @@ def read_kernels(
         *source.prefixes,
         *(portable_macros() if dialect == "portable" else ()),
     }
-    unknown = {name for one in (source, *(each.function.source for each in found)) for name in one.unknown}
+    unknown = {name for one in (source, *(each.function.source for each in readable)) for name in one.unknown}
     macros = find_macros(source, branches, unknown, taken, assumed.undefined)
     chosen = tuple(macro for macro in macros if macro.name not in of_headers)
     return Source(dialect, (*kernels,), chosen, source, branches, program, (*dict.fromkeys(refusals),))
@@ -218,19 +218,19 @@ def _stand_ins(
     provided = portable_macros() if source.dialect == "portable" else frozenset()
     parameters = {one.name for function in source.functions for one in function.template or ()}
     words = [word for word in (*assumed.undefined, *capitals) if word not in provided | parameters]
-    found = {word: types.stand_in(word) for word in words if word != "DTYPE" and types.is_unknown(word)}
+    stand_ins = {word: types.stand_in(word) for word in words if word != "DTYPE" and types.is_unknown(word)}
     open_aliases = ((name, word) for name, word in types.aliases.items() if name in used and word.isupper())
-    found |= {word: types.stand_in(name) for name, word in open_aliases if types.is_open(word)}
+    stand_ins |= {word: types.stand_in(name) for name, word in open_aliases if types.is_open(word)}
     plain = {word: C_TYPES[SCALARS[word]] for word in assumed.undefined if SCALARS.get(word) in C_TYPES}
     short = source.dialect == OPENCL  # whose options have no spaces
-    found |= {word: kind.replace("unsigned ", "u") if short else kind for word, kind in plain.items()}
+    stand_ins |= {word: kind.replace("unsigned ", "u") if short else kind for word, kind in plain.items()}
     for name in sorted(used & branches.defined):  # a macro may have put it together: REAL##4
         vector = VECTOR.fullmatch(name)
         if vector and types.is_unknown(name) and vector[1].isupper() and vector[1] not in branches.defined:
-            found.setdefault(vector[1], types.stand_in(name).rstrip("0123456789"))
+            stand_ins.setdefault(vector[1], types.stand_in(name).rstrip("0123456789"))
     known = {*assumed.undefined, *filter(str.isidentifier, filter(str.isupper, source.prefixes))}
     beside = {word: source.prefixes[word] for word in sorted(source.prefixes.keys() & known)}
-    return found | beside
+    return stand_ins | beside
 
 
 def _kernel(

@@ -35,7 +35,7 @@ def read_template(
     place: str, function: Function, launches: Sequence[Launch], types: KnownTypes
 ) -> tuple[ReadTemplate, ...]:
     """The parameters of the template that a kernel is; none for a function or a specialisation."""
-    found = []
+    templates = []
     used = next((launch.template for launch in launches if launch.template), ())
     texts = [text for launch in launches for text in launch.template]
     texts += [ast.unparse(argument) for launch in launches for argument in launch.arguments]
@@ -57,8 +57,8 @@ def read_template(
             given = _function_object(place, one.name, function, types, named)
             given = given or _type_given(one.name, value, types)
         known = value if value.isdigit() or value in ("true", "false") else one.default
-        found.append(ReadTemplate(one.name, kind, known, given))
-    return tuple(found)
+        templates.append(ReadTemplate(one.name, kind, known, given))
+    return tuple(templates)
 
 
 def _type_given(name: str, value: str, types: KnownTypes) -> str:
@@ -101,16 +101,16 @@ def _function_object(
     member = _called_member(parameter, function)
     if not member:
         return ""
-    found = {}
+    objects = {}
     for name, one in types.source.types.structures.items():
         words = [text.split()[0] for text in one.template]
         if member in one.members and all(word in ("typename", "class") for word in words):
             given = ", ".join(types.generic for _ in words)
-            found[name] = f"{name}<{given}>" if given else name
+            objects[name] = f"{name}<{given}>" if given else name
     values = [one.name for one in function.parameters if one.type == parameter]
-    if member == "operator()" and values and not found:
+    if member == "operator()" and values and not objects:
         raise InputError(
             f"{place}: {values[0]} is a function, and autotune passes arrays and numbers only; write a "
             f"kernel that takes the rest and creates it: `const {parameter} {values[0]};` in its body"
         )
-    return next((text for name, text in found.items() if name in named), next(iter(found.values()), ""))
+    return next((text for name, text in objects.items() if name in named), next(iter(objects.values()), ""))

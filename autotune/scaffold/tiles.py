@@ -34,9 +34,9 @@ def threads_along(axis: str, facts: Facts) -> str:
         return room.pop() if len(room) == 1 else ""
     if thread not in facts.read_indices:
         return "1" if any(reads_index(facts, one, "threadIdx") for one in "xyz") else ""
-    found = {*_multiplied(axis, facts), *_strides(thread, facts)} or _room_for_threads(thread, facts)
-    found = {_step_through(tile, facts) or tile for tile in found}
-    return found.pop() if len(found) == 1 else ""
+    shown = {*_multiplied(axis, facts), *_strides(thread, facts)} or _room_for_threads(thread, facts)
+    shown = {_step_through(tile, facts) or tile for tile in shown}
+    return shown.pop() if len(shown) == 1 else ""
 
 
 def _multiplied(axis: str, facts: Facts) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _room_for_threads(thread: str, facts: Facts) -> set[str]:
     It is `TX` for `tile[TX + 2]` and `tile[x + 1] = `. Where threads write at a distance that varies, or only
     some of them write, there may be any number.
     """
-    found: set[str] = set()
+    rooms: set[str] = set()
     for name, declared in facts.declared.items():
         if not declared.is_shared or declared.is_dynamic:
             continue
@@ -104,9 +104,9 @@ def _room_for_threads(thread: str, facts: Facts) -> set[str]:
             room = _without_distance(extent)
             at_distance = [ast.unparse(_without_distance(index)) == thread for index in along]
             if isinstance(room, ast.Name | ast.Constant) and along and all(at_distance):
-                found.add(ast.unparse(room))
+                rooms.add(ast.unparse(room))
     below = (test for test in facts.compared if ast.unparse(facts.written_out(test.left)) == thread)
-    return found - {ast.unparse(one.right) for one in below}
+    return rooms - {ast.unparse(one.right) for one in below}
 
 
 def _without_distance(node: ast.expr) -> ast.expr:
@@ -123,7 +123,7 @@ def threads_per_element(axis: str, facts: Facts, known: Collection[str], size: s
     It is a number or a name in `known` that the thread's index in the grid is divided by, where the
     quotient is compared with the size.
     """
-    found = set()
+    divisors = set()
     for name, values in facts.values.items():
         for value in values:
             match value:
@@ -132,8 +132,8 @@ def threads_per_element(axis: str, facts: Facts, known: Collection[str], size: s
                     is_known = divisor.isdigit() or divisor in known
                     is_linear = is_known and _is_thread_of_grid(facts.written_out(left), axis)
                     if is_linear and size in bounds_of([name], facts):
-                        found.add(divisor)
-    return found.pop() if len(found) == 1 else ""
+                        divisors.add(divisor)
+    return divisors.pop() if len(divisors) == 1 else ""
 
 
 def _is_thread_of_grid(node: ast.expr, axis: str) -> bool:
@@ -169,10 +169,10 @@ def tile_of(axis: str, facts: Facts, block: Sequence[str], known: Collection[str
     """
     bounded = [facts.written_out(test.left) for test in facts.compared if ast.unparse(test.right) == size]
     for nodes in (bounded, facts.expressions):
-        found = [text for node in nodes for text in _tiles(node, axis, block, known)]
+        tiles = [text for node in nodes for text in _tiles(node, axis, block, known)]
         alone = block["xyz".index(axis)] if "xyz".index(axis) < len(block) else "1"
-        others = {text for text in found if text != alone} or {*found}
-        if found:
+        others = {text for text in tiles if text != alone} or {*tiles}
+        if tiles:
             return others.pop() if len(others) == 1 else ""
     return ""
 

@@ -116,10 +116,10 @@ class TritonGuess:
     def landmarks(self) -> list[dict[str, Value]]:
         """The configurations of the autotuner, unless they are many and no more than all combinations."""
         configs = self.kernel.configs
-        found = [{**configs[0], **DEFAULTS, **config} for config in configs]
+        landmarks = [{**configs[0], **DEFAULTS, **config} for config in configs]
         combinations = prod(len(own) for own in self.values.values())
-        distinct = {tuple(one.get(name) for name in self.values) for one in found}
-        return [] if _MANY < len(distinct) == combinations else found
+        distinct = {tuple(one.get(name) for name in self.values) for one in landmarks}
+        return [] if _MANY < len(distinct) == combinations else landmarks
 
     @property
     def limits(self) -> list[str]:
@@ -136,8 +136,8 @@ class TritonGuess:
     def _blocks(self) -> list[tuple[str, ...]]:
         """The tiles of each block that are chosen freely."""
         free = {one for one in self.values if one in self.kernel.tiles and not self._is_configured(one)}
-        found = (tuple(one for one in block if one in free) for block in self.kernel.blocks)
-        return list(dict.fromkeys(one for one in found if one))
+        free_blocks = (tuple(one for one in block if one in free) for block in self.kernel.blocks)
+        return list(dict.fromkeys(one for one in free_blocks if one))
 
     @cached_property
     def _whole(self) -> dict[str, str]:
@@ -157,12 +157,12 @@ class TritonGuess:
     @cached_property
     def _axis_sizes(self) -> dict[int, str]:
         """What each axis of the grid counts where it has no tiles."""
-        found = {}
+        sizes = {}
         for axis in range(min(self.kernel.axes, 3)):
             if not any(axis in tile.axes for tile in self.kernel.tiles.values()):
                 bound = self.kernel.axis_bounds.get(axis, "")
-                found[axis] = bound if _reads_only(bound, self._names) else self._free(_AXES[axis])
-        return found
+                sizes[axis] = bound if _reads_only(bound, self._names) else self._free(_AXES[axis])
+        return sizes
 
     def _free(self, name: str) -> str:
         while name in self._names or name in RESERVED_NAMES:
@@ -214,8 +214,8 @@ class TritonGuess:
         fixed = {name: _FEW if name in counts else _WIDTH for name in self.fixed}
         if len(large) + len(fixed) == 1 and large:
             return {large[0]: _LINE}
-        found = {name: _EXTENTS[min(place, len(_EXTENTS) - 1)] for place, name in enumerate(large)}
-        return {**found, **fixed} or {self._free("n"): 2**20}
+        extents = {name: _EXTENTS[min(place, len(_EXTENTS) - 1)] for place, name in enumerate(large)}
+        return {**extents, **fixed} or {self._free("n"): 2**20}
 
     def _is_unbounded(self, tile: Tile) -> bool:
         return not tile.is_whole and not _reads_only(tile.bound, self._names - {tile.name})
@@ -307,25 +307,25 @@ class TritonGuess:
     @property
     def grid(self) -> Sequence[str]:
         """That of a launch, else what axes and tiles show."""
-        found = []
+        extents = []
         for axis in range(min(self.kernel.axes, 3)):
             along = {self._bound(tile): tile for tile in self.kernel.tiles.values() if axis in tile.axes}
             counts = [f"ceil_div({bound}, {tile.name})" for bound, tile in along.items()]
-            found.append(" * ".join(counts) or self._axis_sizes[axis])
-        return self.launched_grid or found
+            extents.append(" * ".join(counts) or self._axis_sizes[axis])
+        return self.launched_grid or extents
 
     def _bound(self, tile: Tile) -> str:
         return self._free("n") if self._is_unbounded(tile) else tile.bound
 
     def _shape(self, array: str) -> list[str]:
         """The extents of an array, one for each dimension."""
-        found: list[str] = []
+        extents: list[str] = []
         for one in self.kernel.shapes[array]:
             extent = self._extent(one)
             # an axis that is split into several indices counts once
-            is_again = extent in found and not one.tiles
-            found.append("1" if is_again else extent)
-        return found
+            is_again = extent in extents and not one.tiles
+            extents.append("1" if is_again else extent)
+        return extents
 
     def _extent(self, dimension: Dimension) -> str:
         tiles = [self.kernel.tiles[name] for name in dimension.tiles if name in self.kernel.tiles]
@@ -348,13 +348,13 @@ class TritonGuess:
     @cached_property
     def strides(self) -> dict[str, tuple[str, str]]:
         """The values of strides, products of the extents behind their own, and the arrays that have these."""
-        found: dict[str, tuple[str, str]] = {}
+        strides: dict[str, tuple[str, str]] = {}
         for array, shape in self.kernel.shapes.items():
             for place, one in enumerate(shape):
                 behind = [part for part in self.extents[array][place + 1 :] if part != "1"]
                 if len(one.strides) == 1:
-                    found.setdefault(one.strides[0], (_product(behind), array))
-        return {name: one for name, one in found.items() if name in self._strides_alone}
+                    strides.setdefault(one.strides[0], (_product(behind), array))
+        return {name: one for name, one in strides.items() if name in self._strides_alone}
 
 
 def _largest(shapes: Iterable[Sequence[str]], values: Mapping[str, Value]) -> int:

@@ -182,5 +182,5 @@ def _base(node: ast.AST) -> str:
 
 def _numbered(member: str) -> int:
     """The place of `s3` or `sA` in a vector; -1 for another member."""
-    found = re.fullmatch(r"[sS]([0-9a-fA-F])", member)
-    return int(found[1], 16) if found else -1
+    match = re.fullmatch(r"[sS]([0-9a-fA-F])", member)
+    return int(match[1], 16) if match else -1

@@ -303,10 +303,10 @@ class DryRun(LaunchRun):
                 self._of(one, mask)
             return
         frame.kinds[name] = "" if own.is_pointer else own.type
-        found = UNKNOWN if value is None else self._of(value, mask)
-        if own.is_pointer and isinstance(found, Pointer) and item:
-            found = replace(found, item=item)
-        self._assign(name, found, mask, is_new=name not in frame.variables)
+        value_there = UNKNOWN if value is None else self._of(value, mask)
+        if own.is_pointer and isinstance(value_there, Pointer) and item:
+            value_there = replace(value_there, item=item)
+        self._assign(name, value_there, mask, is_new=name not in frame.variables)
 
     def _array(
         self, name: str, item: int, size: int | None, kind: str, extents: Sequence[int | None]
@@ -391,8 +391,8 @@ class DryRun(LaunchRun):
             first = block * self._per_block
             lanes = (first + int(one[block].argmax()) for one in (there, missing))
             thread, other = (_of_lane(self._threads, lane) for lane in lanes)
-            found = Divergent(thread, other, _of_lane(self._blocks, first))
-            self.found.setdefault((self._at, ""), found)
+            divergent = Divergent(thread, other, _of_lane(self._blocks, first))
+            self.found.setdefault((self._at, ""), divergent)
 
     # expressions
 

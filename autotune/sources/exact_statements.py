@@ -51,18 +51,18 @@ class _Exact(Statements):
 
     def _binary_expression(self, node: Node) -> ast.expr:
         count = len(self._before)
-        found = super()._binary_expression(node)
-        return self._whole(found, count) if isinstance(found, ast.BoolOp) else found
+        expression = super()._binary_expression(node)
+        return self._whole(expression, count) if isinstance(expression, ast.BoolOp) else expression
 
     def _conditional_expression(self, node: Node) -> ast.expr:
         count = len(self._before)
         return self._whole(super()._conditional_expression(node), count)
 
-    def _whole(self, found: ast.expr, effects: int) -> ast.expr:
+    def _whole(self, expression: ast.expr, effects: int) -> ast.expr:
         """An expression of which not every part is evaluated: none has an effect."""
         if len(self._before) > effects:
             raise NotUnderstood
-        return found
+        return expression
 
     def _number_literal(self, node: Node) -> ast.expr:
         value = super()._number_literal(node)

@@ -221,10 +221,10 @@ class KernelSource:
         """The launches by its host, in the order of the text; a program is given no words."""
         if "<<<" not in self.tree.text and "hipLaunchKernelGGL" not in self.tree.text:
             return ()
-        found = (
+        several_launches = (
             launches(function.body, function.defaults, function.without_words) for function in self.functions
         )
-        return tuple(one for several in found for one in several)
+        return tuple(one for several in several_launches for one in several)
 
     @cached_property
     def declared_names(self) -> frozenset[str]:
@@ -241,13 +241,13 @@ class KernelSource:
     @cached_property
     def unknown(self) -> Mapping[str, int]:
         """Names of the device's functions that nothing declares, and where each stands in the source."""
-        found: dict[str, int] = {}
+        places: dict[str, int] = {}
         for function in self.device_functions:
             for name, place in (*function.unknown.items(), *_of_signature(self, function)):
-                found.setdefault(name, self.code.place(place))
+                places.setdefault(name, self.code.place(place))
         for name, place in _of_variables(self):
-            found.setdefault(name, self.code.place(place))
-        return dict(sorted(found.items(), key=lambda item: item[1]))
+            places.setdefault(name, self.code.place(place))
+        return dict(sorted(places.items(), key=lambda item: item[1]))
 
     def written(self, begin: int, end: int) -> str:
         """A part of the code as the source has it, with words before it that stand for nothing."""
@@ -276,9 +276,9 @@ def read_kernel_source(text: str, values: Mapping[str, str] | None = None, diale
             )
             is_plain = words == words_of(CUDA)
             code = plain if plain and is_plain else preprocessed(own, values, words, pinned)
-            found = KernelSource(dialect, text, code, SourceTree(code.text), prefixes)
-            outer = [node for node, _, _ in _outer(found.tree, found.tree.root)]
-            more = open_words(found.tree, outer, dialect)
+            source = KernelSource(dialect, text, code, SourceTree(code.text), prefixes)
+            outer = [node for node, _, _ in _outer(source.tree, source.tree.root)]
+            more = open_words(source.tree, outer, dialect)
             if prefixes.keys() | values.keys() >= more.keys():
                 break
             prefixes = {**more, **prefixes}
@@ -286,7 +286,7 @@ def read_kernel_source(text: str, values: Mapping[str, str] | None = None, diale
         raise InputError(str(error)) from None
     except RecursionError:
         raise InputError("its macros are nested too deeply") from None
-    return found
+    return source
 
 
 def _outer(

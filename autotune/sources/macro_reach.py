@@ -40,20 +40,20 @@ def unseen_macros(text: str, given: Collection[str]) -> dict[str, tuple[Unseen, 
         code,
     )
     reached: set[str] = set()
-    found: dict[str, tuple[Unseen, int]] = {}
+    unseen: dict[str, tuple[Unseen, int]] = {}
     followed: set[str] = set()  # words that were followed since the last definition
     for line in compiled_lines(code, given):
         if line.directive in ("define", "undef"):
             followed.clear()
             name = next(iter(WORD.findall(line.rest)), "")
             if name in given and line.is_certain and line.macros[name].is_given:
-                found[name] = Unseen.REDEFINED, line.place
+                unseen[name] = Unseen.REDEFINED, line.place
             continue
         reached.update(_reached(_words(line), line.macros, followed))
         if "if" in line.directive:
             for name in given.intersection(WORD.findall(line.rest)):
-                found.setdefault(name, (Unseen.ONLY_TESTED, line.place))
-    return {name: why for name, why in found.items() if name not in reached}
+                unseen.setdefault(name, (Unseen.ONLY_TESTED, line.place))
+    return {name: why for name, why in unseen.items() if name not in reached}
 
 
 def _words(line: SourceLine) -> Iterable[str]:

@@ -18,7 +18,7 @@ def open_words(tree: SourceTree, outer: Iterable[Node], dialect: str) -> Mapping
 
     Beside a type it is a qualifier: in OpenCL that of an array or a pointer, else nothing.
     """
-    found = dict(_around_all(tree.text))
+    words = dict(_around_all(tree.text))
     for node in outer:
         if not node.has_error:
             continue
@@ -27,9 +27,9 @@ def open_words(tree: SourceTree, outer: Iterable[Node], dialect: str) -> Mapping
             *_of_parameters(tree, node),
             *_of_variables(tree, node),
         ):
-            surest = max(space, found.get(word, ""), key=_SPACES.index)
-            found[word] = surest if dialect == OPENCL else ""
-    return found
+            surest = max(space, words.get(word, ""), key=_SPACES.index)
+            words[word] = surest if dialect == OPENCL else ""
+    return words
 
 
 def _around_all(text: str) -> Iterator[tuple[str, str]]:

@@ -120,10 +120,10 @@ class _Reading:
 
         Its own #ifndef may be around it, or that of a name whose default stands above it.
         """
-        found = definition(line.rest)
-        if found is None or (line.guard != found[0] and line.guard not in self._defaults):
+        defined = definition(line.rest)
+        if defined is None or (line.guard != defined[0] and line.guard not in self._defaults):
             return
-        name, macro = found
+        name, macro = defined
         body = macro.bodies[0]
         if name not in self._own and body and not macro.has_arguments and name not in table:
             self._defaults[name] = body

@@ -252,16 +252,17 @@ class _Flow:
 
     def _reached(self, begin: set[str], is_begun: Callable[[ast.expr], bool]) -> set[str]:
         """The names whose values come from some names, or from expressions of a kind."""
-        found = set(begin)
+        reached = set(begin)
         while True:
             more = {
                 name
                 for name, values in self.given.items()
-                if name not in found and any(is_begun(value) or names_in(value) & found for value in values)
+                if name not in reached
+                and any(is_begun(value) or names_in(value) & reached for value in values)
             }
             if not more:
-                return found
-            found |= more
+                return reached
+            reached |= more
 
 
 def _set_by(target: ast.expr) -> str:

@@ -75,7 +75,7 @@ class Loop(ast.stmt):
 @lru_cache(maxsize=1024)  # a loop within another one is met at each turn of that
 def changed_by(loop: ast.stmt) -> tuple[tuple[ast.Name, bool], ...]:
     """The variables that a loop changes; True comes with those that it passes, perhaps by reference."""
-    found: list[tuple[ast.Name, bool]] = []
+    changed: list[tuple[ast.Name, bool]] = []
     for part in ast.walk(loop):
         match part:
             case (
@@ -83,12 +83,12 @@ def changed_by(loop: ast.stmt) -> tuple[tuple[ast.Name, bool], ...]:
                 | ast.AugAssign(ast.Name() as name)
                 | ast.AnnAssign(ast.Name() as name)
             ):
-                found.append((name, False))
+                changed.append((name, False))
             case ast.Expr(value=value):
                 calls = (one for one in ast.walk(value) if isinstance(one, ast.Call))
                 given = (given for call in calls for given in call.args)
-                found += [(one, True) for one in given if isinstance(one, ast.Name)]
-    return tuple(found)
+                changed += [(one, True) for one in given if isinstance(one, ast.Name)]
+    return tuple(changed)
 
 
 def declarators(node: Node | None) -> Iterator[Node]:
@@ -138,18 +138,18 @@ class Statements:
         convert = getattr(self, f"_{node.type}", None)
         if convert is None:
             return _call(UNREADABLE, *map(self.expression, node.named_children))
-        found: ast.expr = convert(node)
-        return found
+        converted: ast.expr = convert(node)
+        return converted
 
     # statements
 
     def _block(self, nodes: Iterable[Node]) -> list[ast.stmt]:
         self._scopes.append({})
-        found: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         for node in nodes:
-            found += self._statement(node)
+            statements += self._statement(node)
         self._scopes.pop()
-        return found
+        return statements
 
     def _part(self, node: Node, name: str) -> list[ast.stmt]:
         """The statements in a field of a node."""
@@ -162,11 +162,11 @@ class Statements:
             after = self._converted(node)
         except RecursionError:
             after = [ast.Expr(ast.Name(UNREADABLE))]
-        found = [*self._before, *after]
+        statements = [*self._before, *after]
         self._before = outer
-        for one in found:
+        for one in statements:
             one.lineno = getattr(one, "lineno", node.start_byte)
-        return found
+        return statements
 
     def _converted(self, node: Node) -> list[ast.stmt]:
         match node.type:
@@ -225,12 +225,12 @@ class Statements:
     def _for(self, node: Node) -> list[ast.stmt]:
         self._scopes.append({})
         begin, condition, step = (field(node, name) for name in ("initializer", "condition", "update"))
-        found = [] if begin is None else self._statement(begin)
+        statements = [] if begin is None else self._statement(begin)
         before, test = self._tested(condition)
         body = self._part(node, "body")
         loop = Loop(before, test, body, [] if step is None else self._statement(step))
         self._scopes.pop()
-        return [*found, loop]
+        return [*statements, loop]
 
     def _tested(self, condition: Node | None) -> tuple[list[ast.stmt], ast.expr]:
         """The effects of a condition, and what it is then."""
@@ -278,18 +278,18 @@ class Statements:
 
     def _effects(self, nodes: Iterable[Node]) -> list[ast.stmt]:
         """What expressions that stand as statements do."""
-        found: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         for node in nodes:
             if node.type == "comma_expression":
-                found += self._effects(node.named_children)
+                statements += self._effects(node.named_children)
             elif node.type in ("assignment_expression", "update_expression"):
                 self.expression(node)  # which puts its statement before this one
             elif node.type == "parenthesized_expression":
-                found += self._effects(node.named_children)
+                statements += self._effects(node.named_children)
             else:
-                found.append(ast.Expr(self.expression(node)))
-            found, self._before = [*self._before, *found] if self._before else found, []
-        return found
+                statements.append(ast.Expr(self.expression(node)))
+            statements, self._before = [*self._before, *statements] if self._before else statements, []
+        return statements
 
     def _note_type(self, node: Node | None) -> None:
         if node is not None and node.type == "type_identifier":

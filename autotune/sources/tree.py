@@ -46,9 +46,9 @@ class SourceTree:
         data = bytearray(self.text.encode())
         root = _parsed(bytes(data))
         for _ in range(_MISTAKES):
-            found = [one for _, one in QueryCursor(_templates()).matches(root)]
-            functions = {self.of(node) for one in found for node in one.get("function", ())}
-            templates = [one for one in found if "list" in one and self.of(one["name"][0]) not in functions]
+            matches = [one for _, one in QueryCursor(_templates()).matches(root)]
+            functions = {self.of(node) for one in matches for node in one.get("function", ())}
+            templates = [one for one in matches if "list" in one and self.of(one["name"][0]) not in functions]
             mistaken = [template["list"][0].start_byte for template in templates]
             if not mistaken:
                 break

@@ -85,8 +85,8 @@ class TritonKernel:
     @cached_property
     def _accesses(self) -> list[tuple[str, Sum, str]]:
         """Loads, stores and atomics through parameters: the address and the array of each."""
-        found = [(kind, address, self.found.base(address)) for kind, address in self.found.accesses]
-        return [one for one in found if one[2] and one[2] not in self.found.descriptors]
+        accesses = [(kind, address, self.found.base(address)) for kind, address in self.found.accesses]
+        return [one for one in accesses if one[2] and one[2] not in self.found.descriptors]
 
     @cached_property
     def roles(self) -> Mapping[str, str]:
@@ -100,26 +100,26 @@ class TritonKernel:
     @cached_property
     def shapes(self) -> Mapping[str, tuple[Dimension, ...]]:
         """The dimensions of each array as its widest access has them."""
-        found: dict[str, list[tuple[Dimension, ...]]] = {name: [] for name in self.roles}
+        every_shape: dict[str, list[tuple[Dimension, ...]]] = {name: [] for name in self.roles}
         for _, address, array in self._accesses:
-            if array in found:
-                found[array].append(_dimensions(address, array, self.tiles))
+            if array in every_shape:
+                every_shape[array].append(_dimensions(address, array, self.tiles))
         return {
             name: max(shapes, key=lambda one: (len(one), sum(len(each.tiles) for each in one)))
-            for name, shapes in found.items()
+            for name, shapes in every_shape.items()
         }
 
     @cached_property
     def blocks(self) -> Sequence[tuple[str, ...]]:
         """The tiles along the dimensions of each block that is loaded or stored."""
-        found = set()
+        blocks = set()
         for _, address, _ in self._accesses:
             along = _dimensions(address, "", self.tiles)
             names = [name for one in along for name in one.tiles if name in self.tiles]
             # an index that is split is one tile; along two axes of the grid there are two
             counts = {name: min(names.count(name), max(1, len(self.tiles[name].axes))) for name in names}
-            found.add(tuple(sorted(name for name, count in counts.items() for _ in range(count))))
-        return tuple(sorted(found - {()}))
+            blocks.add(tuple(sorted(name for name, count in counts.items() for _ in range(count))))
+        return tuple(sorted(blocks - {()}))
 
     @cached_property
     def tiles(self) -> Mapping[str, Tile]:
@@ -156,16 +156,16 @@ class TritonKernel:
     def made(self) -> Mapping[str, str]:
         """The element types of arrays that a launch's function makes, where it says them; SAME among them."""
         names = [parameter.name for parameter in self.parameters]
-        found: dict[str, str] = {}
+        dtypes: dict[str, str] = {}
         for place, dtype in ((place, one) for launch in self.launches for place, one in launch.made.items()):
             name = place if isinstance(place, str) else names[place] if place < len(names) else ""
-            found.setdefault(name, dtype)
-        return found
+            dtypes.setdefault(name, dtype)
+        return dtypes
 
     @cached_property
     def led_into(self) -> Mapping[str, Collection[tuple[str, int]]]:
         """The arrays that elements of others lead into, each with the dimension that they are indices of."""
-        found: dict[str, set[tuple[str, int]]] = {}
+        led: dict[str, set[tuple[str, int]]] = {}
         for _, address, array in self._accesses:
             for term in address.terms:
                 if len(term.loaded) == 1 and not (term.axes or term.tiles or term.loops):
@@ -173,8 +173,8 @@ class TritonKernel:
                     along = [place for place, one in enumerate(self.shapes[array]) if one.strides == strides]
                     # of no dimension that is known: it may lead anywhere
                     (name,) = term.loaded
-                    found.setdefault(name, set()).add((array, along[0] if along else -1))
-        return found
+                    led.setdefault(name, set()).add((array, along[0] if along else -1))
+        return led
 
     @cached_property
     def index_arrays(self) -> Collection[str]:
@@ -216,8 +216,8 @@ class TritonKernel:
 
 def kernels(text: str, path: Path) -> dict[str, tuple[TritonParameter, ...]]:
     """The parameters of every function under `@triton.jit`, by name; raises InputError."""
-    found = Module(text, path).kernels
-    return {name: tuple(parameters(function.args)) for name, function in found.items()}
+    functions = Module(text, path).kernels
+    return {name: tuple(parameters(function.args)) for name, function in functions.items()}
 
 
 def entry_signature(entry: str) -> tuple[str, tuple[str, ...], dict[str, Any]]:
@@ -254,13 +254,13 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     nodes = (node for function in module.kernels.values() for node in ast.walk(function))
     calls = (node.func for node in nodes if isinstance(node, ast.Call))
     called = {function.id for function in calls if isinstance(function, ast.Name)}
-    found = {name: one for name, one in read.items() if one.roles or one.found.descriptors}
+    able = {name: one for name, one in read.items() if one.roles or one.found.descriptors}
 
     def rank(name: str) -> tuple[bool, bool, bool]:
-        kernel = found[name]
+        kernel = able[name]
         return (not (kernel.configs or kernel.unread), not kernel.launches, name in called)
 
-    return {name: found[name] for name in sorted(found, key=rank)}
+    return {name: able[name] for name in sorted(able, key=rank)}
 
 
 def element_types(text: str, path: Path, entry: str) -> frozenset[str]:
@@ -277,10 +277,10 @@ def _kernel(
     host_defaults: Mapping[str, Value],
 ) -> TritonKernel:
     taken = tuple(parameters(function.args))
-    found = walk(module, function, {one.name for one in taken if one.is_constant})
+    findings = walk(module, function, {one.name for one in taken if one.is_constant})
     configs = _configs(module, function)
     rules = _heuristics(module, function)
-    return TritonKernel(function.name, taken, found, *configs, rules, launched, host_defaults)
+    return TritonKernel(function.name, taken, findings, *configs, rules, launched, host_defaults)
 
 
 def parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
@@ -293,18 +293,18 @@ def parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
         yield TritonParameter(one.arg, is_constant, default is not None)
 
 
-def _tile(name: str, found: Findings) -> Tile:
-    ends = sorted(end for end in found.loops.get(name, ()) if end and name not in names_in_text(end))
+def _tile(name: str, findings: Findings) -> Tile:
+    ends = sorted(end for end in findings.loops.get(name, ()) if end and name not in names_in_text(end))
     bounds = [
         other.text
-        for one, other in found.bounds
+        for one, other in findings.bounds
         if (names := names_in_text(other.text))
         and name not in names
         and not other.runs
         and any(name in term.tiles or (term.axes and name in term.factors) for term in one.terms)
     ]
-    axes = tuple(sorted(found.steps.get(name, ())))
-    return Tile(name, axes, name in found.loops, [*bounds, *ends, ""][0])
+    axes = tuple(sorted(findings.steps.get(name, ())))
+    return Tile(name, axes, name in findings.loops, [*bounds, *ends, ""][0])
 
 
 def _dimensions(address: Sum, array: str, tiles: Mapping[str, Tile]) -> tuple[Dimension, ...]:
@@ -375,7 +375,7 @@ def _configs(module: Module, function: ast.FunctionDef) -> tuple[list[dict[str, 
 
 def _heuristics(module: Module, function: ast.FunctionDef) -> dict[str, str]:
     """The rules of `@triton.heuristics` as expressions; empty for those that are none."""
-    found = {}
+    rules = {}
     for one in function.decorator_list:
         if decorator_name(one) != "heuristics" or not isinstance(one, ast.Call):
             continue
@@ -383,7 +383,7 @@ def _heuristics(module: Module, function: ast.FunctionDef) -> dict[str, str]:
         for key, rule in zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ():
             match key, rule:
                 case ast.Constant(str(name)), ast.Lambda(ast.arguments(args=[ast.arg(meta)]), body):
-                    found[name] = translated(body, meta)
+                    rules[name] = translated(body, meta)
                 case ast.Constant(str(name)), _:
-                    found[name] = ""
-    return found
+                    rules[name] = ""
+    return rules

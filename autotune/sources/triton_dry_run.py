@@ -342,11 +342,11 @@ class TritonDryRun(LaunchRun, Follower[Any]):
             return UNKNOWN
         kind = self._whole if kind == "i1" and not isinstance(operator, _OF_BITS) else kind
         # with 64 bits, of which too many are cut
-        found = converted(arithmetic(operator, converted(first, "i64"), converted(second, "i64")), kind)
-        if found.data.size > _LARGEST_TILE:
+        result = converted(arithmetic(operator, converted(first, "i64"), converted(second, "i64")), kind)
+        if result.data.size > _LARGEST_TILE:
             raise _NotFollowed
-        self._steps.pay(found.data.size)
-        return found
+        self._steps.pay(result.data.size)
+        return result
 
     # functions of Triton
 
@@ -460,17 +460,17 @@ class TritonDryRun(LaunchRun, Follower[Any]):
 
 def _numbers(values: Any) -> list[int] | None:
     """The numbers of a tuple that are the same in all elements; None if one of them is not known."""
-    found = []
+    numbers = []
     for value in values if isinstance(values, list) else [None]:
         if isinstance(value, int) and not isinstance(value, bool):
-            found.append(value)
+            numbers.append(value)
         elif isinstance(value, Value) and value.kind not in ("", "i1") and value.data.size == 1:
             if not value.known.all():
                 return None
-            found.append(int(value.data.item()))
+            numbers.append(int(value.data.item()))
         else:
             return None
-    return found
+    return numbers
 
 
 def _swizzled(row: int, column: int, rows: int, columns: int, tall: int) -> list[int]:

@@ -31,9 +31,9 @@ class Launch:
 
 def launches(module: Module) -> dict[str, list[Launch]]:
     """The launches in a file of each of its kernels."""
-    found: dict[str, list[Launch]] = {name: [] for name in module.kernels}
+    launches_of: dict[str, list[Launch]] = {name: [] for name in module.kernels}
     functions = [part for part in ast.walk(module.tree) if isinstance(part, ast.FunctionDef)]
-    for scope in (module.tree, *(function for function in functions if function.name not in found)):
+    for scope in (module.tree, *(function for function in functions if function.name not in launches_of)):
         values: dict[str, ast.expr] = {}
         launched: list[tuple[str, ast.expr, ast.Call]] = []
         for node in ast.walk(scope):
@@ -44,19 +44,19 @@ def launches(module: Module) -> dict[str, list[Launch]]:
                     name, ast.arguments(args=[ast.arg()]), [*_, ast.Return(ast.expr() as value)]
                 ):
                     values[name] = ast.Lambda(node.args, value)
-                case ast.Call(ast.Subscript(ast.Name(name), grid)) if name in found:
+                case ast.Call(ast.Subscript(ast.Name(name), grid)) if name in launches_of:
                     launched.append((name, grid, node))
         found_here = (
             (name, Launch(_grid(grid, values), _made(call, values))) for name, grid, call in launched
         )
         for name, launch in found_here:
-            found[name].append(launch)
-    return found
+            launches_of[name].append(launch)
+    return launches_of
 
 
 def defaults(module: Module) -> dict[str, Value]:
     """The numbers that parameters of the host's functions have as defaults, by name."""
-    found: dict[str, Value] = {}
+    numbers: dict[str, Value] = {}
     for node in ast.walk(module.tree):
         if isinstance(node, ast.FunctionDef) and node.name not in module.kernels:
             arguments = node.args
@@ -67,10 +67,10 @@ def defaults(module: Module) -> dict[str, Value]:
                     case ast.Constant(bool()):
                         pass
                     case ast.Constant(int() | float() as value):
-                        found.setdefault(one.arg, value)
+                        numbers.setdefault(one.arg, value)
                     case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
-                        found.setdefault(one.arg, -value)
-    return found
+                        numbers.setdefault(one.arg, -value)
+    return numbers
 
 
 def _grid(grid: ast.expr, values: Mapping[str, ast.expr]) -> list[str]:

@@ -102,12 +102,12 @@ class Module:
     @cached_property
     def _changed(self) -> set[str]:
         """The lists that the file changes after they are made."""
-        found = set()
+        lists = set()
         for node in ast.walk(self.tree):
             match node:
                 case ast.Attribute(ast.Name(name), "append" | "extend" | "insert" | "remove"):
-                    found.add(name)
-        return found
+                    lists.add(name)
+        return lists
 
     @property
     def kernels(self) -> dict[str, ast.FunctionDef]:
@@ -126,17 +126,17 @@ class Module:
                 self._values[name] = self._worked_out(name)
             except NotRead as error:
                 self._values[name] = error
-        if isinstance(found := self._values[name], NotRead):
-            raise NotRead(str(found))
-        return found
+        if isinstance(known := self._values[name], NotRead):
+            raise NotRead(str(known))
+        return known
 
     def constant(self, name: str, unknown: Any) -> Any:
         """The number, text or None that a name stands for; `unknown` if it is no such value."""
         try:
-            found = self.value(name)
+            value = self.value(name)
         except NotRead:
             return unknown
-        return found if isinstance(found, int | float | str | None) else unknown
+        return value if isinstance(value, int | float | str | None) else unknown
 
     def _worked_out(self, name: str) -> Any:
         binding = [statement for statement in self.statements if name in bound_names(statement)]
@@ -236,7 +236,7 @@ class Module:
     @cached_property
     def attributes(self) -> dict[str, set[str]]:
         """What its functions for the device, and its own names, use of each name, such as a module's."""
-        found: dict[str, set[str]] = {}
+        used: dict[str, set[str]] = {}
         for one in (
             *self.kernels.values(),
             *(statement for statement in self.statements if isinstance(statement, ast.Assign)),
@@ -244,8 +244,8 @@ class Module:
             for node in ast.walk(one):
                 match node:
                     case ast.Attribute(ast.Name(base), attribute):
-                        found.setdefault(base, set()).add(attribute)
-        return found
+                        used.setdefault(base, set()).add(attribute)
+        return used
 
     @property
     def names(self) -> set[str]:
@@ -341,14 +341,14 @@ class Extract:
         used = {name for name in names if (module.path, name) not in self._done}
         needed = set(used)
         while needed:
-            found = {
+            read = {
                 name
                 for statement in module.statements
                 if needed & bound_names(statement)
                 for name in self._read(statement)
             }
-            needed = found - used
-            used |= found
+            needed = read - used
+            used |= read
         used = {one for one in used if (module.path, one) not in self._done}
         self._done |= {(module.path, one) for one in used}
         chosen = (statement for statement in module.statements if used & bound_names(statement))
@@ -411,12 +411,12 @@ class Extract:
         if reads <= {*_OWN, "int", "float", "bool"}:
             return ""
         try:
-            found = self._module.reader.read(inner)
+            value_there = self._module.reader.read(inner)
         except NotRead:
             return ""
-        if not isinstance(found, int | float | str):
+        if not isinstance(value_there, int | float | str):
             return ""
-        return f"{name} = {wrapper}({found!r})\n" if wrapper else f"{name} = {found!r}\n"
+        return f"{name} = {wrapper}({value_there!r})\n" if wrapper else f"{name} = {value_there!r}\n"
 
     def _read(self, node: ast.stmt) -> set[str]:
         """The names that a statement reads; of a function for the device, only what the device needs."""
@@ -427,11 +427,11 @@ class Extract:
         elif text := self._constant(node):
             part = parse_module(text)
         names = [one for one in ast.walk(part) if isinstance(one, ast.Name)]
-        found = {name.id for name in names if isinstance(name.ctx, ast.Load)}
+        read = {name.id for name in names if isinstance(name.ctx, ast.Load)}
         if isinstance(part, ast.FunctionDef):  # its own variables hide names of the file
-            found -= {name.id for name in names if isinstance(name.ctx, ast.Store)}
-            found -= {one.arg for one in ast.walk(part) if isinstance(one, ast.arg)}
-        return found
+            read -= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+            read -= {one.arg for one in ast.walk(part) if isinstance(one, ast.arg)}
+        return read
 
 
 def is_jit(node: ast.FunctionDef, names: Iterable[str]) -> bool:

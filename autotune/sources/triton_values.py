@@ -84,14 +84,14 @@ class Reader:
 
     def configs(self, listed: ast.expr) -> list[dict[str, Value]]:
         """The configurations of a list; raises NotRead."""
-        found = self.read(listed)
-        if not (found and isinstance(found, tuple) and all(isinstance(one, _Config) for one in found)):
+        configs = self.read(listed)
+        if not (configs and isinstance(configs, tuple) and all(isinstance(one, _Config) for one in configs)):
             raise NotRead("it is no list of triton.Config")
-        for config in found:
+        for config in configs:
             for name, one in config.items():
                 if not isinstance(one, int | float | str | None):
                     raise NotRead(f"the value of {name}")
-        return [dict(one) for one in found]
+        return [dict(one) for one in configs]
 
     def imported(self, module: str, name: str) -> Any:
         """What stands for a name that is imported from a package which is not read."""
@@ -206,11 +206,11 @@ class Reader:
     def _mapping(
         self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr], scope: Scope
     ) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key, value in zip(keys, values, strict=True):
             given = self.value(value, scope)
-            found |= given if key is None else {self.value(key, scope): given}
-        return found
+            mapping |= given if key is None else {self.value(key, scope): given}
+        return mapping
 
     def _scopes(self, loops: Sequence[ast.comprehension], scope: Scope) -> Iterator[Scope]:
         """The names inside of a comprehension, for each of its turns."""
@@ -266,8 +266,10 @@ class Reader:
         if function is filter:
             keep, items = given
             return tuple(item for item in items if keep.reader._called(keep, [item], {}))
-        found = dict(*given, **options) if function is dict else function(*given)
-        return found if isinstance(found, int | float | str | dict) else list_of(*islice(found, MAX_SIZE + 1))
+        result = dict(*given, **options) if function is dict else function(*given)
+        return (
+            result if isinstance(result, int | float | str | dict) else list_of(*islice(result, MAX_SIZE + 1))
+        )
 
     def _called(self, function: _Function, given: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """What a function of the file returns."""

@@ -330,13 +330,13 @@ class _Walker(Follower[Sum]):
             return Sum(_cast(first.terms), first.text, first.items)
         if called in _SAME:
             return Sum(first.terms, "", first.items)
-        found = _merged([*own, *named.values()])
+        merged = _merged([*own, *named.values()])
         self._compute(*own, *named.values())
         if called in _PRECISE:
             for name in {name for one in own for name in one.factors}:
                 self.found.reals.setdefault(name, set())
-            self.found.precise.update(name for term in found.terms for name in term.raw)
-        return Sum(found.terms)
+            self.found.precise.update(name for term in merged.terms for name in term.raw)
+        return Sum(merged.terms)
 
     def _element_types(self, called: str, own: Sequence[Sum], named: Mapping[str, Sum]) -> None:
         """Note parameters that stand for an element type."""
@@ -424,8 +424,8 @@ def _merged(values: Iterable[Sum]) -> Sum:
         frozenset[str]().union(*(getattr(term, name) for term in terms))
         for name in ("tiles", "loops", "loaded", "raw")
     )
-    found = Term((), axes, tiles, loops, loaded, frozenset() if any(map(_is_cast, terms)) else raw)
-    return Sum((found,)) if found.runs else NOTHING
+    merged = Term((), axes, tiles, loops, loaded, frozenset() if any(map(_is_cast, terms)) else raw)
+    return Sum((merged,)) if merged.runs else NOTHING
 
 
 def _limited(terms: tuple[Term, ...]) -> tuple[Term, ...]:
