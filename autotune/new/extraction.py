@@ -91,10 +91,10 @@ def _other_strings(path: Path, text: str) -> list[Literal]:
 
 def _contents(tree: SourceTree, string: Node) -> Iterator[str]:
     """The contents of the strings that stand after each other, whose escapes are Python's, too."""
-    for one in descendants(string):
-        if one.type == "string_literal":
+    for node in descendants(string):
+        if node.type == "string_literal":
             with suppress(SyntaxError, ValueError):
-                yield ast.literal_eval(tree.text[one.start_byte : one.end_byte])
+                yield ast.literal_eval(tree.text[node.start_byte : node.end_byte])
 
 
 def _python_strings(path: Path, text: str) -> list[Literal]:

@@ -159,11 +159,11 @@ class GuessedLaunch:
         """The bytes of static arrays in shared memory; empty without any, or if an extent is not known."""
         known = KnownTypes.of(self.kernel.function.source)
         products = []
-        for one in self.facts.declared.values():
-            if one.is_shared and not one.is_dynamic:
-                parts = [ast.unparse(self.facts.written_out(extent)) for extent in one.extents]
+        for variable in self.facts.declared.values():
+            if variable.is_shared and not variable.is_dynamic:
+                parts = [ast.unparse(self.facts.written_out(extent)) for extent in variable.extents]
                 extents = declared_extents(parts, self.names, self.constants)
-                size_bytes = known.bytes_of(one.type)
+                size_bytes = known.bytes_of(variable.type)
                 if size_bytes is None or len(extents) < len(parts):
                     return ""
                 products.append(" * ".join((str(size_bytes), *(f"({extent})" for extent in extents))))

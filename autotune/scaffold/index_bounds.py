@@ -154,7 +154,7 @@ class IndexBounds:
         uses = self._facts.of(array)
         checked = [use for use in uses if not self._is_guarded(use)] or uses
         bounds = [self._around(use)._place(use.index) for use in checked]
-        known = [self._launch.text(one + Bound.of(1)) for one in bounds if one is not None]
+        known = [self._launch.text(bound + Bound.of(1)) for bound in bounds if bound is not None]
         is_complete = len(known) == len(bounds) > 0 and array not in self._facts.escaped
         return list(dict.fromkeys(known)), is_complete
 
@@ -201,14 +201,14 @@ class IndexBounds:
     def _place(self, index: ast.expr) -> Bound | None:
         """The bound of an index; it, or a sum in it, may be compared with a size as it stands."""
         added = [*_addends(index)]
-        for one in self._facts.compared:
-            is_size = isinstance(one.right, ast.Name) and one.right.id in self._launch.names
-            if not is_size or one.operator != "<":
+        for test in self._facts.compared:
+            is_size = isinstance(test.right, ast.Name) and test.right.id in self._launch.names
+            if not is_size or test.operator != "<":
                 continue
-            bounded = [ast.unparse(part) for part in _addends(one.left)]
+            bounded = [ast.unparse(part) for part in _addends(test.left)]
             others = [part for part in added if ast.unparse(part) not in bounded]
             if len(others) + len(bounded) == len(added) and (len(bounded) > 1 or not others):
-                total = Bound.atom(ast.unparse(one.right)) + Bound.of(-1)
+                total = Bound.atom(ast.unparse(test.right)) + Bound.of(-1)
                 for bound in map(self.of, others):
                     if bound is None:
                         return None

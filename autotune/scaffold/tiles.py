@@ -70,9 +70,9 @@ def _distances(node: ast.expr, facts: Facts) -> Iterator[str]:
 
 def _step_through(tile: str, facts: Facts) -> str:
     """What a loop through a tile steps by, as threads do that cover it together; else empty."""
-    for one in facts.compared:
-        if one.is_loop and ast.unparse(one.right) == tile and isinstance(one.left, ast.Name):
-            steps = facts.changed.get(one.left.id, ())
+    for test in facts.compared:
+        if test.is_loop and ast.unparse(test.right) == tile and isinstance(test.left, ast.Name):
+            steps = facts.changed.get(test.left.id, ())
             if len(steps) == 1 and isinstance(steps[0], ast.Name):
                 return steps[0].id
     return ""

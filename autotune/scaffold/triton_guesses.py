@@ -96,7 +96,7 @@ class TritonGuess:
     def shape(self, array: str) -> tuple[Sequence[str], bool]:
         """The extents of an array, and whether the source says them: elements of others may lead anywhere."""
         extents = self.extents[array]
-        is_sure = bool(extents) and not any(shape.is_indirect for shape in self.kernel.shapes[array])
+        is_sure = bool(extents) and not any(dimension.is_indirect for dimension in self.kernel.shapes[array])
         return extents or [" * ".join(self.sizes)], is_sure
 
     def index_bound(self, array: str) -> str:
@@ -118,7 +118,7 @@ class TritonGuess:
         configs = self.kernel.configs
         landmarks = [{**configs[0], **DEFAULTS, **config} for config in configs]
         combinations = prod(len(own) for own in self.values.values())
-        distinct = {tuple(one.get(name) for name in self.values) for one in landmarks}
+        distinct = {tuple(landmark.get(name) for name in self.values) for landmark in landmarks}
         return [] if _MANY < len(distinct) == combinations else landmarks
 
     @property
@@ -137,7 +137,7 @@ class TritonGuess:
         """The tiles of each block that are chosen freely."""
         free = {one for one in self.values if one in self.kernel.tiles and not self._is_configured(one)}
         free_blocks = (tuple(one for one in block if one in free) for block in self.kernel.blocks)
-        return list(dict.fromkeys(one for one in free_blocks if one))
+        return list(dict.fromkeys(block for block in free_blocks if block))
 
     @cached_property
     def _whole(self) -> dict[str, str]:
@@ -320,10 +320,10 @@ class TritonGuess:
     def _shape(self, array: str) -> list[str]:
         """The extents of an array, one for each dimension."""
         extents: list[str] = []
-        for one in self.kernel.shapes[array]:
-            extent = self._extent(one)
+        for shape in self.kernel.shapes[array]:
+            extent = self._extent(shape)
             # an axis that is split into several indices counts once
-            is_again = extent in extents and not one.tiles
+            is_again = extent in extents and not shape.tiles
             extents.append("1" if is_again else extent)
         return extents
 

@@ -402,18 +402,18 @@ def _parameters(source: KernelSource, inside: Node) -> Iterator[Parameter]:
 
 def _template(tree: SourceTree, node: Node) -> Iterator[TemplateParameter]:
     """The parameters of a template."""
-    for one in node.named_children:
-        if one.type in ("type_parameter_declaration", "optional_type_parameter_declaration"):
-            named = field(one, "name") or one.named_children[0]
-            yield TemplateParameter(tree.of(named), tree.of(one), "", tree.of(field(one, "default_type")))
-        elif one.type in ("parameter_declaration", "optional_parameter_declaration"):
-            kind = tree.of(field(one, "type"))
-            name = declarator_name(field(one, "declarator"))
-            default = tree.of(field(one, "default_value"))
-            is_plain = name is not None and field(one, "declarator") == name
-            yield TemplateParameter(tree.of(name), tree.of(one), kind, default, is_plain)
-        elif one.type != "comment":
-            yield TemplateParameter("", tree.of(one), "", "", is_plain=False)
+    for child in node.named_children:
+        if child.type in ("type_parameter_declaration", "optional_type_parameter_declaration"):
+            named = field(child, "name") or child.named_children[0]
+            yield TemplateParameter(tree.of(named), tree.of(child), "", tree.of(field(child, "default_type")))
+        elif child.type in ("parameter_declaration", "optional_parameter_declaration"):
+            kind = tree.of(field(child, "type"))
+            name = declarator_name(field(child, "declarator"))
+            default = tree.of(field(child, "default_value"))
+            is_plain = name is not None and field(child, "declarator") == name
+            yield TemplateParameter(tree.of(name), tree.of(child), kind, default, is_plain)
+        elif child.type != "comment":
+            yield TemplateParameter("", tree.of(child), "", "", is_plain=False)
 
 
 def _variables(tree: SourceTree) -> Iterator[Variable]:

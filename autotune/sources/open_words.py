@@ -57,12 +57,12 @@ def _of_parameters(tree: SourceTree, function: Node) -> Iterator[tuple[str, str]
     body = field(function, "body")
     used = {tree.of(one) for one in descendants(body) if one.type == "identifier"} if body else set()
     for node in _erroneous(function):
-        for one in node.named_children if node.type == "parameter_list" else ():
-            declared = field(one, "declarator")
-            if one.type != "parameter_declaration" or declared is None:
+        for child in node.named_children if node.type == "parameter_list" else ():
+            declared = field(child, "declarator")
+            if child.type != "parameter_declaration" or declared is None:
                 continue
-            name, kind = tree.of(declarator_name(declared)), _word_of(field(one, "type"))
-            before, after = _error(one), one.next_named_sibling
+            name, kind = tree.of(declarator_name(declared)), _word_of(field(child, "type"))
+            before, after = _error(child), child.next_named_sibling
             if kind is not None and before is not None and (name in used or tree.of(before) not in used):
                 yield tree.of(kind), "__global" if declared.type == "pointer_declarator" else ""
             elif before is not None:  # `int n MORE`

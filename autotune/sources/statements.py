@@ -164,8 +164,8 @@ class Statements:
             after = [ast.Expr(ast.Name(UNREADABLE))]
         statements = [*self._before, *after]
         self._before = outer
-        for one in statements:
-            one.lineno = getattr(one, "lineno", node.start_byte)
+        for statement in statements:
+            statement.lineno = getattr(statement, "lineno", node.start_byte)
         return statements
 
     def _converted(self, node: Node) -> list[ast.stmt]:

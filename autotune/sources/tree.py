@@ -47,8 +47,10 @@ class SourceTree:
         root = _parsed(bytes(data))
         for _ in range(_MISTAKES):
             matches = [one for _, one in QueryCursor(_templates()).matches(root)]
-            functions = {self.of(node) for one in matches for node in one.get("function", ())}
-            templates = [one for one in matches if "list" in one and self.of(one["name"][0]) not in functions]
+            functions = {self.of(node) for match in matches for node in match.get("function", ())}
+            templates = [
+                match for match in matches if "list" in match and self.of(match["name"][0]) not in functions
+            ]
             mistaken = [template["list"][0].start_byte for template in templates]
             if not mistaken:
                 break

@@ -86,7 +86,7 @@ class TritonKernel:
     def _accesses(self) -> list[tuple[str, Sum, str]]:
         """Loads, stores and atomics through parameters: the address and the array of each."""
         accesses = [(kind, address, self.found.base(address)) for kind, address in self.found.accesses]
-        return [one for one in accesses if one[2] and one[2] not in self.found.descriptors]
+        return [access for access in accesses if access[2] and access[2] not in self.found.descriptors]
 
     @cached_property
     def roles(self) -> Mapping[str, str]:
@@ -316,13 +316,13 @@ def _dimensions(address: Sum, array: str, tiles: Mapping[str, Tile]) -> tuple[Di
             groups.setdefault(strides, []).append(term)
     for strides in list(groups):
         # such as a group of tiles, which are along the same dimension as each of them
-        for other in groups:
+        for group in groups:
             if (
-                set(other) < set(strides)
-                and _axes(groups[strides]) <= _axes(groups[other])
+                set(group) < set(strides)
+                and _axes(groups[strides]) <= _axes(groups[group])
                 and not any(term.tiles for term in groups[strides])
             ):
-                groups[other] += groups.pop(strides)
+                groups[group] += groups.pop(strides)
                 break
     ordered = sorted(groups.items(), key=lambda item: not item[0])
     return tuple(
@@ -352,13 +352,13 @@ def names_in_text(text: str) -> set[str]:
 
 def _listed_configs(function: ast.FunctionDef) -> ast.expr | None:
     """The list of an autotuner: that of any decorator with `configs` and `key`, or of `autotune`."""
-    for one in function.decorator_list:
-        if isinstance(one, ast.Call):
-            named = {item.arg: item.value for item in one.keywords}
-            if "configs" in named and ("key" in named or decorator_name(one) == "autotune"):
+    for decorator in function.decorator_list:
+        if isinstance(decorator, ast.Call):
+            named = {item.arg: item.value for item in decorator.keywords}
+            if "configs" in named and ("key" in named or decorator_name(decorator) == "autotune"):
                 return named["configs"]
-            if decorator_name(one) == "autotune" and one.args:
-                return one.args[0]
+            if decorator_name(decorator) == "autotune" and decorator.args:
+                return decorator.args[0]
     return None
 
 
@@ -376,10 +376,16 @@ def _configs(module: Module, function: ast.FunctionDef) -> tuple[list[dict[str, 
 def _heuristics(module: Module, function: ast.FunctionDef) -> dict[str, str]:
     """The rules of `@triton.heuristics` as expressions; empty for those that are none."""
     rules = {}
-    for one in function.decorator_list:
-        if decorator_name(one) != "heuristics" or not isinstance(one, ast.Call):
+    for decorator in function.decorator_list:
+        if decorator_name(decorator) != "heuristics" or not isinstance(decorator, ast.Call):
             continue
-        table = one.args[0] if one.args else one.keywords[0].value if one.keywords else None
+        table = (
+            decorator.args[0]
+            if decorator.args
+            else decorator.keywords[0].value
+            if decorator.keywords
+            else None
+        )
         for key, rule in zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ():
             match key, rule:
                 case ast.Constant(str(name)), ast.Lambda(ast.arguments(args=[ast.arg(meta)]), body):

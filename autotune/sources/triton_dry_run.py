@@ -258,13 +258,13 @@ class TritonDryRun(LaunchRun, Follower[Any]):
 
     def _lose(self, *values: Any) -> None:
         """Note arrays that are reached in a way which is not followed."""
-        for one in values:
-            if isinstance(one, Places):
-                one.memory.is_lost = True
-            elif isinstance(one, Block):
-                one.base.memory.is_lost = True
-            elif isinstance(one, list):
-                self._lose(*one)
+        for value in values:
+            if isinstance(value, Places):
+                value.memory.is_lost = True
+            elif isinstance(value, Block):
+                value.base.memory.is_lost = True
+            elif isinstance(value, list):
+                self._lose(*value)
 
     def _item(self, held: Any, index: ast.expr, names: _Names) -> Any:
         if isinstance(held, list):
@@ -272,8 +272,8 @@ class TritonDryRun(LaunchRun, Follower[Any]):
             return held[place] if type(place) is int and -len(held) <= place < len(held) else UNKNOWN
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         places: list[slice | None] = []
-        for one in parts:
-            match one:
+        for part in parts:
+            match part:
                 case ast.Constant(None):
                     places.append(None)
                 case ast.Slice(None, None, None):

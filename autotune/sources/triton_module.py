@@ -161,19 +161,23 @@ class Module:
 
     def function(self, name: str) -> tuple[Module, ast.FunctionDef] | None:
         """A function for the device by the name that it has here, and its file; None if there is none."""
-        for one in reversed(self.statements):
-            if isinstance(one, ast.FunctionDef) and one.name == name:
-                return (self, one) if is_jit(one, self.jit_names) else None
-            if isinstance(one, ast.ImportFrom) and (item := _imported(one, name)) is not None:
-                other = self.imported(one, item.name)
+        for statement in reversed(self.statements):
+            if isinstance(statement, ast.FunctionDef) and statement.name == name:
+                return (self, statement) if is_jit(statement, self.jit_names) else None
+            if isinstance(statement, ast.ImportFrom) and (item := _imported(statement, name)) is not None:
+                other = self.imported(statement, item.name)
                 return other.function(item.name) if other is not None else None
         return None
 
     def function_of(self, base: str, name: str) -> tuple[Module, ast.FunctionDef] | None:
         """The same for `base.name`, where `base` is a module of the project."""
-        for one in self.statements:
-            if isinstance(one, ast.ImportFrom) and (item := _imported(one, base)) is not None:
-                other = self.submodule(one, item.name) if self.imported(one, item.name) is None else None
+        for statement in self.statements:
+            if isinstance(statement, ast.ImportFrom) and (item := _imported(statement, base)) is not None:
+                other = (
+                    self.submodule(statement, item.name)
+                    if self.imported(statement, item.name) is None
+                    else None
+                )
                 return other.function(name) if other is not None else None
         return None
 
@@ -237,11 +241,11 @@ class Module:
     def attributes(self) -> dict[str, set[str]]:
         """What its functions for the device, and its own names, use of each name, such as a module's."""
         used: dict[str, set[str]] = {}
-        for one in (
+        for kernel in (
             *self.kernels.values(),
             *(statement for statement in self.statements if isinstance(statement, ast.Assign)),
         ):
-            for node in ast.walk(one):
+            for node in ast.walk(kernel):
                 match node:
                     case ast.Attribute(ast.Name(base), attribute):
                         used.setdefault(base, set()).add(attribute)

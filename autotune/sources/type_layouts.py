@@ -119,8 +119,8 @@ class TypeLayouts:
             member.is_pointer or member.type == name for member in declared.fields
         ):
             return _NO_LAYOUT
-        for one in declared.fields:
-            kind, count = self._known(one.type), self.count(one)
+        for member in declared.fields:
+            kind, count = self._known(member.type), self.count(member)
             dtype, width = self.layout(kind)
             if dtype in (STRUCT, UNKNOWN) or count == 0:
                 return _NO_LAYOUT

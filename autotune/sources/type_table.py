@@ -57,8 +57,8 @@ def read_types(tree: SourceTree) -> TypeTable:
     declared: set[str] = set()
     for node in descendants(tree.root):
         if node.type == "type_definition":
-            for one in node.children_by_field_name("declarator"):
-                parts = [*declarators(one)]
+            for declarator in node.children_by_field_name("declarator"):
+                parts = [*declarators(declarator)]
                 name = tree.of(parts[-1])
                 declared.add(name)
                 kind = field(node, "type")
