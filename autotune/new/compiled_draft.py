@@ -59,11 +59,11 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: f
         return made
     others = [replace(assumed, generic="int")] if "DTYPE" in made.kernel.entry else []
     others += [replace(assumed, defined=(*assumed.defined, *switch)) for switch in _switches(made)]
-    for other in others:
+    for assumption in others:
         if time.monotonic() > end_s:
             break
         with suppress(InputError):  # with these definitions it has no kernel
-            other_made = _without_unknown_words(kernel, other)
+            other_made = _without_unknown_words(kernel, assumption)
             if not other_made.complaint:
                 return other_made
     return made
@@ -87,8 +87,8 @@ def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:
     yielded = 0
     for wanted in sorted(named, key=lambda one: -len(named[one]))[:_BRANCHES]:
         values = own | dict(wanted)
-        other = read_kernel_source(read.original, values, read.dialect)
-        fresh = _known(other) - (_known(read) - open_words) - values.keys()
+        again = read_kernel_source(read.original, values, read.dialect)
+        fresh = _known(again) - (_known(read) - open_words) - values.keys()
         if named[wanted] & fresh and yielded < _SWITCHES:
             yielded += 1
             yield tuple(values.items())
@@ -111,10 +111,10 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold
         source = _source(kernel)
         made = replace(made, complaint=_complaint(made, source))
         if made.complaint and attempt == 0 and made.source.dialect == OPENCL:
-            other = replace(made, option=_OPTION)
-            other = replace(other, complaint=_complaint(other, source))
-            if other.complaint.count(_ERROR) < made.complaint.count(_ERROR):
-                made, assumed = other, replace(assumed, option=_OPTION)
+            newer = replace(made, option=_OPTION)
+            newer = replace(newer, complaint=_complaint(newer, source))
+            if newer.complaint.count(_ERROR) < made.complaint.count(_ERROR):
+                made, assumed = newer, replace(assumed, option=_OPTION)
         unknown = _unknown_words(made.complaint, source.text)
         fresh = [word for word in unknown if word not in assumed.undefined]
         if fresh:

@@ -259,10 +259,10 @@ def _name(path: Path) -> str:
 
 def _reference_name(path: Path, name: str) -> str:
     """A name that is free: a program of the same name may be the kernel's host, or the kernel itself."""
-    usual, other = f"{name}.py", f"{name}_reference.py"
-    is_ours = path.with_name(f"{name}.yaml").exists() and not path.with_name(other).exists()
+    usual, further = f"{name}.py", f"{name}_reference.py"
+    is_ours = path.with_name(f"{name}.yaml").exists() and not path.with_name(further).exists()
     is_taken = path.suffix == ".py" or (path.with_name(usual).exists() and not is_ours)
-    return other if is_taken else usual
+    return further if is_taken else usual
 
 
 def _files(kernel: KernelFile) -> tuple[Path, Path, Path, Path]:

@@ -50,7 +50,7 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     if not missing:
         return ""
     if asked := _asked_for(missing, text):
-        return f"; {missing} is there with {' '.join(f'--define {one}' for one in asked)}"
+        return f"; {missing} is there with {' '.join(f'--define {definition}' for definition in asked)}"
     if includer := next((file for file in _neighbours(source) if _includes(file, source)), None):
         name = os.path.relpath(includer, source.parent)
         return f"; {name} includes it after definitions of its own: give that to autotune new"

@@ -76,7 +76,7 @@ def run_on_cpu(space: Path) -> list[Note]:
 def _left_as_they_were(task: TuningTask, options: Options) -> Iterator[str]:
     """A doubt for each output that begins as a constant and that a run leaves so in most places."""
     fills = {argument.name: argument.fill for argument in task.spec.arguments if argument.role == "inout"}
-    constants = {name: one.arguments[0] for name, one in fills.items() if one and one.kind == "constant"}
+    constants = {name: fill.arguments[0] for name, fill in fills.items() if fill and fill.kind == "constant"}
     if not constants:
         return
     with open_run(task, replace(options, fresh=True), Observer()) as context:

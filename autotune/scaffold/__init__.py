@@ -106,7 +106,7 @@ def _guessed(
     source = read_kernels(file, text, values, assumed, host, own)
     if known is not None:
         types = {word for kernel in source.kernels for word in kernel.types}  # that only these branches show
-        source = replace(source, macros=tuple(one for one in known if one.name not in types))
+        source = replace(source, macros=tuple(macro for macro in known if macro.name not in types))
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:

@@ -85,7 +85,7 @@ def samples(
     configs += [{item.name: item.values[place] for item in launch.parameters} for place in (0, -1)]
     every = [dict.fromkeys(launch.sizes, extent) for extent in extents]
     every += [dict(zip(launch.sizes, check, strict=True)) for check in checks]
-    return [{**config, **one} for config in configs for one in every]
+    return [{**config, **sizes} for config in configs for sizes in every]
 
 
 def with_room(
@@ -134,7 +134,7 @@ def _covering_shape(
     """The guessed shape if it has room for every index whose bound is known, else one that has."""
     needed, is_complete = bounds.of_array(array)
     larger = _not_covered(needed, _product(guessed), samples)
-    if is_complete and all(one.isdigit() and one != "1" for one in needed):
+    if is_complete and all(extent.isdigit() and extent != "1" for extent in needed):
         larger = larger or needed
     if not larger:
         is_guarded = is_read and bounds.reads_neighbours(array)
@@ -177,8 +177,8 @@ def _values(text: str, samples: Sequence[Mapping[str, Value]]) -> list[int] | No
         return None
 
 
-def _is_covered(one: Sequence[int], other: Sequence[int]) -> bool:
-    return all(left <= right for left, right in zip(one, other, strict=True))
+def _is_covered(needed: Sequence[int], held: Sequence[int]) -> bool:
+    return all(left <= right for left, right in zip(needed, held, strict=True))
 
 
 def _layouts(array: str, facts: Facts, sizes: Sequence[str]) -> list[tuple[str, ...]]:

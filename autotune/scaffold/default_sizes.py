@@ -35,7 +35,7 @@ def fitting_checks(
 ) -> tuple[tuple[int, ...], ...]:
     """The extents of each check, smaller where the arrays would not fit."""
     given = (dict(zip(launch.sizes, check, strict=True)) for check in checks)
-    return tuple(dict.fromkeys((*_fitting(one, launch, arguments, 1).values(),) for one in given))
+    return tuple(dict.fromkeys((*_fitting(sizes, launch, arguments, 1).values(),) for sizes in given))
 
 
 def _fitting(

@@ -119,7 +119,7 @@ def with_elements(
 
     def empty(**changed: int) -> list[ast.expr]:
         known = {name: ast.Constant(number) for name, number in (numbers | changed).items()}
-        return [one for one in asked if not number_of(one, known)]
+        return [node for node in asked if not number_of(node, known)]
 
     for _ in range(_DOUBLED):
         if not (left := empty()):

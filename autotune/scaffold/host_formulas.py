@@ -95,8 +95,8 @@ def real_number_of(node: ast.expr, formulas: Mapping[str, ast.expr], depth: int 
     match node:
         case ast.Constant(value=int() | float() as number):
             return number
-        case ast.UnaryOp(ast.USub(), one):
-            value = real_number_of(one, formulas, depth)
+        case ast.UnaryOp(ast.USub(), operand):
+            value = real_number_of(operand, formulas, depth)
             return None if value is None else -value
         case ast.Name(id=name) if name in formulas and depth:
             return real_number_of(formulas[name], formulas, depth - 1)
@@ -178,9 +178,9 @@ def _terms(node: ast.expr) -> tuple[list[ast.expr], int]:
         case ast.Constant(value=int(number)):
             return [], number
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            (terms, number), (others, other) = _terms(left), _terms(right)
-            return terms + others, number + other
+            (terms, number), (others, further) = _terms(left), _terms(right)
+            return terms + others, number + further
         case ast.BinOp(left=left, op=ast.Sub(), right=ast.Constant(value=int(number))):
-            terms, other = _terms(left)
-            return terms, other - number
+            terms, further = _terms(left)
+            return terms, further - number
     return [node], 0

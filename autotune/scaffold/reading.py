@@ -199,7 +199,7 @@ def _first_of(own: str, refusals: Sequence[str]) -> str:
 def _why_none(name: str, own: str) -> InputError:
     """What to say of a source without a kernel, or with one that was not understood."""
     code = without_comments(own)
-    begin = next((one for one in INTRODUCER.finditer(code) if _HAS_BODY.match(code, one.end())), None)
+    begin = next((match for match in INTRODUCER.finditer(code) if _HAS_BODY.match(code, match.end())), None)
     if begin is not None:
         return KernelUnread(name, code.count("\n", 0, begin.start()) + 1)
     return InputError(
@@ -216,7 +216,7 @@ def _stand_ins(
     written = used & {*WORD.findall(source.original)}  # others are put together: VECTOR_##width
     capitals = sorted(name for name in written if name.isupper() and name not in branches.defined)
     provided = portable_macros() if source.dialect == "portable" else frozenset()
-    parameters = {one.name for function in source.functions for one in function.template or ()}
+    parameters = {parameter.name for function in source.functions for parameter in function.template or ()}
     words = [word for word in (*assumed.undefined, *capitals) if word not in provided | parameters]
     stand_ins = {word: types.stand_in(word) for word in words if word != "DTYPE" and types.is_unknown(word)}
     open_aliases = ((name, word) for name, word in types.aliases.items() if name in used and word.isupper())
@@ -337,9 +337,9 @@ def _is_used(variable: Variable, function: Function) -> bool:
     if not variable.is_constant:
         return False
     return any(
-        _reads(one, variable.name)
-        for one in function.source.device_functions
-        if one is function or not one.is_kernel
+        _reads(other, variable.name)
+        for other in function.source.device_functions
+        if other is function or not other.is_kernel
     )
 
 

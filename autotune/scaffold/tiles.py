@@ -33,7 +33,7 @@ def threads_along(axis: str, facts: Facts) -> str:
         room = _room_for_threads(thread, facts)
         return room.pop() if len(room) == 1 else ""
     if thread not in facts.read_indices:
-        return "1" if any(reads_index(facts, one, "threadIdx") for one in "xyz") else ""
+        return "1" if any(reads_index(facts, letter, "threadIdx") for letter in "xyz") else ""
     shown = {*_multiplied(axis, facts), *_strides(thread, facts)} or _room_for_threads(thread, facts)
     shown = {_step_through(tile, facts) or tile for tile in shown}
     return shown.pop() if len(shown) == 1 else ""

@@ -140,7 +140,7 @@ def _remark(parameter: str, guess: TritonGuess) -> str:
     if parameter in kernel.found.kinds:
         return _CHECK + ": an element type of Triton"
     known = dict.fromkeys(kernel.found.choices.get(parameter, ()))
-    if others := [_scalar(one) for one in known if one not in guess.values[parameter]]:
+    if others := [_scalar(value) for value in known if value not in guess.values[parameter]]:
         return _CHECK + f": the source also knows {', '.join(others)}"
     return _CHECK + ": which values?"
 
@@ -203,7 +203,7 @@ def _inputs(bounds: Mapping[str, str], guess: TritonGuess) -> str:
     """The function that draws arrays of indices below sizes."""
     drawn = []
     for name, bound in bounds.items():
-        extents = [one if one == "1" else f'sizes["{one}"]' for one in guess.extents[name]]
+        extents = [extent if extent == "1" else f'sizes["{extent}"]' for extent in guess.extents[name]]
         shape = extents[0] if len(extents) == 1 else f"({', '.join(extents)})"
         drawn.append(f'        "{name}": rng.integers(0, sizes["{bound}"], {shape}),')
     lines = [

@@ -66,8 +66,8 @@ class TritonGuess:
             return known
 
         def halve(names: Collection[str]) -> bool:
-            large = (one for one in names if chosen[one] > _LEAST)
-            widest = max(large, key=lambda one: chosen[one], default="")
+            large = (name for name in names if chosen[name] > _LEAST)
+            widest = max(large, key=lambda name: chosen[name], default="")
             if widest:
                 chosen[widest] //= 2
             return bool(widest)
@@ -127,16 +127,16 @@ class TritonGuess:
         return [
             f"{' * '.join(block)} <= {_MAX_TILE}"
             for block in self._blocks
-            if prod(int(max(self.values[one])) for one in block)
+            if prod(int(max(self.values[tile])) for tile in block)
             > _MAX_TILE
-            >= prod(int(min(self.values[one])) for one in block)
+            >= prod(int(min(self.values[tile])) for tile in block)
         ]
 
     @cached_property
     def _blocks(self) -> list[tuple[str, ...]]:
         """The tiles of each block that are chosen freely."""
-        free = {one for one in self.values if one in self.kernel.tiles and not self._is_configured(one)}
-        free_blocks = (tuple(one for one in block if one in free) for block in self.kernel.blocks)
+        free = {name for name in self.values if name in self.kernel.tiles and not self._is_configured(name)}
+        free_blocks = (tuple(name for name in block if name in free) for block in self.kernel.blocks)
         return list(dict.fromkeys(block for block in free_blocks if block))
 
     @cached_property
@@ -179,8 +179,8 @@ class TritonGuess:
         read = self._bounding | self._striding | alone
         return [
             name
-            for name, one in self._constants.items()
-            if name in read - others and not one.has_default and not self._is_configured(name)
+            for name, constant in self._constants.items()
+            if name in read - others and not constant.has_default and not self._is_configured(name)
         ]
 
     @cached_property
@@ -194,7 +194,9 @@ class TritonGuess:
     @cached_property
     def _striding(self) -> set[str]:
         """The parameters that multiply indices."""
-        return {name for shape in self.kernel.shapes.values() for one in shape for name in one.strides}
+        return {
+            name for shape in self.kernel.shapes.values() for dimension in shape for name in dimension.strides
+        }
 
     @cached_property
     def _usual_sizes(self) -> dict[str, int]:
@@ -225,7 +227,9 @@ class TritonGuess:
         """The parameters that only multiply indices."""
         kernel = self.kernel
         shapes = kernel.shapes.values()
-        strides = {one.strides[0] for shape in shapes for one in shape if len(one.strides) == 1}
+        strides = {
+            dimension.strides[0] for shape in shapes for dimension in shape if len(dimension.strides) == 1
+        }
         return strides - self._bounding - kernel.tiles.keys()
 
     @cached_property
@@ -320,10 +324,10 @@ class TritonGuess:
     def _shape(self, array: str) -> list[str]:
         """The extents of an array, one for each dimension."""
         extents: list[str] = []
-        for shape in self.kernel.shapes[array]:
-            extent = self._extent(shape)
+        for dimension in self.kernel.shapes[array]:
+            extent = self._extent(dimension)
             # an axis that is split into several indices counts once
-            is_again = extent in extents and not shape.tiles
+            is_again = extent in extents and not dimension.tiles
             extents.append("1" if is_again else extent)
         return extents
 
@@ -367,7 +371,7 @@ def _largest(shapes: Iterable[Sequence[str]], values: Mapping[str, Value]) -> in
 
 
 def _product(extents: Iterable[str]) -> str:
-    return " * ".join(one if one.isidentifier() else f"({one})" for one in extents) or "1"
+    return " * ".join(extent if extent.isidentifier() else f"({extent})" for extent in extents) or "1"
 
 
 def _power(extent: str) -> str:

@@ -51,15 +51,15 @@ class KnownTypes(TypeLayouts):
         """Why nobody can tell how the values of a structure lie; empty for another type."""
         kind = self.resolved(kind)
         declared = self.source.types.structures.get(kind)
-        for one in declared.fields if declared else ():
-            if one.is_pointer or one.type == kind:
-                return f"{one.name} is a pointer"
-            if inner := self.obstacle(one.type):
-                return f"{one.name}.{inner}"
-            if self.layout(self._known(one.type))[0] == UNKNOWN:
-                return f"the type {one.type} of {one.name} is not known"
-            if self.count(one) == 0:
-                return f"the extent of {one.name} is not known"
+        for member in declared.fields if declared else ():
+            if member.is_pointer or member.type == kind:
+                return f"{member.name} is a pointer"
+            if inner := self.obstacle(member.type):
+                return f"{member.name}.{inner}"
+            if self.layout(self._known(member.type))[0] == UNKNOWN:
+                return f"the type {member.type} of {member.name} is not known"
+            if self.count(member) == 0:
+                return f"the extent of {member.name} is not known"
         is_odd = declared is not None and not declared.is_plain
         return "it has a base, bit fields or parts that cannot be read" if is_odd else ""
 
@@ -110,7 +110,7 @@ class KnownTypes(TypeLayouts):
     def _variables(self, kind: str) -> list[tuple[set[str], tuple[ast.AST, ...]]]:
         """For each function, its variables of a type and all that it consists of."""
         own = self.source.device_functions
-        return [(one.variables_of(kind), one.parts) for one in own if kind in one.types]
+        return [(function.variables_of(kind), function.parts) for function in own if kind in function.types]
 
     def elements(self, kind: str) -> str:
         """How many elements vectors have whose members are used, `p.w` or `p.s3`; empty if none is."""
@@ -143,8 +143,8 @@ class KnownTypes(TypeLayouts):
         place, widest = 0, 1
         if whole.dtype == STRUCT or declared.is_union or declared.is_packed or declared.alignment:
             return ()
-        for one in declared.fields:
-            kind = self._known(one.type)
+        for member in declared.fields:
+            kind = self._known(member.type)
             dtype, width = self.layout(kind)
             dtypes = {dtype for _, dtype in self.fields_of(kind)}
             if width > 1 and dtypes != {dtype}:  # bytes of several types
@@ -153,9 +153,9 @@ class KnownTypes(TypeLayouts):
             place = round_up(place, assumed_bytes(dtype))
             if place % self.alignment_bytes(kind):
                 return ()
-            numbers = range(self.count(one) * width)
+            numbers = range(self.count(member) * width)
             place += len(numbers) * assumed_bytes(dtype)
-            names = [one.name] if len(numbers) == 1 else [f"{one.name}_{number}" for number in numbers]
+            names = [member.name] if len(numbers) == 1 else [f"{member.name}_{number}" for number in numbers]
             found += [(name, dtype) for name in names]
         is_alike = round_up(place, whole.alignment_bytes) == round_up(place, widest)
         return tuple(found) if is_alike and len(found) <= _MAX_FIELDS else ()
@@ -167,8 +167,8 @@ def _is_whole(names: set[str], parts: Iterable[ast.AST]) -> bool:
         match part:
             case ast.Subscript(_, index) if names & names_in(index):
                 return True
-            case ast.BinOp(one, operator, other) | ast.AugAssign(one, operator, other):
-                if isinstance(operator, _BITS) and (_base(one) in names or _base(other) in names):
+            case ast.BinOp(left, operator, right) | ast.AugAssign(left, operator, right):
+                if isinstance(operator, _BITS) and (_base(left) in names or _base(right) in names):
                     return True
     return False
 

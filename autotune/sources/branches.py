@@ -179,8 +179,8 @@ def kernels_of_branches(
             given |= {value: given[name]} if is_name else {}
         if values.items() >= given.items():
             continue
-        other = read_kernel_source(source.original, {**values, **given}, source.dialect)
-        for one in other.kernels:
+        again = read_kernel_source(source.original, {**values, **given}, source.dialect)
+        for one in again.kernels:
             if one.place not in known and one.name not in names:
                 known.add(one.place)
                 names.add(one.name)

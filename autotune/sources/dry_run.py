@@ -363,10 +363,10 @@ class DryRun(LaunchRun):
             return None
         return self._moved(base, index, base.extents[1:])
 
-    def _moved(self, base: Pointer, index: Value, rest: tuple[int, ...] | None = None) -> Pointer:
+    def _moved(self, base: Pointer, index: Value, extents: tuple[int, ...] | None = None) -> Pointer:
         stride = whole(base.item * math.prod(base.extents[1:]), "i64")
         offset = arithmetic(ast.Add(), base.offset, arithmetic(ast.Mult(), converted(index, "i64"), stride))
-        return replace(base, offset=offset, extents=base.extents if rest is None else rest)
+        return replace(base, offset=offset, extents=base.extents if extents is None else extents)
 
     def _access(self, place: Pointer, mask: Mask, *, is_read: bool = False, is_written: bool = False) -> None:
         memory, item = place.memory, place.item
@@ -389,7 +389,7 @@ class DryRun(LaunchRun):
         if (parted := there.any(axis=1) & missing.any(axis=1)).any():
             block = int(parted.argmax())
             first = block * self._per_block
-            lanes = (first + int(one[block].argmax()) for one in (there, missing))
+            lanes = (first + int(lanes_of[block].argmax()) for lanes_of in (there, missing))
             thread, other = (_of_lane(self._threads, lane) for lane in lanes)
             divergent = Divergent(thread, other, _of_lane(self._blocks, first))
             self.found.setdefault((self._at, ""), divergent)
@@ -443,28 +443,28 @@ class DryRun(LaunchRun):
                 node = parsed_expression(meaning)
                 self._outer[name] = UNKNOWN if node is None else self._of(node, mask)
             elif name in self._variables:
-                one = self._variables[name]
-                item = self._bytes(one.type)
-                texts = [parsed_expression(text) if text else None for text in one.extents]
+                variable = self._variables[name]
+                item = self._bytes(variable.type)
+                texts = [parsed_expression(text) if text else None for text in variable.extents]
                 extents = [None if text is None else self._number(text, mask) for text in texts]
                 if extents:
                     size = item * math.prod(extent or 0 for extent in extents)
                     self._outer[name] = self._array(name, item, size, "source", extents)
-                elif one.value is not None:
-                    self._outer[name] = self._converted(self._of(one.value, mask), one.type)
+                elif variable.value is not None:
+                    self._outer[name] = self._converted(self._of(variable.value, mask), variable.type)
         return self._outer[name]
 
     def _binary(self, left: ast.expr, op: ast.operator, right: ast.expr, mask: Mask) -> Value | Pointer:
-        one, other = self._of(left, mask), self._of(right, mask)
-        if isinstance(other, Pointer) and isinstance(op, ast.Add):
-            one, other = other, one
-        if isinstance(one, Pointer):
-            if isinstance(other, Pointer) or not isinstance(op, ast.Add | ast.Sub) or not one.item:
-                if not isinstance(other, Pointer):
+        first, second = self._of(left, mask), self._of(right, mask)
+        if isinstance(second, Pointer) and isinstance(op, ast.Add):
+            first, second = second, first
+        if isinstance(first, Pointer):
+            if isinstance(second, Pointer) or not isinstance(op, ast.Add | ast.Sub) or not first.item:
+                if not isinstance(second, Pointer):
                     self.is_whole = False
                 return UNKNOWN
-            return self._moved(one, negative(other) if isinstance(op, ast.Sub) else other)
-        return UNKNOWN if isinstance(other, Pointer) else arithmetic(op, one, other)
+            return self._moved(first, negative(second) if isinstance(op, ast.Sub) else second)
+        return UNKNOWN if isinstance(second, Pointer) else arithmetic(op, first, second)
 
     def _unary(self, op: ast.unaryop, value: Value | Pointer) -> Value:
         if isinstance(value, Pointer) or not value.kind:
@@ -493,14 +493,14 @@ class DryRun(LaunchRun):
         """The value of an expression of which not every part is evaluated."""
         if isinstance(node, ast.IfExp):
             yes, no = self._split(node.test, mask)
-            one = self._of(node.body, yes) if yes.may.any() else None
-            other = self._of(node.orelse, no) if no.may.any() else None
-            if one is None or other is None:
-                return one or other or UNKNOWN
-            if isinstance(one, Value) and isinstance(other, Value):
-                kind = common(one, other)
-                one, other = converted(one, kind), converted(other, kind)
-            return self._merged(self._merged(UNKNOWN, other, no), one, yes)
+            first = self._of(node.body, yes) if yes.may.any() else None
+            second = self._of(node.orelse, no) if no.may.any() else None
+            if first is None or second is None:
+                return first or second or UNKNOWN
+            if isinstance(first, Value) and isinstance(second, Value):
+                kind = common(first, second)
+                first, second = converted(first, kind), converted(second, kind)
+            return self._merged(self._merged(UNKNOWN, second, no), first, yes)
         is_and = isinstance(node.op, ast.And)
         settled = np.zeros(self._lanes, np.bool_)  # by a part that decides
         known = np.ones(self._lanes, np.bool_)

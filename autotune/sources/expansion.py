@@ -126,9 +126,9 @@ def _with_arguments(
     names = list(parameters)
     if names and names[-1].endswith("..."):
         names[-1] = names[-1][:-3].strip() or "__VA_ARGS__"
-        rest = given[len(names) - 1 :]
+        following = given[len(names) - 1 :]
         joined = [
-            token for number, part in enumerate(rest) for token in ([(",", 0)] if number else []) + part
+            token for number, part in enumerate(following) for token in ([(",", 0)] if number else []) + part
         ]
         given = [*given[: len(names) - 1], joined]
     values = dict(zip(names, given, strict=False))

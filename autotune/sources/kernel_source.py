@@ -122,7 +122,7 @@ class Function:
     def variables_of(self, kind: str) -> set[str]:
         """Its parameters and variables of a type."""
         own = {parameter.name for parameter in self.parameters if parameter.type == kind}
-        return own | {name for name, one in self.declared.items() if one.type == kind}
+        return own | {name for name, variable in self.declared.items() if variable.type == kind}
 
     @property
     def unknown(self) -> Mapping[str, int]:
@@ -151,7 +151,7 @@ class Function:
     @property
     def defaults(self) -> Mapping[str, str]:
         """The defaults of what its template takes."""
-        return {one.name: one.default for one in self.template or () if one.default}
+        return {parameter.name: parameter.default for parameter in self.template or () if parameter.default}
 
     @property
     def has_error(self) -> bool:
@@ -224,7 +224,7 @@ class KernelSource:
         several_launches = (
             launches(function.body, function.defaults, function.without_words) for function in self.functions
         )
-        return tuple(one for several in several_launches for one in several)
+        return tuple(launch for several in several_launches for launch in several)
 
     @cached_property
     def declared_names(self) -> frozenset[str]:
@@ -346,10 +346,10 @@ def _heads(node: Node) -> Iterator[Node]:
     """The parts of a definition before its body."""
     left = [child for child in node.children if child.type != "compound_statement"]
     while left:
-        one = left.pop()
-        yield one
-        if one.type not in ("parameter_list", "argument_list", "call_expression"):
-            left += one.children
+        part = left.pop()
+        yield part
+        if part.type not in ("parameter_list", "argument_list", "call_expression"):
+            left += part.children
 
 
 def _block(tree: SourceTree, head: Sequence[Node]) -> tuple[str, ...]:
@@ -438,7 +438,7 @@ def _variables(tree: SourceTree) -> Iterator[Variable]:
 
 def _of_signature(source: KernelSource, function: Function) -> Iterator[tuple[str, int]]:
     """The names in the attributes of a function, such as the threads of its block."""
-    known = {*source.declared_names, *(one.name for one in function.template or ())}
+    known = {*source.declared_names, *(parameter.name for parameter in function.template or ())}
     for text in function.block:
         reading = SourceTree(text)
         for node in descendants(reading.root):

@@ -34,9 +34,9 @@ def open_words(tree: SourceTree, outer: Iterable[Node], dialect: str) -> Mapping
 
 def _around_all(text: str) -> Iterator[tuple[str, str]]:
     """A macro around a whole source, of which the host makes a string: `STRING(...)`."""
-    word, bracket, rest = text.strip().removesuffix(";").partition("(")
-    depth, ends = 1, len(rest) - 1
-    for place, letter in enumerate(rest):
+    word, bracket, inside = text.strip().removesuffix(";").partition("(")
+    depth, ends = 1, len(inside) - 1
+    for place, letter in enumerate(inside):
         depth += (letter == "(") - (letter == ")")
         if depth == 0:
             if bracket and word.strip().isidentifier() and place == ends:

@@ -151,7 +151,7 @@ def _decided(kind: str, rest: str, macros: MacroTable) -> bool | None:
     asked = DEFINED.sub(lambda is_defined: _answer(_is_defined(is_defined[1] or is_defined[2], macros)), rest)
     try:
         words = expanded(
-            ((one[0], 0) for one in TOKEN.finditer(asked)),
+            ((token[0], 0) for token in TOKEN.finditer(asked)),
             macros,
             is_sure=not macros.is_whole,
             most=_MAX_TOKENS,

@@ -178,9 +178,9 @@ class Statements:
                 return self._effects(node.named_children)
             case "if_statement":
                 test = self.expression(field(node, "condition"))
-                other = field(node, "alternative")
+                otherwise = field(node, "alternative")
                 body = self._part(node, "consequence")
-                return [ast.If(test, body, self._block(other.named_children) if other else [])]
+                return [ast.If(test, body, self._block(otherwise.named_children) if otherwise else [])]
             case "for_statement":
                 return self._for(node)
             case "while_statement" | "do_statement":
@@ -388,10 +388,10 @@ class Statements:
         return target
 
     def _conditional_expression(self, node: Node) -> ast.expr:
-        test, body, other = (
+        test, body, otherwise = (
             self.expression(field(node, name)) for name in ("condition", "consequence", "alternative")
         )
-        return ast.IfExp(test, body, other)
+        return ast.IfExp(test, body, otherwise)
 
     def _subscript_expression(self, node: Node) -> ast.expr:
         inside = field(node, "indices")
@@ -407,15 +407,15 @@ class Statements:
         if sign not in _ALSO_BINARY or not factors:
             return self._cast(kind, self.expression(value))
         first, *others = map(self._identifier, factors)
-        for one in others:
-            first = ast.BinOp(first, ast.Mult(), one)
+        for factor in others:
+            first = ast.BinOp(first, ast.Mult(), factor)
         return ast.BinOp(first, _BINARY[sign], self.expression(field(value, "argument")))
 
     def _factors(self, kind: Node | None) -> list[Node]:
         """What is multiplied in a cast that is none: `(N) * x`, `(N * (M)) - 1`; empty for a type."""
         inside = [*descendants(kind)] if kind is not None else []
-        words = [one for one in inside if one.type == "type_identifier"]
-        is_product = any(one.type == "abstract_function_declarator" for one in inside)
+        words = [part for part in inside if part.type == "type_identifier"]
+        is_product = any(part.type == "abstract_function_declarator" for part in inside)
         name = self._tree.of(kind)
         is_number = self._is_declared(name) or name.isupper()
         return words if is_product or (len(inside) == 2 and is_number) else []
@@ -531,7 +531,7 @@ def _index_call(name: str, given: list[ast.expr]) -> ast.expr:
                 return ast.Attribute(ast.Name(_INDEXES[name]), letter)
             if name in ("get_global_id", "get_global_size"):
                 thread, block, threads, blocks = (
-                    ast.Attribute(ast.Name(one), letter) for one in _INDEXES.values()
+                    ast.Attribute(ast.Name(word), letter) for word in _INDEXES.values()
                 )
                 if name == "get_global_size":
                     return ast.BinOp(blocks, ast.Mult(), threads)

@@ -105,7 +105,7 @@ class TritonKernel:
             if array in every_shape:
                 every_shape[array].append(_dimensions(address, array, self.tiles))
         return {
-            name: max(shapes, key=lambda one: (len(one), sum(len(each.tiles) for each in one)))
+            name: max(shapes, key=lambda shape: (len(shape), sum(len(each.tiles) for each in shape)))
             for name, shapes in every_shape.items()
         }
 
@@ -115,7 +115,7 @@ class TritonKernel:
         blocks = set()
         for _, address, _ in self._accesses:
             along = _dimensions(address, "", self.tiles)
-            names = [name for one in along for name in one.tiles if name in self.tiles]
+            names = [name for dimension in along for name in dimension.tiles if name in self.tiles]
             # an index that is split is one tile; along two axes of the grid there are two
             counts = {name: min(names.count(name), max(1, len(self.tiles[name].axes))) for name in names}
             blocks.add(tuple(sorted(name for name, count in counts.items() for _ in range(count))))
@@ -135,11 +135,13 @@ class TritonKernel:
     def axis_bounds(self) -> Mapping[int, str]:
         """What an index along an axis of the grid is compared with, as an expression."""
         bounds: dict[int, str] = {}
-        for one, other in self.found.bounds:
-            axes = {axis for term in one.terms for axis in term.axes}
-            is_plain = not any(term.tiles or term.loops or term.loaded or term.factors for term in one.terms)
-            if is_plain and len(axes) == 1 and names_in_text(other.text) and not other.runs:
-                bounds.setdefault(axes.pop(), other.text)
+        for compared, bound in self.found.bounds:
+            axes = {axis for term in compared.terms for axis in term.axes}
+            is_plain = not any(
+                term.tiles or term.loops or term.loaded or term.factors for term in compared.terms
+            )
+            if is_plain and len(axes) == 1 and names_in_text(bound.text) and not bound.runs:
+                bounds.setdefault(axes.pop(), bound.text)
         return bounds
 
     @property
@@ -170,7 +172,11 @@ class TritonKernel:
             for term in address.terms:
                 if len(term.loaded) == 1 and not (term.axes or term.tiles or term.loops):
                     strides = tuple(sorted(name for name in term.factors if name != array))
-                    along = [place for place, one in enumerate(self.shapes[array]) if one.strides == strides]
+                    along = [
+                        place
+                        for place, dimension in enumerate(self.shapes[array])
+                        if dimension.strides == strides
+                    ]
                     # of no dimension that is known: it may lead anywhere
                     (name,) = term.loaded
                     led.setdefault(name, set()).add((array, along[0] if along else -1))
@@ -192,9 +198,9 @@ class TritonKernel:
         addressed = {name for term in self._terms for name in term.factors if term.runs}
         bounding = {
             name
-            for one, other in self.found.bounds
-            if any(term.axes or term.tiles or term.loops for term in one.terms)
-            for name in names_in_text(other.text) | set(other.factors)
+            for compared, bound in self.found.bounds
+            if any(term.axes or term.tiles or term.loops for term in compared.terms)
+            for name in names_in_text(bound.text) | set(bound.factors)
         }
         return (self.found.indices | addressed | bounding) - self.roles.keys()
 
@@ -277,7 +283,7 @@ def _kernel(
     host_defaults: Mapping[str, Value],
 ) -> TritonKernel:
     taken = tuple(parameters(function.args))
-    findings = walk(module, function, {one.name for one in taken if one.is_constant})
+    findings = walk(module, function, {parameter.name for parameter in taken if parameter.is_constant})
     configs = _configs(module, function)
     rules = _heuristics(module, function)
     return TritonKernel(function.name, taken, findings, *configs, rules, launched, host_defaults)
@@ -288,20 +294,20 @@ def parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
     positional = [*arguments.posonlyargs, *arguments.args]
     without = [None] * (len(positional) - len(arguments.defaults))
     defaults = [*without, *arguments.defaults, *arguments.kw_defaults]
-    for one, default in zip([*positional, *arguments.kwonlyargs], defaults, strict=True):
-        is_constant = one.annotation is not None and "constexpr" in ast.unparse(one.annotation)
-        yield TritonParameter(one.arg, is_constant, default is not None)
+    for argument, default in zip([*positional, *arguments.kwonlyargs], defaults, strict=True):
+        is_constant = argument.annotation is not None and "constexpr" in ast.unparse(argument.annotation)
+        yield TritonParameter(argument.arg, is_constant, default is not None)
 
 
 def _tile(name: str, findings: Findings) -> Tile:
     ends = sorted(end for end in findings.loops.get(name, ()) if end and name not in names_in_text(end))
     bounds = [
-        other.text
-        for one, other in findings.bounds
-        if (names := names_in_text(other.text))
+        bound.text
+        for compared, bound in findings.bounds
+        if (names := names_in_text(bound.text))
         and name not in names
-        and not other.runs
-        and any(name in term.tiles or (term.axes and name in term.factors) for term in one.terms)
+        and not bound.runs
+        and any(name in term.tiles or (term.axes and name in term.factors) for term in compared.terms)
     ]
     axes = tuple(sorted(findings.steps.get(name, ())))
     return Tile(name, axes, name in findings.loops, [*bounds, *ends, ""][0])

@@ -193,8 +193,8 @@ class TritonDryRun(LaunchRun, Follower[Any]):
                 return new
             case list(), list() if len(old) == len(new):
                 return [self._carried(*pair, turns) for pair in zip(old, new, strict=True)]
-            case Places(memory), Places(other) if memory is other:
-                return Places(other, self._carried(old.elements, new.elements, turns))
+            case Places(memory), Places(array) if memory is array:
+                return Places(array, self._carried(old.elements, new.elements, turns))
             case Block(offsets=list(first)), Block(offsets=list(second)):
                 return replace(new, offsets=self._carried(first, second, turns))
             case int(), int():
@@ -227,8 +227,8 @@ class TritonDryRun(LaunchRun, Follower[Any]):
 
     def _joined(self, values: Sequence[Any]) -> Any:
         first, *others = values or [None]
-        for other in others:
-            first = self._either(first, other)
+        for further in others:
+            first = self._either(first, further)
         return first
 
     def _either(self, value: Any, other: Any) -> Any:
@@ -379,10 +379,10 @@ class TritonDryRun(LaunchRun, Follower[Any]):
             case "advance", [Block() as block, list(moves)] if block.offsets and (steps := _numbers(moves)):
                 moved = zip(block.offsets, steps, strict=True)
                 return replace(block, offsets=[offset + step for offset, step in moved])
-            case "load" | "store", [Block() as block, *rest]:
+            case "load" | "store", [Block() as block, *further]:
                 every = [*range(len(block.sizes))]  # descriptors check all dimensions
                 checked = every if block.offsets is None else _numbers(named.get("boundary_check", []))
-                offsets = _numbers(next(iter(rest), None)) if block.offsets is None else block.offsets
+                offsets = _numbers(next(iter(further), None)) if block.offsets is None else block.offsets
                 if checked is None:
                     raise _NotFollowed
                 if offsets is None:
@@ -390,11 +390,11 @@ class TritonDryRun(LaunchRun, Follower[Any]):
                 else:
                     part = block.at(offsets, checked)
                     self._access(*part, is_read=called == "load", is_written=called == "store")
-            case "load" | "store", [Places() as places, *rest]:
-                mask = named.get("mask", next(iter(rest[called == "store" :]), None))
+            case "load" | "store", [Places() as places, *further]:
+                mask = named.get("mask", next(iter(further[called == "store" :]), None))
                 self._access(places, mask, is_read=called == "load", is_written=called == "store")
-            case _, [Places() as place, *rest] if called.startswith("atomic_"):
-                mask = named.get("mask", next(iter(rest[1:]), None)) if called != "atomic_cas" else None
+            case _, [Places() as place, *further] if called.startswith("atomic_"):
+                mask = named.get("mask", next(iter(further[1:]), None)) if called != "atomic_cas" else None
                 self._access(place, mask, is_read=True, is_written=True)
             case "to" | "cast", [value, *kinds]:
                 kind = next((kind for kind in [*kinds, *named.values()] if isinstance(kind, str)), "")
@@ -403,8 +403,8 @@ class TritonDryRun(LaunchRun, Follower[Any]):
                 self._lose(value)
             case "full", [shape, value, str(kind)] if kind in WHOLE_TYPES and (sizes := _numbers(shape)):
                 return self._typed(self._shaped(value, lambda data: np.full(sizes, data)), kind)
-            case "expand_dims", [one, int(axis)]:
-                return self._shaped(one, lambda array: np.expand_dims(array, axis))
+            case "expand_dims", [operand, int(axis)]:
+                return self._shaped(operand, lambda array: np.expand_dims(array, axis))
             case "broadcast_to" | "reshape" | "view", [value, *shape]:
                 extents = _numbers(shape[0] if shape and isinstance(shape[0], list) else shape)
                 if extents is None:
@@ -412,12 +412,12 @@ class TritonDryRun(LaunchRun, Follower[Any]):
                     return UNKNOWN
                 change = np.broadcast_to if called == "broadcast_to" else np.reshape
                 return self._shaped(value, lambda data: change(data, extents))
-            case "trans", [one]:
-                return self._shaped(one, np.transpose)
-            case "ravel", [one]:
-                return self._shaped(one, np.ravel)
-            case name, [one, *_] if name in _SAME:
-                return one
+            case "trans", [operand]:
+                return self._shaped(operand, np.transpose)
+            case "ravel", [operand]:
+                return self._shaped(operand, np.ravel)
+            case name, [operand, *_] if name in _SAME:
+                return operand
             case name, _ if name in _WITHOUT_EFFECT:
                 return None
             case "load" | "store" | "gather" | "scatter", [_, *_]:

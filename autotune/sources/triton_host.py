@@ -62,14 +62,14 @@ def defaults(module: Module) -> dict[str, Value]:
             arguments = node.args
             named = [*arguments.posonlyargs, *arguments.args]
             pairs = [*zip(reversed(named), reversed(arguments.defaults), strict=False)]
-            for one, default in (*pairs, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)):
+            for argument, default in (*pairs, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)):
                 match default:
                     case ast.Constant(bool()):
                         pass
                     case ast.Constant(int() | float() as value):
-                        numbers.setdefault(one.arg, value)
+                        numbers.setdefault(argument.arg, value)
                     case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
-                        numbers.setdefault(one.arg, -value)
+                        numbers.setdefault(argument.arg, -value)
     return numbers
 
 
@@ -84,12 +84,12 @@ def _grid(grid: ast.expr, values: Mapping[str, ast.expr]) -> list[str]:
 
 
 def _made(call: ast.Call, values: Mapping[str, ast.expr]) -> dict[int | str, str]:
-    def each() -> Iterator[tuple[int | str, ast.expr]]:
+    def places() -> Iterator[tuple[int | str, ast.expr]]:
         yield from enumerate(call.args)
         yield from ((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
 
     made = {}
-    for place, given in each():
+    for place, given in places():
         if dtype := _allocated(values.get(given.id, given) if isinstance(given, ast.Name) else given):
             made[place] = dtype
     return made

@@ -95,8 +95,8 @@ class Module:
         self.statements: list[ast.stmt] = []
         self._values: dict[str, Any] = {}
         self.reader = Reader(self.value)
-        for one in self._flat(tree.body):
-            self.statements.append(one)  # the conditions that follow read it
+        for statement in self._flat(tree.body):
+            self.statements.append(statement)  # the conditions that follow read it
         self._values.clear()
 
     @cached_property
@@ -165,20 +165,20 @@ class Module:
             if isinstance(statement, ast.FunctionDef) and statement.name == name:
                 return (self, statement) if is_jit(statement, self.jit_names) else None
             if isinstance(statement, ast.ImportFrom) and (item := _imported(statement, name)) is not None:
-                other = self.imported(statement, item.name)
-                return other.function(item.name) if other is not None else None
+                module = self.imported(statement, item.name)
+                return module.function(item.name) if module is not None else None
         return None
 
     def function_of(self, base: str, name: str) -> tuple[Module, ast.FunctionDef] | None:
         """The same for `base.name`, where `base` is a module of the project."""
         for statement in self.statements:
             if isinstance(statement, ast.ImportFrom) and (item := _imported(statement, base)) is not None:
-                other = (
+                module = (
                     self.submodule(statement, item.name)
                     if self.imported(statement, item.name) is None
                     else None
                 )
-                return other.function(name) if other is not None else None
+                return module.function(name) if module is not None else None
         return None
 
     def called(self, node: ast.expr) -> tuple[Module, ast.FunctionDef] | None:
@@ -288,19 +288,21 @@ class Module:
         return [self.path.parent, *(parent.parent for parent in parents if parent.name == package)]
 
     def _flat(self, body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-        for one in body:
-            match one:
+        for statement in body:
+            match statement:
                 case ast.If(condition, then, otherwise):
                     yield from self._flat(then if self._holds(condition) else otherwise)
                 case ast.Try(inside, handlers, otherwise, finally_):
                     can_run = all(map(self._is_there, inside))
                     chosen = [*inside, *otherwise] if can_run or not handlers else handlers[0].body
                     yield from self._flat([*chosen, *finally_])
-                case ast.ImportFrom(_, [ast.alias("*")]) if (module := self._star(one)) is not None:
+                case ast.ImportFrom(_, [ast.alias("*")]) if (module := self._star(statement)) is not None:
                     names = [ast.alias(name) for name in sorted(module.names) if not name.startswith("_")]
-                    yield ast.copy_location(ast.ImportFrom(one.module, names, one.level), one)
+                    yield ast.copy_location(
+                        ast.ImportFrom(statement.module, names, statement.level), statement
+                    )
                 case _:
-                    yield one
+                    yield statement
 
     def _star(self, node: ast.ImportFrom) -> Module | None:
         path = self.file(node)
@@ -486,7 +488,7 @@ def _plain(node: ast.expr) -> ast.expr:
     """A decorator without arguments that are for the host."""
     match node:
         case ast.Call(function, [], named):
-            kept = [one for one in named if one.arg in _KEPT]
+            kept = [keyword for keyword in named if keyword.arg in _KEPT]
             return ast.Call(function, [], kept) if kept else function
     return node
 
@@ -514,17 +516,17 @@ def _libdevice() -> frozenset[str]:
         path = Path(folder, "language", "extra", "libdevice.py")
         if path.is_file():
             tree = parse_module(path.read_text(encoding="utf-8"))
-            return frozenset(one.name for one in tree.body if isinstance(one, ast.FunctionDef))
+            return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
     return frozenset()
 
 
 def _has_module(name: str) -> bool:
     """Whether a module is installed, which is not imported for that."""
-    first, *rest = name.split(".")
+    first, *inner = name.split(".")
     spec = _spec(first)
-    if spec is None or not rest or spec.submodule_search_locations is None:
+    if spec is None or not inner or spec.submodule_search_locations is None:
         return spec is not None
-    places = [Path(location).joinpath(*rest) for location in spec.submodule_search_locations]
+    places = [Path(location).joinpath(*inner) for location in spec.submodule_search_locations]
     return any(place.is_dir() or place.with_suffix(".py").is_file() for place in places) or first != "triton"
 
 

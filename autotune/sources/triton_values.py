@@ -85,13 +85,15 @@ class Reader:
     def configs(self, listed: ast.expr) -> list[dict[str, Value]]:
         """The configurations of a list; raises NotRead."""
         configs = self.read(listed)
-        if not (configs and isinstance(configs, tuple) and all(isinstance(one, _Config) for one in configs)):
+        if not (
+            configs and isinstance(configs, tuple) and all(isinstance(value, _Config) for value in configs)
+        ):
             raise NotRead("it is no list of triton.Config")
         for config in configs:
-            for name, one in config.items():
-                if not isinstance(one, int | float | str | None):
+            for name, value in config.items():
+                if not isinstance(value, int | float | str | None):
                     raise NotRead(f"the value of {name}")
-        return [dict(one) for one in configs]
+        return [dict(value) for value in configs]
 
     def imported(self, module: str, name: str) -> Any:
         """What stands for a name that is imported from a package which is not read."""
@@ -217,11 +219,11 @@ class Reader:
         if not loops:
             yield scope
             return
-        loop, *rest = loops
+        loop, *inner_loops = loops
         for item in self.value(loop.iter, scope):
             inner = scope | _bound(loop.target, item)
             if all(self.value(condition, inner) for condition in loop.ifs):
-                yield from self._scopes(rest, inner)
+                yield from self._scopes(inner_loops, inner)
 
     def _attribute(self, base: Any, name: str, node: ast.expr) -> Any:
         match base, name:
@@ -255,10 +257,10 @@ class Reader:
         if function is _ANYTHING:
             return _ANYTHING
         if function is _Config:
-            named = [one for one in named if one.arg in (None, "kwargs", *TRITON_OPTIONS)]
+            named = [keyword for keyword in named if keyword.arg in (None, "kwargs", *TRITON_OPTIONS)]
         given = list(self._items(arguments, scope))
-        keys = [None if one.arg is None else ast.Constant(one.arg) for one in named]
-        options = self._mapping(keys, [one.value for one in named], scope)
+        keys = [None if keyword.arg is None else ast.Constant(keyword.arg) for keyword in named]
+        options = self._mapping(keys, [keyword.value for keyword in named], scope)
         if function is _Config:
             return _config(*given, **options)
         if isinstance(function, _Function):
@@ -318,7 +320,7 @@ def _bound(target: ast.expr, item: Any) -> Scope:
             return {name: item}
         case ast.Tuple(parts) | ast.List(parts):
             pairs = zip(parts, item, strict=True)
-            return {name: value for part, one in pairs for name, value in _bound(part, one).items()}
+            return {name: value for part, inner in pairs for name, value in _bound(part, inner).items()}
     raise NotRead(ast.unparse(target))
 
 

@@ -104,7 +104,7 @@ class Findings:
 
     def base(self, address: Sum) -> str:
         """The array that an address starts from, which nothing multiplies; empty if there is none."""
-        names = [one.factors[0] for one in address.terms if len(one.factors) == 1 and not one.runs]
+        names = [term.factors[0] for term in address.terms if len(term.factors) == 1 and not term.runs]
         names = [name for name in names if name not in self.constants]
         return next((name for name in names if name not in self.indices), names[0] if names else "")
 
@@ -114,7 +114,9 @@ def walk(module: Module, function: ast.FunctionDef, constants: Collection[str]) 
     walker = _Walker(module, constants)
     arguments = function.args
     own = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    walker.follow(module, function, (), {one.arg: Sum((Term((one.arg,)),), one.arg) for one in own})
+    walker.follow(
+        module, function, (), {argument.arg: Sum((Term((argument.arg,)),), argument.arg) for argument in own}
+    )
     return walker.found
 
 
@@ -235,26 +237,26 @@ class _Walker(Follower[Sum]):
 
     def _meet(self, left: Sum, right: Sum) -> None:
         """Note numbers that meet loaded elements in arithmetic."""
-        for one, other in ((left, right), (right, left)):
-            if one.parameter:
-                arrays = {name for term in other.terms for name in term.loaded}
-                if arrays or isinstance(other.constant, float):
-                    self.found.reals.setdefault(one.parameter, set()).update(arrays)
+        for number, element in ((left, right), (right, left)):
+            if number.parameter:
+                arrays = {name for term in element.terms for name in term.loaded}
+                if arrays or isinstance(element.constant, float):
+                    self.found.reals.setdefault(number.parameter, set()).update(arrays)
 
     def _whole(self, *sums: Sum) -> None:
         """Note numbers, and arrays whose elements are numbers, that are whole."""
-        for one in sums:
-            if one.parameter:
-                self.found.indices.add(one.parameter)
-            self.found.loaded_indices.update(name for term in one.terms for name in term.raw)
+        for value in sums:
+            if value.parameter:
+                self.found.indices.add(value.parameter)
+            self.found.loaded_indices.update(name for term in value.terms for name in term.raw)
 
     def _steps(self, left: Sum, right: Sum) -> None:
         """Note parameters that multiply an axis of the grid, or the turns of a loop."""
-        for one, other in ((left, right), (right, left)):
-            if len(one.factors) != 1:
+        for factor, index in ((left, right), (right, left)):
+            if len(factor.factors) != 1:
                 continue
-            name = one.factors[0]
-            for term in other.terms:
+            name = factor.factors[0]
+            for term in index.terms:
                 if term.loaded or term.tiles:
                     continue
                 if term.axes:
@@ -265,10 +267,10 @@ class _Walker(Follower[Sum]):
                         self.found.loops.setdefault(name, set()).add(whole)
 
     def _compared(self, values: Sequence[Sum], operators: Sequence[ast.cmpop]) -> Sum:
-        for operator, one, other in zip(operators, values, values[1:], strict=False):
+        for operator, first, second in zip(operators, values, values[1:], strict=False):
             is_none = isinstance(operator, ast.Is | ast.IsNot)
             is_equality = isinstance(operator, ast.Eq | ast.NotEq)
-            for this, that in ((one, other), (other, one)):
+            for this, that in ((first, second), (second, first)):
                 if this.parameter and (is_none or isinstance(that.constant, bool)):
                     self.found.flags.add(this.parameter)
                 elif this.parameter and that.constant is not None and is_equality:
@@ -355,7 +357,7 @@ class _Walker(Follower[Sum]):
         order = ["base", "shape", "strides", *(["offsets"] if is_pointer else []), "block_shape"]
         parts = dict(zip(order, given, strict=False)) | dict(named)
         base, shape, strides, block = (
-            parts.get(one, NOTHING) for one in ("base", "shape", "strides", "block_shape")
+            parts.get(part, NOTHING) for part in ("base", "shape", "strides", "block_shape")
         )
         offsets = parts.get("offsets", NOTHING).items
         terms: list[Term] = list(base.terms)
@@ -399,14 +401,14 @@ def _cast(terms: Sequence[Term]) -> tuple[Term, ...]:
     return tuple(replace(term, raw=frozenset()) if term.raw else term for term in terms)
 
 
-def _times(one: Term, other: Term) -> Term:
+def _times(left: Term, right: Term) -> Term:
     return Term(
-        (*one.factors, *other.factors)[:_MAX_FACTORS],
-        one.axes | other.axes,
-        one.tiles | other.tiles,
-        one.loops | other.loops,
-        one.loaded | other.loaded,
-        frozenset() if _is_cast(one) or _is_cast(other) else one.raw | other.raw,
+        (*left.factors, *right.factors)[:_MAX_FACTORS],
+        left.axes | right.axes,
+        left.tiles | right.tiles,
+        left.loops | right.loops,
+        left.loaded | right.loaded,
+        frozenset() if _is_cast(left) or _is_cast(right) else left.raw | right.raw,
     )
 
 
@@ -449,5 +451,5 @@ def _factor(text: str) -> str:
 
 def _call_text(name: str, given: Sequence[Sum]) -> str:
     """The text of a function of two values; empty if one of them has none."""
-    texts = [one.text for one in given if one.text]
+    texts = [value.text for value in given if value.text]
     return f"{name}({texts[0]}, {texts[1]})" if len(texts) == 2 else ""

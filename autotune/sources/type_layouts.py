@@ -101,9 +101,9 @@ class TypeLayouts:
         node = parsed_expression(text)
         return None if node is None else number_of(node, self.constants)
 
-    def count(self, one: Field) -> int:
+    def count(self, declared: Field) -> int:
         """The number of elements of a field; 0 if that is not known."""
-        nodes = [parsed_expression(text) for text in one.extents]
+        nodes = [parsed_expression(text) for text in declared.extents]
         sized = [None if node is None else _WithSizes(self).visit(node) for node in nodes]
         counts = [None if node is None else number_of(node, self.constants) for node in sized]
         return 0 if None in counts else prod(count for count in counts if count is not None)

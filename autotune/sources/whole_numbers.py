@@ -44,9 +44,9 @@ def value_of(node: ast.expr, named: Callable[[str], int | None]) -> int | None:
             ]
             decisive = isinstance(sign, ast.Or)
             return int(decisive) if decisive in sides else None if None in sides else int(not decisive)
-        case ast.IfExp(test=test, body=body, orelse=other):
+        case ast.IfExp(test=test, body=body, orelse=otherwise):
             chosen = value_of(test, named)
-            first, second = value_of(body, named), value_of(other, named)
+            first, second = value_of(body, named), value_of(otherwise, named)
             return (first if first == second else None) if chosen is None else first if chosen else second
         case ast.Compare(left, [sign], [right]) | ast.BinOp(left, sign, right):
             return _result(sign, value_of(left, named), value_of(right, named))
