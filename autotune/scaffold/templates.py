@@ -47,8 +47,8 @@ def read_template(
         is_enumeration = parameter.type in types.source.types.enumerations
         if not (parameter.is_plain and parameter.name) or "<" in parameter.type or is_enumeration:
             raise InputError(
-                f"{place} is a template, and nothing can be guessed for its parameter {parameter.text!r}; name "
-                'an instance in the space\'s launch plan: entry: "name<...>"'
+                f"{place} is a template, and nothing can be guessed for its parameter {parameter.text!r}; "
+                'name an instance in the space\'s launch plan: entry: "name<...>"'
             )
         kind = "type" if not parameter.type else "bool" if "bool" in parameter.type.split() else "number"
         value = used[number] if number < len(used) else ""

@@ -118,24 +118,27 @@ class LaunchRun(ABC):
 
         Offsets, the item's size and that of an element, `unit`, count alike: in bytes or in elements.
         """
-        places, known, sure, may = np.broadcast_arrays(offset.data, offset.known, *mask)
-        is_exact = not (sure & ~known).any()
+        places, sure, may = np.broadcast_arrays(offset.data, *mask)
+        known, is_known = offset.known, bool(offset.known.all())  # most offsets are known everywhere
+        there = sure if is_known else sure & known
         if memory.kind == "argument":
-            self.reached.append((memory.name, places[sure & known].tobytes(), is_exact))
+            is_exact = is_known or np.array_equal(there, sure)
+            self.reached.append((memory.name, places[there].tobytes(), is_exact))
         if memory.size is None or not item:
             memory.is_lost = True
             return np.zeros(0, np.int64)
         size = memory.size // memory.unit * unit
-        is_beyond = known & ((places < 0) | (places + item > size))
-        if (bad := (sure & is_beyond).ravel()).any():
+        is_beyond = (places < 0) | (places > size - item)
+        if (bad := (there & is_beyond).ravel()).any():
             lane = int(bad.argmax())
             first = int(places.flat[lane])
             element = (first if first < 0 else first + item - 1) // unit
             together = item // unit if 0 <= first < size else 1
             beyond = Beyond(memory, element, size // unit, is_written, self._who(lane), together)
             self.found.setdefault((self._at, memory.name), beyond)
-        memory.is_lost |= bool((may & (~known | is_beyond)).any())
-        inside: Ints = places[may & known & ~is_beyond] // unit
+        is_open = is_beyond if is_known else is_beyond | ~known
+        memory.is_lost |= bool((may & is_open).any())
+        inside: Ints = places[may & ~is_open] // unit
         for reached, is_asked in ((memory.read, is_read), (memory.written, is_written)):
             if reached is not None and is_asked:
                 for further in range(max(1, item // unit)):

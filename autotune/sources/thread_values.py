@@ -75,8 +75,8 @@ def negative(value: Value) -> Value:
     return arithmetic(ast.Sub(), whole(0), value)
 
 
-def arithmetic(op: ast.operator, first: Value, second: Value) -> Value:
-    """The result of an operator of C; unknown where it overflows or divides by 0."""
+def arithmetic(op: ast.operator, first: Value, second: Value, *, is_cut: bool = False) -> Value:
+    """The result of an operator of C; unknown where it divides by 0 or, unless it `is_cut`, overflows."""
     is_shift = isinstance(op, ast.LShift | ast.RShift)
     kind = first.kind if is_shift and second.kind else common(first, second)
     if not kind:
@@ -84,7 +84,7 @@ def arithmetic(op: ast.operator, first: Value, second: Value) -> Value:
     left = converted(first, kind).data
     right = (second if is_shift else converted(second, kind)).data
     known = first.known & second.known
-    if isinstance(op, ast.BitAnd):  # one side may decide
+    if isinstance(op, ast.BitAnd) and not known.all():  # one side may decide
         known = known | (first.known & (left == 0)) | (second.known & (right == 0))
     if isinstance(op, ast.Div | ast.FloorDiv | ast.Mod):
         if kind == "u64":
@@ -101,6 +101,8 @@ def arithmetic(op: ast.operator, first: Value, second: Value) -> Value:
     if kind == "u32":
         data = data & 0xFFFFFFFF
     elif kind == "i32" and (data.min() < -(1 << 31) or data.max() >= 1 << 31):
+        if is_cut:
+            return converted(Value("i64", data, known), kind)
         known = known & (data >= -(1 << 31)) & (data < 1 << 31)
     return Value(kind, data, known)
 

@@ -290,8 +290,9 @@ class TritonDryRun(LaunchRun, Follower[Any]):
         number = self._value_of(value)
         if not number.kind:
             return UNKNOWN
-        data, known = np.broadcast_arrays(number.data, number.known)
-        return Value(number.kind, change(data), change(known))
+        known = number.known  # most are known in all elements, and stay so in any shape
+        known = YES if known.all() else change(np.broadcast_to(known, number.data.shape))
+        return Value(number.kind, change(number.data), known)
 
     def _compared(self, values: Sequence[Any], operators: Sequence[ast.cmpop]) -> Any:
         if len(values) > 2 or any(value is UNKNOWN for value in values):
@@ -340,9 +341,9 @@ class TritonDryRun(LaunchRun, Follower[Any]):
             second = second if second.kind else first._replace(known=NO)
         if not (kind := common(first, second)):
             return UNKNOWN
-        kind = self._whole if kind == "i1" and not isinstance(operator, _OF_BITS) else kind
-        # with 64 bits, of which too many are cut
-        result = converted(arithmetic(operator, converted(first, "i64"), converted(second, "i64")), kind)
+        if kind == "i1" and not isinstance(operator, _OF_BITS):
+            first, second = converted(first, self._whole), converted(second, self._whole)
+        result = arithmetic(operator, first, second, is_cut=True)
         if result.data.size > _LARGEST_TILE:
             raise _NotFollowed
         self._steps.pay(result.data.size)
@@ -444,15 +445,17 @@ class TritonDryRun(LaunchRun, Follower[Any]):
     def _mask(self, given: Any) -> Mask:
         """Where a condition surely holds, and where it may."""
         value = self._value_of(given)
-        return Mask((value.data != 0) & value.known, (value.data != 0) | ~value.known)
+        holds = value.data != 0
+        return Mask(holds, holds) if value.known.all() else Mask(holds & value.known, holds | ~value.known)
 
     def _access(self, place: Places, mask: Any, *, is_read: bool, is_written: bool) -> None:
         memory, own = place.memory, self._mask(True if mask is None else mask)
-        own = own._replace(sure=own.sure & self._is_sure)
+        own = own if self._is_sure else own._replace(sure=NO)
         if memory.size is not None:
             self._steps.pay(4 * place.elements.data.size)  # as many operations as it takes
         inside = self._reach(memory, place.elements, own, 1, 1, is_read=is_read, is_written=is_written)
-        if is_written and not is_read and memory.written is not None and (own.sure == own.may).all():
+        is_sure = own.sure is own.may
+        if is_written and not is_read and memory.written is not None and is_sure:
             writers = self._writers.setdefault(memory.name, np.zeros(len(memory.written), np.int64))
             memory.is_overwritten |= bool(((writers[inside] != self._number) & (writers[inside] > 0)).any())
             writers[inside] = self._number

@@ -110,10 +110,10 @@ class Follower(ABC, Generic[_V]):
     def _value(self, node: ast.expr, names: dict[str, _V]) -> _V:
         """The value of an expression."""
         match node:
-            case ast.Constant(value):
-                return self._constant(value)
             case ast.Name(name):
                 return names[name] if name in names else self._constant(self._module.constant(name, ...))
+            case ast.Constant(value):
+                return self._constant(value)
             case ast.BinOp(left, operator, right):
                 return self._binary(self._value(left, names), operator, self._value(right, names))
             case ast.UnaryOp(ast.Not(), operand):
