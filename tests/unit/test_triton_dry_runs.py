@@ -308,6 +308,8 @@ def test_a_mask_that_data_narrow_still_bounds_what_is_reached(tmp_path, inside):
         ("tl.max_contiguous(at % (n + 1), BLOCK)", False),
         ("(at.to(tl.int64) << 1) // 2 % n", True),
         ("at % n ^ 0", True),
+        ("(at % n - n) // 2 + n - 1", True),  # quotients of negative numbers are cut towards 0
+        ("(at % n - n) // 2 + n", False),
         ("(at % n) + (at >= 0)", False),
         ("(at % n) - (at < 0).to(tl.int32)", True),
         ("at % n + tl.full((BLOCK,), 1, tl.int32)", False),
