@@ -347,7 +347,7 @@ class TritonDryRun(LaunchRun, Follower[Any]):
         if result.data.size > _LARGEST_TILE:
             raise _NotFollowed
         self._steps.pay(result.data.size)
-        return result
+        return result if result.known.any() else UNKNOWN
 
     # functions of Triton
 
@@ -436,7 +436,7 @@ class TritonDryRun(LaunchRun, Follower[Any]):
         parts = dict(zip(order, given, strict=False)) | dict(named)
         base, *lists = (parts.get(name, UNKNOWN) for name in order)
         extents, strides, *offsets, sizes = map(_numbers, lists)
-        is_one_place = isinstance(base, Places) and base.elements.data.size == 1
+        is_one_place = isinstance(base, Places) and _numbers([base.elements]) is not None
         if not is_one_place or extents is None or strides is None or sizes is None or None in offsets:
             self._lose(*given, *named.values())
             return UNKNOWN
