@@ -66,11 +66,11 @@ def scaffold(
     """
     defined = "".join(f"#define {macro} {value}\n" for macro, value in assumed.defined)
     given = (file, defined + text, assumed, host, own or text)
-    found = _guessed(*given, {}, entry)
-    chosen = {item.name for item in found.launch.parameters}
-    if not chosen.isdisjoint(_asked_of(found.launch.source)):
-        found = _as_compiled(found, *given)
-    return Scaffold(file, name, found, include_dirs, assumed.option)
+    guessed = _guessed(*given, {}, entry)
+    chosen = {item.name for item in guessed.launch.parameters}
+    if not chosen.isdisjoint(_asked_of(guessed.launch.source)):
+        guessed = _as_compiled(guessed, *given)
+    return Scaffold(file, name, guessed, include_dirs, assumed.option)
 
 
 def _asked_of(source: Source) -> set[str]:
@@ -86,10 +86,10 @@ def _as_compiled(first: Guess, file: str, text: str, assumed: Assumptions, host:
     chosen = {name: value for name, value in chosen.items() if not name.startswith("DTYPE")}
     name = first.launch.kernel.name
     try:
-        found = _guessed(file, text, assumed, host, own, chosen, name, first.launch.source.macros)
+        again = _guessed(file, text, assumed, host, own, chosen, name, first.launch.source.macros)
     except InputError:  # in these branches it cannot be tuned
         return first
-    return found if found.launch.kernel.name == name else first
+    return again if again.launch.kernel.name == name else first
 
 
 def _guessed(
@@ -106,7 +106,7 @@ def _guessed(
     source = read_kernels(file, text, values, assumed, host, own)
     if known is not None:
         types = {word for kernel in source.kernels for word in kernel.types}  # that only these branches show
-        source = replace(source, macros=tuple(one for one in known if one.name not in types))
+        source = replace(source, macros=tuple(macro for macro in known if macro.name not in types))
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:

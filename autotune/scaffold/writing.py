@@ -12,10 +12,10 @@ from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_arguments import GuessedArgument
 from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guesses import Guess
-from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import FoundKernel
 from autotune.scaffold.roles import Role
-from autotune.scaffold.types import assumed_bytes
+from autotune.sources.bare_code import WORD
+from autotune.sources.type_layouts import assumed_bytes
 
 _WIDTH = 108
 _STATIC_BYTES = 49_152  # of shared memory, for the arrays of a block whose extents the source gives
@@ -146,7 +146,7 @@ def _parameters(guess: Guess) -> list[str]:
         for size, name in guess.launch.divided
     ]
     constraints += _shared_limit(guess.launch)
-    lines += ["constraints:", *(f"  - {one}" for one in constraints)] if constraints else []
+    lines += ["constraints:", *(f"  - {constraint}" for constraint in constraints)] if constraints else []
     chosen = (f"{name}: {scalar(value)}" for name, value in guess.launch.default.items())
     return [*lines, *_flow("default: {", chosen, "}")]
 
@@ -236,11 +236,11 @@ def _launch(guess: Guess) -> list[str]:
     shared_bytes, remark = guess.launch.shared_bytes
     if shared_bytes:
         lines.append(f"    shared_bytes: {shared_bytes}  # {remark}")
-    for other in guess.launch.source.kernels:
-        if other.entry != own:
-            names = ", ".join(item.name for item in other.arguments if not item.symbol)
-            listed = "" if other.entry.endswith(")") else f"({names})"
-            lines.append(f"  # there is also {other.entry}{listed}")
+    for kernel in guess.launch.source.kernels:
+        if kernel.entry != own:
+            names = ", ".join(item.name for item in kernel.arguments if not item.symbol)
+            listed = "" if kernel.entry.endswith(")") else f"({names})"
+            lines.append(f"  # there is also {kernel.entry}{listed}")
     lines += [f"  # cannot be tuned as it is: {refusal}" for refusal in guess.launch.source.refusals]
     return lines
 
