@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from autotune.core.c_types import SCALARS
 from autotune.core.launch_plan import macros as values_of_macros
 from autotune.core.records import Parameter
 from autotune.errors import InputError
@@ -25,12 +27,13 @@ class Scaffold:
     guess: Guess
     include_dirs: tuple[str, ...] = ()  # folders of headers, as the space file names them
     option: str = ""  # of the compiler, which the source needs
+    dtype: str = "float32"  # what DTYPE is first
     complaint: str = ""  # a compiler's, of the default; empty without any
 
     @property
     def space(self) -> str:
         """The text of the space file."""
-        return space_text(self.file, self.name, self.guess, self.include_dirs, self.option)
+        return space_text(self.file, self.name, self.guess, self.include_dirs, self.option, self.dtype)
 
     @property
     def reference(self) -> str:
@@ -64,13 +67,35 @@ def scaffold(
     The text has headers; `own` is that without them, where it is another one. `host` is the program that
     launches the kernel, where there is one. Raises InputError where the source has no such kernel.
     """
-    defined = "".join(f"#define {macro} {value}\n" for macro, value in assumed.defined)
-    given = (file, defined + text, assumed, host, own or text)
-    found = _guessed(*given, {}, entry)
+    found = _guessed(file, text, assumed, host, own or text, {}, entry)
+    dtype = "float32" if _of_search(found) else ""
+    for macro, kind in _types(found):
+        wider = replace(assumed, defined=(*assumed.defined, (macro, "DTYPE")))
+        with suppress(InputError):  # what the source makes of this type is not known
+            other = _guessed(file, text, wider, host, own or text, {}, entry)
+            if kind == (dtype or kind) and _of_search(other) > _of_search(found) and _is_alike(found, other):
+                found, assumed, dtype = other, wider, kind
     chosen = {item.name for item in found.launch.parameters}
     if not chosen.isdisjoint(_asked_of(found.launch.source)):
-        found = _as_compiled(found, *given)
-    return Scaffold(file, name, found, include_dirs, assumed.option)
+        found = _as_compiled(found, file, text, assumed, host, own or text)
+    return Scaffold(file, name, found, include_dirs, assumed.option, dtype or "float32")
+
+
+def _types(found: Guess) -> list[tuple[str, str]]:
+    """The macros that are a floating-point type where nobody defines them, and the element type of each."""
+    kinds = ((one.name, SCALARS.get(one.default or "")) for one in found.launch.fixed_macros)
+    return [(name, kind) for name, kind in kinds if kind in ("float32", "float64")]
+
+
+def _of_search(found: Guess) -> set[str]:
+    """The arrays whose elements have the type of the search."""
+    return {one.name for one in found.launch.kernel.arguments if one.is_pointer and one.dtype == "DTYPE"}
+
+
+def _is_alike(found: Guess, other: Guess) -> bool:
+    """Whether the arguments differ in nothing but that some have the element type of the search."""
+    pairs = zip(found.launch.kernel.arguments, other.launch.kernel.arguments, strict=True)
+    return all(new.dtype in (old.dtype, "DTYPE") and new.width == old.width for old, new in pairs)
 
 
 def _asked_of(source: Source) -> set[str]:
@@ -103,7 +128,8 @@ def _guessed(
     known: tuple[Macro, ...] | None = None,
 ) -> Guess:
     """What is guessed for a kernel of a source that is read for some values of its macros."""
-    source = read_kernels(file, text, values, assumed, host, own)
+    defined = "".join(f"#define {macro} {value}\n" for macro, value in assumed.defined)
+    source = read_kernels(file, defined + text, values, assumed, host, own)
     if known is not None:
         types = {word for kernel in source.kernels for word in kernel.types}  # that only these branches show
         source = replace(source, macros=tuple(one for one in known if one.name not in types))
