@@ -77,8 +77,8 @@ class _Signature:
         self._outputs = [specs[name] for name in record.call.returns]
         if updated := [name for name in record.call.returns if name in record.call.inputs]:
             raise InputError(
-                f"{loaded.kernel}: its call returns {updated[0]}, which it changes: no operator of PyTorch may "
-                "return its own input; leave it out of `returns`, or call load_kernel"
+                f"{loaded.kernel}: its call returns its input {updated[0]}, as no operator of PyTorch may; "
+                "leave it out of `returns`, or call load_kernel"
             )
         # of outputs that are DTYPE, unless an input tells
         has_generic = not dtype and any(one.dtype == "DTYPE" for one in self.inputs)
