@@ -31,7 +31,9 @@ _AGES = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))  # seconds per unit, lo
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kernel", nargs="?", type=opt.kernel, help="list only this kernel (default: all)")
+    parser.add_argument(
+        "kernel", nargs="?", type=opt.kernel, help="list only the kernel of this name, space file or journal"
+    )
     opt.add_cache(parser, "the cache to list")
     parser.add_argument(
         "--journals",
