@@ -3,6 +3,7 @@
 import pytest
 
 from autotune.cli.parsing import COMMANDS, GROUPS, parser
+from tests.conftest import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -34,3 +35,9 @@ def test_an_example_follows_the_sentence_that_says_what_a_command_does(capsys, n
     assert usage.startswith("usage: ") and sentence.endswith(".") and sentence.count(". ") == 0
     assert example.startswith(f"Example: autotune {name or 'search'}") and others
     assert not any("Example: " in one for one in others)
+
+
+def test_the_decision_on_the_commands_lists_them_all():
+    text = next((ROOT / "docs/decisions").glob("0028*")).read_text()
+    for title, commands in GROUPS.items():
+        assert f"| {title} | {', '.join(f'`{name}`' for name in commands)} |" in text
