@@ -140,7 +140,7 @@ _SHAPES = {
     "close": _Shape(_close, _is_continuous),
 }
 SHAPES = (*_SHAPES,)
-WITHIN_FILLS = tuple(name for name, shape in _SHAPES.items() if shape.is_within)
+BEYOND_FILLS = tuple(name for name, shape in _SHAPES.items() if not shape.is_within)
 
 
 def fill_of_shape(name: str, fill: Fill | None, dtype: str, shape: tuple[int, ...]) -> Fill | None:

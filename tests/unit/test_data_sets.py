@@ -153,6 +153,28 @@ def test_a_default_that_is_wrong_on_other_data_is_doubted_and_counts_against_no_
     assert "; to repeat: autotune check double.yaml -d fake:0 --config 'A=1 B=0'" in doubts
 
 
+@pytest.mark.parametrize(
+    ("fill", "wrong", "name"),
+    [
+        ("{uniform: [-1, 1]}", "(x == 0).all()", "zeros"),
+        ("{normal: [0, 1]}", "(x == 1).all()", "ones"),
+        ("{uniform: [-1, 1]}", "(x == -1).all()", "smallest"),
+        ("{uniform: [-1, 1]}", "x[0] == -1 and x[-1] == 1", "alternating"),
+    ],
+)
+def test_a_default_that_is_wrong_on_a_set_of_one_value_is_doubted_aloud(folder, check, fill, wrong, name):
+    folder.edit("{uniform: [-1, 1]}", fill)
+    result = f"2 * x + ({wrong})"
+    assert check("2 * x", "{rtol: 1e-6}", result, "2 * x") == ["", ""]
+    doubts = folder.run("check", "double.yaml", "--device", "fake", "--config", "A=2").stderr
+    assert f"default and reference disagree with data {name}, which counts against no other" in doubts
+
+
+def test_nobody_is_doubted_where_the_reference_is_not_finite(folder, check):
+    assert check("1 / x", "{rtol: 1e-6}", "numpy.where(x == 0, 7, 1 / x)", "1 / x") == ["", ""]
+    assert "disagree" not in folder.run("check", "double.yaml", "--device", "fake", "--config", "A=2").stderr
+
+
 def test_data_within_the_fills_on_which_default_and_reference_disagree_leave_a_result_unchecked(folder):
     folder.edit("[{n: 1}, {n: 17}]", "[{n: 1}, {n: 17}, {n: 2999}]")
     folder.write(
