@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from autotune.checks.deadline import Deadline
-from autotune.checks.host_sanitizer import find_host_sanitizer
+from autotune.checks.host_sanitizer import UnparsedEnd, find_host_sanitizer, judged
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.launch_plan import TRITON
 from autotune.core.outcomes import data_check
@@ -126,9 +126,10 @@ class LongRun:
         if host is None or self._context.processes.skips_sanitizers or not workloads:
             return
         found = host.check(wrong.source, workloads, deadline)
-        if isinstance(found, Failure) and not isinstance(
-            host.check(right.source, workloads, deadline), Failure
-        ):
+        if not isinstance(found, Failure | UnparsedEnd):
+            return
+        of_right = host.check(right.source, workloads, deadline)
+        if isinstance(found := judged(found, of_right), Failure) and not isinstance(of_right, Failure):
             sizes = "; ".join(size_text(workload.problem.sizes) for workload in workloads)
             yield Witness(found, f"sanitizers see it at one of these sizes: {sizes}")
 

@@ -7,7 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 
 from autotune.checks.deadline import Deadline
-from autotune.checks.host_sanitizer import HOST_TOOLS, HostSanitizer, can_run_on_cpu, find_host_sanitizer
+from autotune.checks.host_sanitizer import (
+    HOST_TOOLS,
+    HostSanitizer,
+    UnparsedEnd,
+    can_run_on_cpu,
+    find_host_sanitizer,
+    judged,
+)
 from autotune.core.outcomes import PASSED, Outcome, Outcomes, Unchecked
 from autotune.core.stages import of_last_round
 from autotune.evaluation.instance import KernelInstance
@@ -46,8 +53,14 @@ def check_on_host(context: TuningContext, instance: KernelInstance, deadline: De
     host = host_sanitizer(context)
     if host is None or deadline.is_over:
         return {}
-    small = context.further_sizes.small(instance)
-    outcome = host.check(instance.source, small.verified, deadline, small.looping)
+
+    def outcome_of(instance: KernelInstance) -> Outcome:
+        small = context.further_sizes.small(instance)
+        return host.check(instance.source, small.verified, deadline, small.looping)
+
+    outcome = outcome_of(instance)
+    if isinstance(outcome, UnparsedEnd) and instance.config != context.task.spec.default:
+        outcome = judged(outcome, outcome_of(context.maker.make(context.task.spec.default)))
     return dict.fromkeys(HOST_TOOLS, outcome) | {LOOPS: _loops(context, instance)}
 
 

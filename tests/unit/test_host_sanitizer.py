@@ -9,12 +9,12 @@ import pytest
 
 from autotune.checks import host_sanitizer
 from autotune.checks.deadline import Deadline
-from autotune.checks.host_sanitizer import HOST_TOOLS, find_host_sanitizer
+from autotune.checks.host_sanitizer import HOST_TOOLS, UnparsedEnd, find_host_sanitizer
 from autotune.compilers.kernel_source import packaged, read_source, render, source_of_text
 from autotune.core import timeline
 from autotune.core.outcomes import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Argument, Config, Launch
-from autotune.core.trials import Problem, Status
+from autotune.core.trials import Failure, Problem, Status
 from autotune.problem.workload import Array, Scalar, Workload
 from autotune.tuning.context import BuiltConfig
 from autotune.tuning.further_sizes import SmallWorkloads
@@ -75,6 +75,7 @@ last_sum(GLOBAL const int *RESTRICT x, GLOBAL int *parts, GLOBAL unsigned int *t
         *sum = parts[0] + parts[1] + parts[2];
 }
 """
+ABORTS = "#include <cassert>\n" + KERNEL.replace("int value = 0;", "int value = 0; assert(x[0] == 0);")
 ONLY_VERIFIED = SimpleNamespace(small=lambda instance: SmallWorkloads(instance.verify_workloads))
 BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
 
@@ -261,6 +262,47 @@ def test_a_check_that_the_time_limit_ends_had_no_time_left():
     deadline = Deadline(time.perf_counter() + 0.02)  # the compiler takes longer
     found = check_on_host(context, instance, deadline)
     assert found == dict.fromkeys(HOST_TOOLS, NO_TIME) | {LOOPS: PASSED}
+
+
+@pytest.mark.parametrize("default", [KERNEL, ABORTS])
+def test_an_end_that_no_report_explains_is_a_finding_unless_the_default_ends_so_too(default):
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    instances = [
+        SimpleNamespace(
+            source=render(source_of_text(text, "last.cu"), {}),
+            config=Config({"A": number}),
+            verify_workloads=(PROBLEM,),
+        )
+        for number, text in enumerate((default, ABORTS))
+    ]
+    context = SimpleNamespace(
+        task=SimpleNamespace(is_c=True, spec=SimpleNamespace(default=instances[0].config)),
+        processes=SimpleNamespace(skips_sanitizers=False),
+        further_sizes=ONLY_VERIFIED,
+        maker=SimpleNamespace(make=lambda config: instances[config["A"]]),
+    )
+    of_default, of_other = (check_on_host(context, one, Deadline())[HOST_TOOLS[0]] for one in instances)
+    if default is KERNEL:
+        assert of_default is PASSED and isinstance(of_other, Failure)
+        assert re.fullmatch(
+            r"run on the CPU: the program ended with SIGABRT: .*`x\[0\] == 0' failed\. \(at n=96\)",
+            of_other.detail,
+        )
+    else:
+        assert isinstance(of_default, UnparsedEnd) and of_default == of_other
+
+
+def test_what_the_memory_of_a_thread_does_not_hold_is_not_checked():
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    source = KERNEL.replace(
+        "int value = 0;", "volatile int large[1 << 20]; large[i] = 0; int value = large[i];"
+    )
+    found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM], Deadline())
+    assert found == Unchecked("the memory of a thread is larger than the CPU gives it")
 
 
 @pytest.mark.parametrize(("kind", "threads"), [("gpu", {"sanitizer_0"}), ("cpu", set())])
