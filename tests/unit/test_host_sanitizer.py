@@ -217,6 +217,42 @@ def test_a_read_of_another_block_is_remembered_behind_those_of_the_last_one():
     assert "a race: write in last_sum" in found.detail and "and read in last_sum" in found.detail
 
 
+BLOCKS = 12
+READERS = f"""\
+#include "portable.h"
+KERNEL KERNEL_BLOCK(32, 1, 1)
+last_sum(GLOBAL const int *RESTRICT x, GLOBAL int *parts, GLOBAL unsigned int *ticket, GLOBAL int *sum)
+{{
+    const unsigned int i = THREAD_INDEX(x);
+    asm volatile("" : : "r"(parts[i])); // a read that no compiler leaves out
+    if (BLOCK_INDEX(x) != LATE)
+        MEMORY_FENCE();
+    if (ATOMIC_ADD(ticket + i, 1u) == {BLOCKS} - 1) {{
+        MEMORY_FENCE();
+        *(i ? &parts[i] : sum) = 0;
+    }}
+}}
+"""
+
+
+@pytest.mark.parametrize("late", [0, 5, BLOCKS - 2, BLOCKS - 1])
+def test_no_read_of_another_block_is_forgotten_for_those_of_a_few_later_ones(late):
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    (step,) = PROBLEM.launches
+    sizes = {"room": 33, "ticket": 32}
+    arrays = tuple(replace(array, shape=(sizes.get(array.name, array.shape[0]),)) for array in PROBLEM.arrays)
+    problem = replace(PROBLEM, arrays=arrays, launches=(replace(step, grid=(BLOCKS, 1, 1)),))
+    found = host.check(
+        render(source_of_text(READERS.replace("LATE", str(late)), "last.cu"), {}), [problem], Deadline()
+    )
+    if late == BLOCKS - 1:  # which writes itself
+        assert found is PASSED
+    else:
+        assert "a race: write in last_sum (last.cu:11) and read in last_sum (last.cu:6)" in found.detail
+
+
 @pytest.mark.parametrize(
     ("limit", "value", "source", "reason"),
     [
