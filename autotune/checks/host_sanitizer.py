@@ -84,7 +84,10 @@ _LOCAL = r"\b(?:__)?local\b"
 _OPENCL_WORDS = (  # told apart by their place alone: pointers to shared memory, shared memory, vectors
     (re.compile(_LOCAL + r"(?=[\w\s]*\*)"), ""),
     (re.compile(_LOCAL + r"(?![^;{}()]*,\s*\*)"), "__shared__"),  # g++ refuses both in one declaration
-    (re.compile(r"\(\s*((?:float|int)[24])\s*\)\s*(?=\()"), r"make_\1"),
+    (
+        re.compile(r"\(\s*((?:float|double|u?int|uchar)(?:2|3|4|8|16))\s*\)\s*(?=\()"),
+        r"autotune::make_vector<\1>",
+    ),
 )
 _OWN_WORDS = {  # instead of portable.h's: shared memory has a size, copies take time, swaps are atomic
     "extern __shared__ __align__(16) type name[]": "__shared__ __align__(16) type name[count]",

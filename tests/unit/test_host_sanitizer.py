@@ -395,6 +395,17 @@ void sums(__global const float *restrict x, __local float4 *cells, volatile __gl
 """
 NEXT = "y[at ^ 1] += 1; barrier(CLK_GLOBAL_MEM_FENCE);"
 WROTE = "barrier(CLK_LOCAL_MEM_FENCE);\n    y[at] = halves[i]"
+VECTORS = {  # what holds of each, by how it is made
+    "double4 v = (double4)(1, 2, 3, 4) * 2; v += 1; v.w = sqrt(v.w)": "v.x == 3 && v.s1 == 5 && v.w == 3",
+    "uint8 v = vload8(0, (__global const uint *)x) % 7u << 1; v.s7 ^= v.s0": "v.s7 == 0 && v.s6 == v.s5",
+    "int16 v = (int16)((int8)(1), 0, 1, 2, 3, 4, 5, 6, 7)": "v.s0 == 1 && v.s8 == 0 && v.sf == 7",
+    "float3 v = vload3(1, x) * (float3)(3, 4, 0)": "length(v) == 5 && sizeof(v) == 16",
+    "int4 v = convert_int4(max((float4)(-1.5f, 2.5f, 0, 1), 0.f))": "v.x == 0 && v.y == 2",
+    "uint3 v = (uint3)(1, 2, 3) & 2u; v = clamp(v, 1u, 2u)": "v.x == 1 && v.y == 2 && v.z == 2",
+    "uchar4 v = (uchar4)((uchar2)(1, 2), (uchar2)(3)); int2 w; vstore2((int2)(4, 5), 0, (int *)&w)": (
+        "v.y == 2 && v.w == 3 && w.y == 5"
+    ),
+}
 COPIES = """
     barrier(CLK_LOCAL_MEM_FENCE);
     __local float copied[32];
@@ -436,6 +447,10 @@ COPIES = """
             "y[at] = min(FLT_MAX, fmax(-exp(cells[i] / 2), (float4)(0)).x) + halves[i] + vload2(at, x).y - 1",
             None,
             "",
+        ),
+        *(
+            ("y[at] = halves[i]", f"{made}; y[at] = halves[i] + 1 / (int)({holds})", None, "")
+            for made, holds in VECTORS.items()
         ),
         (
             "y[at] = halves[i]",
