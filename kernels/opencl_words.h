@@ -137,7 +137,10 @@ template <class T, int N> struct vector_t : components_t<T, N> {
     T operator[](int i) const { return (&this->x)[i]; }
 };
 
-template <class T, int N, class Part> static inline void append(vector_t<T, N> &to, int &size, Part part) { to[size++] = (T)part; }
+template <class T, int N, class Part> static inline void append(vector_t<T, N> &to, int &size, Part part)
+{
+    to[size++] = (T)part;
+}
 template <class T, int N, int M> static inline void append(vector_t<T, N> &to, int &size, vector_t<T, M> part)
 {
     for (int i = 0; i < M; i++)
