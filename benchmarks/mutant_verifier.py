@@ -20,9 +20,9 @@ sys.path.insert(0, str(ROOT))
 
 from autotune.checks.deadline import Deadline
 from autotune.checks.device_sanitizer import Sanitizer
-from autotune.checks.host_sanitizer import HostSanitizer
+from autotune.checks.host_sanitizer import HostSanitizer, judged
 from autotune.compilers.kernel_source import perturbed, read_source
-from autotune.core.outcomes import first_failure
+from autotune.core.outcomes import PASSED, first_failure
 from autotune.core.records import DeviceInfo
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure
@@ -192,7 +192,7 @@ class Verifier:
                     for one, workloads in part
                 ]
                 for check in as_completed(checks):
-                    found = check.result()
+                    found = judged(check.result(), PASSED)  # as the default has
                     if isinstance(found, Failure):
                         threads.shutdown(cancel_futures=True)
                         return "host", found.detail

@@ -10,7 +10,7 @@ struct dim3 {
     dim3(uint3 from) : x(from.x), y(from.y), z(from.z) {}
 };
 
-#define DEFINE_MORE_VECTORS(name, type)                                                                                 \
+#define DEFINE_VECTORS(name, type)                                                                                      \
     struct alignas(2 * sizeof(type)) name##2 { type x, y; };                                                            \
     struct alignas(4 * sizeof(type)) name##4 { type x, y, z, w; };
 #define DEFINE_MAKE(name, type)                                                                                         \
@@ -20,8 +20,10 @@ struct dim3 {
 struct float3 { float x, y, z; };
 struct int3 { int x, y, z; };
 struct uchar3 { unsigned char x, y, z; };
-DEFINE_MORE_VECTORS(uint, unsigned int)
-DEFINE_MORE_VECTORS(uchar, unsigned char)
+DEFINE_VECTORS(float, float)
+DEFINE_VECTORS(int, int)
+DEFINE_VECTORS(uint, unsigned int)
+DEFINE_VECTORS(uchar, unsigned char)
 struct alignas(16) double2 { double x, y; };
 DEFINE_MAKE(float, float)
 DEFINE_MAKE(int, int)

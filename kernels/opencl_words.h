@@ -1,6 +1,6 @@
 /* OpenCL C's words for threads.h, so that a plain OpenCL kernel runs on the CPU under watch, too. autotune replaces
  * what no macro can tell apart: `__local` in front of an array is memory of the block, in front of a pointer nothing,
- * and (float4)(a, b, c, d) is a call of make_float4. What is missing here, such as images, g++ refuses.
+ * and (float4)(a, b, c, d) is a call of make_vector. What is missing here, such as images, g++ refuses.
  */
 #ifndef AUTOTUNE_OPENCL_WORDS_H
 #define AUTOTUNE_OPENCL_WORDS_H
@@ -118,32 +118,68 @@ template <class T, class L, class H> static inline T clamp(T value, L low, H hig
     return value < low ? (T)low : value > high ? (T)high : value;
 }
 
-/* Vectors: one value for all components or one for each, and arithmetic by component. */
-#define DEFINE_OPERATOR(vector, type, symbol, ...)                                                                      \
-    static inline vector operator symbol(vector a, vector b) { return {__VA_ARGS__}; }                                  \
-    static inline vector operator symbol(vector a, type b) { return a symbol make_##vector(b); }                        \
-    static inline vector operator symbol(type a, vector b) { return make_##vector(a) symbol b; }                        \
-    static inline vector &operator symbol##=(vector &a, vector b) { return a = a symbol b; }                            \
-    static inline vector &operator symbol##=(vector &a, type b) { return a = a symbol b; }
-#define DEFINE_ARITHMETIC(type, symbol)                                                                                 \
-    DEFINE_OPERATOR(type##2, type, symbol, a.x symbol b.x, a.y symbol b.y)                                              \
-    DEFINE_OPERATOR(type##4, type, symbol, a.x symbol b.x, a.y symbol b.y, a.z symbol b.z, a.w symbol b.w)
-#define DEFINE_VECTOR_TYPE(type)                                                                                        \
-    static inline type##2 make_##type##2(type x, type y) { return {x, y}; }                                             \
-    static inline type##2 make_##type##2(type x) { return {x, x}; }                                                     \
-    static inline type##4 make_##type##4(type x, type y, type z, type w) { return {x, y, z, w}; }                       \
-    static inline type##4 make_##type##4(type x) { return {x, x, x, x}; }                                               \
-    DEFINE_ARITHMETIC(type, +)                                                                                          \
-    DEFINE_ARITHMETIC(type, -)                                                                                          \
-    DEFINE_ARITHMETIC(type, *)                                                                                          \
-    DEFINE_ARITHMETIC(type, /)                                                                                          \
-    static inline type##2 operator-(type##2 a) { return {-a.x, -a.y}; }                                                 \
-    static inline type##4 operator-(type##4 a) { return {-a.x, -a.y, -a.z, -a.w}; }
-DEFINE_VECTOR_TYPE(float)
-DEFINE_VECTOR_TYPE(int)
-#define DEFINE_FUNCTION(name)                                                                                           \
-    static inline float2 name(float2 a) { return {name(a.x), name(a.y)}; }                                              \
-    static inline float4 name(float4 a) { return {name(a.x), name(a.y), name(a.z), name(a.w)}; }
+/* Vectors: one value for all components or one for each, and arithmetic by component; no parts such as .xy and .lo. */
+namespace autotune {
+#define COMPONENTS_2 union { T x, s0; }; union { T y, s1; };
+#define COMPONENTS_4 COMPONENTS_2 union { T z, s2; }; union { T w, s3; };
+#define COMPONENTS_8 COMPONENTS_4 T s4, s5, s6, s7;
+template <class T, int N> struct components_t;
+template <class T> struct alignas(2 * sizeof(T)) components_t<T, 2> { COMPONENTS_2 };
+template <class T> struct alignas(4 * sizeof(T)) components_t<T, 3> { COMPONENTS_2 union { T z, s2; }; };
+template <class T> struct alignas(4 * sizeof(T)) components_t<T, 4> { COMPONENTS_4 };
+template <class T> struct alignas(8 * sizeof(T)) components_t<T, 8> { COMPONENTS_8 };
+template <class T> struct alignas(16 * sizeof(T)) components_t<T, 16> { COMPONENTS_8 T s8, s9, sa, sb, sc, sd, se, sf; };
+
+template <class T, int N> struct vector_t : components_t<T, N> {
+    vector_t() = default;
+    vector_t(T all) { for (int i = 0; i < N; i++) (*this)[i] = all; }
+    T &operator[](int i) { return (&this->x)[i]; }
+    T operator[](int i) const { return (&this->x)[i]; }
+};
+
+template <class T, int N, class Part> static inline void append(vector_t<T, N> &to, int &size, Part part)
+{
+    to[size++] = (T)part;
+}
+template <class T, int N, int M> static inline void append(vector_t<T, N> &to, int &size, vector_t<T, M> part)
+{
+    for (int i = 0; i < M; i++)
+        to[size++] = part[i];
+}
+template <class V, class First, class... Parts> static inline V make_vector(First first, Parts... parts)
+{
+    if constexpr (!sizeof...(parts) && !__is_class(First))
+        return V(first);
+    V made;
+    int size = 0;
+    append(made, size, first);
+    (append(made, size, parts), ...);
+    return made;
+}
+} // namespace autotune
+
+#define VECTORS template <class T, int N> static inline
+#define VECTOR autotune::vector_t<T, N>
+#define SCALAR typename plain<T>::type
+#define BY_COMPONENT(value) { VECTOR made; for (int i = 0; i < N; i++) made[i] = value; return made; }
+#define DEFINE_OPERATOR(symbol)                                                                                         \
+    VECTORS VECTOR operator symbol(VECTOR a, VECTOR b) BY_COMPONENT(a[i] symbol b[i])                                   \
+    VECTORS VECTOR operator symbol(VECTOR a, SCALAR b) BY_COMPONENT(a[i] symbol b)                                      \
+    VECTORS VECTOR operator symbol(SCALAR a, VECTOR b) BY_COMPONENT(a symbol b[i])                                      \
+    VECTORS VECTOR &operator symbol##=(VECTOR &a, VECTOR b) { return a = a symbol b; }                                  \
+    VECTORS VECTOR &operator symbol##=(VECTOR &a, SCALAR b) { return a = a symbol b; }
+DEFINE_OPERATOR(+)
+DEFINE_OPERATOR(-)
+DEFINE_OPERATOR(*)
+DEFINE_OPERATOR(/)
+DEFINE_OPERATOR(%)
+DEFINE_OPERATOR(&)
+DEFINE_OPERATOR(|)
+DEFINE_OPERATOR(^)
+DEFINE_OPERATOR(<<)
+DEFINE_OPERATOR(>>)
+VECTORS VECTOR operator-(VECTOR a) BY_COMPONENT(-a[i])
+#define DEFINE_FUNCTION(name) VECTORS VECTOR name(VECTOR a) BY_COMPONENT(name(a[i]))
 DEFINE_FUNCTION(exp)
 DEFINE_FUNCTION(exp2)
 DEFINE_FUNCTION(log)
@@ -151,31 +187,69 @@ DEFINE_FUNCTION(log2)
 DEFINE_FUNCTION(sqrt)
 DEFINE_FUNCTION(fabs)
 DEFINE_FUNCTION(floor)
+DEFINE_FUNCTION(ceil)
 DEFINE_FUNCTION(sin)
 DEFINE_FUNCTION(cos)
 DEFINE_FUNCTION(tanh)
-#define DEFINE_FUNCTION_OF_TWO(name, type)                                                                              \
-    static inline type##2 name(type##2 a, type##2 b) { return {name(a.x, b.x), name(a.y, b.y)}; }                       \
-    static inline type##4 name(type##4 a, type##4 b)                                                                    \
-    {                                                                                                                   \
-        return {name(a.x, b.x), name(a.y, b.y), name(a.z, b.z), name(a.w, b.w)};                                        \
-    }
-DEFINE_FUNCTION_OF_TWO(fmin, float)
-DEFINE_FUNCTION_OF_TWO(fmax, float)
-DEFINE_FUNCTION_OF_TWO(min, float)
-DEFINE_FUNCTION_OF_TWO(max, float)
-DEFINE_FUNCTION_OF_TWO(min, int)
-DEFINE_FUNCTION_OF_TWO(max, int)
-static inline float2 fma(float2 a, float2 b, float2 c) { return {fmaf(a.x, b.x, c.x), fmaf(a.y, b.y, c.y)}; }
-static inline float4 fma(float4 a, float4 b, float4 c)
+#define DEFINE_FUNCTION_OF_TWO(name)                                                                                    \
+    VECTORS VECTOR name(VECTOR a, VECTOR b) BY_COMPONENT(name(a[i], b[i]))                                              \
+    VECTORS VECTOR name(VECTOR a, SCALAR b) BY_COMPONENT(name(a[i], b))
+DEFINE_FUNCTION_OF_TWO(fmin)
+DEFINE_FUNCTION_OF_TWO(fmax)
+DEFINE_FUNCTION_OF_TWO(min)
+DEFINE_FUNCTION_OF_TWO(max)
+DEFINE_FUNCTION_OF_TWO(pow)
+VECTORS VECTOR clamp(VECTOR a, VECTOR low, VECTOR high) { return min(max(a, low), high); }
+VECTORS VECTOR clamp(VECTOR a, SCALAR low, SCALAR high) { return min(max(a, low), high); }
+VECTORS VECTOR fma(VECTOR a, VECTOR b, VECTOR c) BY_COMPONENT(std::fma(a[i], b[i], c[i]))
+VECTORS T dot(VECTOR a, VECTOR b)
 {
-    return {fmaf(a.x, b.x, c.x), fmaf(a.y, b.y, c.y), fmaf(a.z, b.z, c.z), fmaf(a.w, b.w, c.w)};
+    T sum = a[0] * b[0];
+    for (int i = 1; i < N; i++)
+        sum += a[i] * b[i];
+    return sum;
 }
-static inline float dot(float4 a, float4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
-static inline float dot(float2 a, float2 b) { return a.x * b.x + a.y * b.y; }
-static inline float2 vload2(size_t i, const float *from) { return {from[2 * i], from[2 * i + 1]}; }
-static inline void vstore2(float2 value, size_t i, float *to) { memcpy(to + 2 * i, &value, sizeof value); }
-static inline float4 vload4(size_t i, const float *from) { return {from[4 * i], from[4 * i + 1], from[4 * i + 2], from[4 * i + 3]}; }
-static inline void vstore4(float4 value, size_t i, float *to) { memcpy(to + 4 * i, &value, sizeof value); }
+VECTORS T length(VECTOR a) { return sqrt(dot(a, a)); }
+VECTORS T distance(VECTOR a, VECTOR b) { return length(a - b); }
+VECTORS VECTOR normalize(VECTOR a) { return a / length(a); }
+#define DEFINE_SIZE(N)                                                                                                  \
+    template <class T> static inline autotune::vector_t<T, N> vload##N(size_t at, const T *from)                        \
+    {                                                                                                                   \
+        autotune::vector_t<T, N> made;                                                                                  \
+        for (int i = 0; i < N; i++)                                                                                     \
+            made[i] = from[N * at + i];                                                                                 \
+        return made;                                                                                                    \
+    }                                                                                                                   \
+    template <class T> static inline void vstore##N(autotune::vector_t<T, N> value, size_t at, T *to)                   \
+    {                                                                                                                   \
+        for (int i = 0; i < N; i++)                                                                                     \
+            to[N * at + i] = value[i];                                                                                  \
+    }
+DEFINE_SIZE(2)
+DEFINE_SIZE(3)
+DEFINE_SIZE(4)
+DEFINE_SIZE(8)
+DEFINE_SIZE(16)
+#define uint3 opencl_uint3 /* not that of threads.h */
+#define DEFINE_VECTOR(name, type, N)                                                                                    \
+    typedef autotune::vector_t<type, N> name##N;                                                                        \
+    template <class T> static inline name##N convert_##name##N(autotune::vector_t<T, N> from)                           \
+    {                                                                                                                   \
+        name##N made;                                                                                                   \
+        for (int i = 0; i < N; i++)                                                                                     \
+            made[i] = (type)from[i];                                                                                    \
+        return made;                                                                                                    \
+    }
+#define DEFINE_VECTORS(name, type)                                                                                      \
+    DEFINE_VECTOR(name, type, 2)                                                                                        \
+    DEFINE_VECTOR(name, type, 3)                                                                                        \
+    DEFINE_VECTOR(name, type, 4)                                                                                        \
+    DEFINE_VECTOR(name, type, 8)                                                                                        \
+    DEFINE_VECTOR(name, type, 16)
+DEFINE_VECTORS(float, float)
+DEFINE_VECTORS(double, double)
+DEFINE_VECTORS(int, int)
+DEFINE_VECTORS(uint, unsigned int)
+DEFINE_VECTORS(uchar, unsigned char)
 
 #endif

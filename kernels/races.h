@@ -2,9 +2,9 @@
  * and these are here, in the place of ThreadSanitizer's own, which knows nothing of blocks and takes a hundred times as
  * long. threads.h includes this, and tells it of barriers, fences and atomics.
  *
- * For every four bytes of global and shared memory it keeps the last write, the last atomics of two blocks and the last
- * reads of two threads and of another block. Two accesses by different threads, one of them a write and not both atomic, race unless one of these is
- * between them:
+ * For every four bytes of global and shared memory it keeps the last write, the last atomics of two blocks, the last
+ * reads of two threads and of another block, and those of some blocks before. Two accesses by different threads, one of
+ * them a write and not both atomic, race unless one of these is between them:
  *   - the start of a launch, a barrier of the block, for global memory if they are there, a barrier of the warp that both
  *     took part in
  *   - a fence and then an atomic of the first thread (or of one that a barrier has brought up to date with it), and
@@ -24,8 +24,10 @@ struct access_t {
     bool is_atomic;
 };
 
-/* A change is atomic, and hides no write before it. Of changes and reads, those of the last other block stay, too. */
-enum slot_t { WRITE, CHANGE, FOREIGN_CHANGE, READ, OTHER_READ, FOREIGN_READ, SLOTS };
+/* A change is atomic, and hides no write before it. Of changes and reads, those of the last other block stay, too, and
+ * of reads those of KEPT blocks before it, drawn so that each has the same chance. */
+enum { KEPT = 2 }; /* with these, a cell has two lines of a CPU's cache */
+enum slot_t { WRITE, CHANGE, FOREIGN_CHANGE, READ, OTHER_READ, FOREIGN_READ, KEPT_READ, SLOTS = KEPT_READ + KEPT };
 struct cell_t { access_t last[SLOTS]; };
 
 /* Events so far; at the last launch, at the block's last barrier, at the last for global memory, at the last atomic. */
@@ -115,6 +117,17 @@ UNWATCHED bool is_before(const access_t *access, bool is_shared)
     return is_public && access->time <= current->seen;
 }
 
+UNWATCHED void keep(cell_t *cell, access_t read)
+{
+    static unsigned int drawn;
+    if (!read.thread || read.time <= launch_time)
+        return;
+    drawn = drawn * 1664525 + 1013904223;
+    const unsigned int before = (read.thread - 1) / count, place = before < KEPT ? before : (drawn >> 8) % (before + 1);
+    if (place < KEPT)
+        cell->last[KEPT_READ + place] = read;
+}
+
 UNWATCHED void record(const void *address, size_t size, bool is_write, bool is_atomic, const void *code)
 {
     size_t at = (const char *)address - arena;
@@ -141,8 +154,11 @@ UNWATCHED void record(const void *address, size_t size, bool is_write, bool is_a
         }
         const slot_t slot = !is_write ? READ : is_atomic ? CHANGE : WRITE;
         const access_t replaced = cell->last[slot];
-        if (slot != WRITE && replaced.thread && (replaced.thread - 1) / count != block)
+        if (slot != WRITE && replaced.thread && (replaced.thread - 1) / count != block) {
+            if (slot == READ)
+                keep(cell, cell->last[FOREIGN_READ]);
             cell->last[slot == READ ? FOREIGN_READ : FOREIGN_CHANGE] = replaced;
+        }
         if (slot == READ && replaced.thread != own.thread)
             cell->last[OTHER_READ] = replaced;
         cell->last[slot] = own;

@@ -38,11 +38,6 @@
 #endif
 
 struct uint3 { unsigned int x, y, z; };
-#define DEFINE_VECTORS(type)                                                                             \
-    struct alignas(2 * sizeof(type)) type##2 { type x, y; };                                             \
-    struct alignas(4 * sizeof(type)) type##4 { type x, y, z, w; };
-DEFINE_VECTORS(float)
-DEFINE_VECTORS(int)
 
 /* ------------------------------------------------------------------------------------------- fibers */
 

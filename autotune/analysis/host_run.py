@@ -23,6 +23,7 @@ from autotune.checks.host_sanitizer import (
     TIMEOUT_S,
     can_run_on_cpu,
     find_host_sanitizer,
+    judged,
     workloads_for_cpu,
 )
 from autotune.core.launch_plan import TRITON
@@ -147,7 +148,8 @@ def run_on_host(
         for done, future in enumerate(as_completed(begun), 1):
             future.result()  # a broken reference ends all
             on_stage(replace(stage, done=done))
-        runs = tuple(future.result() for future in begun)
+        found = [future.result() for future in begun]
+        runs = tuple(replace(run, outcome=judged(run.outcome, found[0].outcome)) for run in found)
     outputs = [item.name for item in spec.arguments if item.role in ("out", "inout")]
     compared = outputs if way.compared is None else way.compared
     uncompared = tuple(name for name in outputs if name not in compared)

@@ -84,7 +84,10 @@ _LOCAL = r"\b(?:__)?local\b"
 _OPENCL_WORDS = (  # told apart by their place alone: pointers to shared memory, shared memory, vectors
     (re.compile(_LOCAL + r"(?=[\w\s]*\*)"), ""),
     (re.compile(_LOCAL + r"(?![^;{}()]*,\s*\*)"), "__shared__"),  # g++ refuses both in one declaration
-    (re.compile(r"\(\s*((?:float|int)[24])\s*\)\s*(?=\()"), r"make_\1"),
+    (
+        re.compile(r"\(\s*((?:float|double|u?int|uchar)(?:2|3|4|8|16))\s*\)\s*(?=\()"),
+        r"autotune::make_vector<\1>",
+    ),
 )
 _OWN_WORDS = {  # instead of portable.h's: shared memory has a size, copies take time, swaps are atomic
     "extern __shared__ __align__(16) type name[]": "__shared__ __align__(16) type name[count]",
@@ -109,7 +112,30 @@ _MISUSE = re.compile(r"^(?:\S*/)?([^ /:]+:\d+):\d+: runtime error: (.*?)(?: 0x\w
 _ERROR = re.compile(r"^(?:\S*/)?([^ /]+:\d+:\d+: (?:fatal )?error: .*\S)", re.MULTILINE)
 _BARRIER = re.compile(r"^BARRIER: (.*)$", re.MULTILINE)
 
+_ENDED_BY_OTHERS = (
+    signal.SIGKILL,
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+)  # the machine's, or a user's
+_NO_MEMORY = 1  # the exit code of threads.h
+
 Compare = Callable[[Workload, Mapping[str, Path]], Outcome]  # of a run's arrays, in files by name
+
+
+@dataclass(frozen=True)
+class UnparsedEnd(Unchecked):
+    """An end of the program that no report explains."""
+
+    @property
+    def finding(self) -> Failure:
+        """What it is in a configuration if others end well."""
+        return _finding(Status.WRONG_RESULT, self.reason)
+
+
+def judged(outcome: Outcome, of_default: Outcome) -> Outcome:
+    """The outcome of a configuration, where an unparsed end is a finding if the default has passed."""
+    return outcome.finding if isinstance(outcome, UnparsedEnd) and of_default is PASSED else outcome
 
 
 @dataclass(frozen=True)
@@ -187,6 +213,10 @@ class HostSanitizer:
                     outcome = _run(program, number, deadline, variables)
                 if isinstance(outcome, Failure):
                     return _at(outcome, workload)
+                if isinstance(outcome, UnparsedEnd):
+                    outcome = replace(
+                        outcome, reason=f"{outcome.reason} (at {size_text(workload.problem.sizes)})"
+                    )
                 if outcome is not PASSED:
                     late = outcome if late is PASSED else late
                     del ended[number]
@@ -315,11 +345,17 @@ def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, st
         return _finding(Status.WRONG_RESULT, detail)
     if done.returncode == -signal.SIGFPE:
         return _finding(Status.WRONG_RESULT, _TRAPS["FPE"])
-    if done.returncode == _FOUND and "stack-overflow" not in done.stderr:  # of fibers, which are small
+    if "stack-overflow" in done.stderr:
+        return Unchecked("the memory of a thread is larger than the CPU gives it")
+    if done.returncode == _FOUND:
         error = next((line for line in done.stderr.splitlines() if "ERROR" in line or "error" in line), "")
         detail = error.partition("Sanitizer: ")[2] or error or "ended by a sanitizer"
         return _finding(Status.WRONG_RESULT, detail)
-    return Unchecked(f"the program ended with {done.returncode}")
+    if done.returncode == _NO_MEMORY or -done.returncode in _ENDED_BY_OTHERS:
+        return Unchecked(f"the program ended with {done.returncode}")
+    code = signal.Signals(-done.returncode).name if done.returncode < 0 else str(done.returncode)
+    said = done.stderr.strip().rpartition("\n")[2]  # such as the assertion that failed
+    return UnparsedEnd(f"the program ended with {code}{': ' if said else ''}{said}")
 
 
 def _place(program: Path, code: str) -> str:

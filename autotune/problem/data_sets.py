@@ -60,10 +60,14 @@ def _at_sizes(name: str, verify_workloads: Sequence[Workload], timed: Workload) 
     return [*others, *([large] if large else [])]
 
 
-def with_margin(workload: Workload, times: float = _MARGIN) -> Workload:
-    """The workload with another tolerance, if its data have one of SHAPES; others keep the usual one."""
-    if not any(array.fill and array.fill[0] in SHAPES for array in workload.arrays):
-        return workload
+def with_margin(workload: Workload) -> Workload:
+    """The workload with a narrower tolerance, if its data have one of SHAPES; others keep the usual one."""
+    has_shape = any(array.fill and array.fill[0] in SHAPES for array in workload.arrays)
+    return with_tolerance(workload, _MARGIN) if has_shape else workload
+
+
+def with_tolerance(workload: Workload, times: float) -> Workload:
+    """The workload with some times its tolerance."""
     bounds = tuple((name, bound.times(times)) for name, bound in workload.bounds)
     return replace(workload, tolerance=workload.tolerance.times(times), bounds=bounds)
 

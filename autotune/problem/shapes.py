@@ -1,7 +1,8 @@
 """Gives drawn inputs a shape on which kernels fail: ties, sorted values, large or close ones.
 
 Each shape is a fill around the fill of the space: ("close", "normal", 0, 1). Bounded fills keep their bounds,
-with one exception: "wide" has whole numbers beyond 16 and 24 bits, for the few references that take them.
+with two exceptions: "wide" has whole numbers beyond 16 and 24 bits, and "limits" the largest and smallest
+ones of their type, for the few references that take them.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ Fill = tuple[Value, ...]
 _Reals = NDArray[np.float64]
 
 _DEVIATIONS = 4.0  # of a normal fill: few numbers are farther from the mean
-_FAR = 32.0  # times the range: exp overflows in float32, and the last bits still say little
+_FAR = 32.0  # times the range, beyond it: exp overflows in float32, and the last bits still say little
 _LARGE = 1024.0  # times the range
 _FEW = 3
 _CLOSE_STEPS = 16
 _WIDE = 2**24 + 1
-_WIDE_SHARE = 64  # one element in so many is wide
+_WIDE_SHARE = 64  # one element in so many is wide, or near a limit
+_NEAR = 8  # numbers next to a limit
+_EXACT_BITS = 53  # of a float64, in which values are drawn
 
 
 class _Drawn(NamedTuple):
@@ -71,18 +74,45 @@ def _few_values(values: _Reals, drawn: _Drawn, draw: Generator) -> _Reals:
     return few[draw.integers(0, few.size, values.shape)]
 
 
+def _far(values: _Reals, drawn: _Drawn, sign: int) -> _Reals:
+    """Values far above or below the usual ones; within bounds, in a small part of them at one end."""
+    if drawn.kind == "normal":
+        return values + sign * _FAR * drawn.extent
+    end = drawn.high if sign > 0 else drawn.low
+    return drawn.clipped(end + (values - end) / _FAR)
+
+
 def _one_large(values: _Reals, drawn: _Drawn, draw: Generator) -> _Reals:
-    shaped = values.copy()
+    """Rows with one large value; within bounds, the others are next to the smallest magnitude."""
+    shaped, large = values.copy(), _LARGE * drawn.extent
+    if drawn.kind != "normal":
+        small = drawn.clipped(np.zeros(()))
+        shaped, large = drawn.clipped(small + (values - small) / _LARGE), max(drawn.low, drawn.high, key=abs)
     places = draw.integers(0, values.shape[1], len(values))
-    shaped[np.arange(len(values)), places] = _LARGE * drawn.extent
+    shaped[np.arange(len(values)), places] = large
     return shaped
 
 
 def _wide(values: _Reals, drawn: _Drawn, draw: Generator) -> _Reals:
+    return _in_some(values, drawn, draw, lambda count: _WIDE + draw.integers(0, 256, count))
+
+
+def _near_limits(values: _Reals, drawn: _Drawn, draw: Generator) -> _Reals:
+    bits = 8 * element_bytes(drawn.dtype) - drawn.dtype.startswith("int")
+    step = 2.0 ** max(0, bits - _EXACT_BITS)
+    return _in_some(
+        values, drawn, draw, lambda count: 2.0**bits - step * (1 + draw.integers(0, _NEAR, count))
+    )
+
+
+def _in_some(
+    values: _Reals, drawn: _Drawn, draw: Generator, magnitudes: Callable[[int], NDArray[Any]]
+) -> _Reals:
+    """The values with some magnitudes in random places, some negative if the bounds have such numbers."""
     shaped = values.copy().reshape(-1)
     places = draw.permutation(shaped.size)[: -(-shaped.size // _WIDE_SHARE)]
     signs = draw.choice([-1, 1], places.size) if drawn.low < 0 else 1
-    shaped[places] = signs * (_WIDE + draw.integers(0, 256, places.size))
+    shaped[places] = signs * magnitudes(places.size)
     return shaped.reshape(values.shape)
 
 
@@ -97,9 +127,9 @@ def _has_signs(drawn: _Drawn) -> bool:
     return drawn.low < 0 < drawn.high
 
 
-def _is_unbounded(drawn: _Drawn) -> bool:
+def _has_far(drawn: _Drawn) -> bool:
     # kernels in halves round between their steps: what is far then says nothing of the kernel
-    return drawn.kind == "normal" and drawn.dtype in ("float32", "float64")
+    return drawn.kind != "integers" and drawn.dtype in ("float32", "float64")
 
 
 def _is_continuous(drawn: _Drawn) -> bool:
@@ -110,8 +140,12 @@ def _has_halves(drawn: _Drawn) -> bool:
     return drawn.dtype in SMALLEST and drawn.kind == "integers" and drawn.low < drawn.high
 
 
+def _is_drawn_whole(drawn: _Drawn) -> bool:
+    return _is_whole(drawn.dtype) and drawn.kind == "integers"
+
+
 def _holds_wide(drawn: _Drawn) -> bool:
-    return _is_whole(drawn.dtype) and drawn.kind == "integers" and element_bytes(drawn.dtype) >= 4
+    return _is_drawn_whole(drawn) and element_bytes(drawn.dtype) >= 4
 
 
 _SHAPES = {
@@ -128,19 +162,16 @@ _SHAPES = {
     ),
     "negative": _Shape(lambda values, drawn, draw: drawn.clipped(-np.abs(values)), _has_signs),
     "positive": _Shape(lambda values, drawn, draw: drawn.clipped(np.abs(values)), _has_signs),
-    "far above": _Shape(
-        lambda values, drawn, draw: values + _FAR * drawn.extent, _is_unbounded, is_within=False
-    ),
-    "far below": _Shape(
-        lambda values, drawn, draw: values - _FAR * drawn.extent, _is_unbounded, is_within=False
-    ),
-    "one large": _Shape(_one_large, _is_unbounded, is_within=False),
+    "far above": _Shape(lambda values, drawn, draw: _far(values, drawn, 1), _has_far, is_within=False),
+    "far below": _Shape(lambda values, drawn, draw: _far(values, drawn, -1), _has_far, is_within=False),
+    "one large": _Shape(_one_large, _has_far, is_within=False),
     "halves between": _Shape(lambda values, drawn, draw: drawn.clipped(values + 0.5), _has_halves),
     "wide": _Shape(_wide, _holds_wide, is_within=False),
     "close": _Shape(_close, _is_continuous),
+    "limits": _Shape(_near_limits, _is_drawn_whole, is_within=False),
 }
 SHAPES = (*_SHAPES,)
-WITHIN_FILLS = tuple(name for name, shape in _SHAPES.items() if shape.is_within)
+BEYOND_FILLS = tuple(name for name, shape in _SHAPES.items() if not shape.is_within)
 
 
 def fill_of_shape(name: str, fill: Fill | None, dtype: str, shape: tuple[int, ...]) -> Fill | None:

@@ -425,10 +425,17 @@ def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[st
 
 def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:
     for number, report in enumerate(constraints):
+        if _bounds_sizes(space, report.text):
+            continue
         if report.never_removes and not _removes_at_checks(space, number):
             others = "; it may on other devices" if "device." in report.text else ""
             detail = f"this constraint removes nothing on {space.device.name}{others}"
             yield Finding("idle_constraint", report.text, detail, f"{space.spec.path}:{report.line}")
+
+
+def _bounds_sizes(space: Space, text: str) -> bool:
+    """True for a constraint that reads sizes alone: it says for which ones the space is made."""
+    return names_behind(parse(text).names, space.spec.derived) <= space.problem.sizes.keys()
 
 
 def _removes_at_checks(space: Space, constraint: int) -> bool:
@@ -540,16 +547,34 @@ def _untried_edges(space: Space) -> Iterator[Finding]:
     if space.spec.functions.source is not None:  # a script has one problem
         return
     for name, tile in largest_tiles(space).items():
-        tried = [sizes[name] for sizes in space.spec.verify_sizes if sizes.get(name, 0) >= tile - 1]
-        missing = [tile + edge for edge in (-1, 0, 1) if all((size - edge) % tile for size in tried)]
+        edges = _edges(space, name, tile)
+        tried = [
+            sizes[name] for sizes in space.spec.verify_sizes if sizes.get(name, 0) >= min(edges, default=1)
+        ]
+        missing = [edge for edge in edges if all((size - edge) % tile for size in tried)]
         if missing:
             *before, last = map(str, missing)
             added = f"sizes of {', '.join(before)} and {last}" if before else f"a size of {last}"
+            little = "one" if {*edges} >= {tile - 1, tile + 1} else "as little as `constraints` allow"
             detail = (
-                "verify_sizes needs sizes one less than, equal to and one more than a multiple of the "
-                f"largest tile, {tile}: add {added}"
+                f"verify_sizes needs sizes {little} less than, equal to and {little} more than a multiple "
+                f"of the largest tile, {tile}: add {added}"
             )
             yield Finding("untried_edge", name, detail, located(space.spec.path, "verify_sizes"))
+
+
+def _edges(space: Space, name: str, tile: int) -> list[int]:
+    """A tile and the nearest sizes on both sides of it, as far as the constraints allow them."""
+    spec, sizes = space.spec, space.problem.sizes
+    config = spec.default if space.holds(spec.default, sizes) else space.config(0)
+
+    def is_allowed(size: int) -> bool:
+        others = ({**sizes, **one, name: size} for one in ({}, *spec.verify_sizes))
+        return any(space.holds(config, one) for one in (dict.fromkeys(sizes, size), *others))
+
+    sides = range(tile - 1, 0, -1), range(tile, tile + 1), range(tile + 1, 2 * tile)
+    nearest = (next(filter(is_allowed, side), 0) for side in sides)
+    return [*filter(None, nearest)]
 
 
 def largest_tiles(space: Space) -> dict[str, int]:

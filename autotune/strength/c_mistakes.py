@@ -6,7 +6,8 @@ code. So what only a macro stands for is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
+from itertools import islice
 
 from tree_sitter import Node
 
@@ -26,6 +27,7 @@ from autotune.strength.mistakes import (
     RESET,
     SWAPPED,
     TAIL,
+    TICKET,
     WRONG_BOUNDS,
     Mistake,
     other_value,
@@ -59,18 +61,36 @@ def mistakes_in_c(
     """
     source = read_kernel_source(text, values, dialect)
     mistakes: dict[Mistake, None] = {}
-    for function in reached(source, entries):
-        reading = _Reading(source, function, values)
+    functions = reached(source, entries)
+    passed = {item.name for function in functions if function.name in entries for item in function.parameters}
+    counters = passed & {name for function in functions for name in _counted(source, function)}
+    for function in functions:
+        reading = _Reading(source, function, values, counters)
         for node in descendants(function.node):
             mistakes |= dict.fromkeys(reading.of(node))
     return list(mistakes)
 
 
-class _Reading:
-    """Finds the mistakes of one function."""
+def _counted(source: KernelSource, function: Function) -> Iterator[str]:
+    """The variables that atomics of a function change."""
+    for node in descendants(function.node):
+        if node.type == "call_expression" and _is_atomic(source, node):
+            names = (one for one in descendants(node) if one.type == "identifier")
+            yield from islice(map(source.tree.of, names), 1, 2)  # the first is the function
 
-    def __init__(self, source: KernelSource, function: Function, values: Mapping[str, str]) -> None:
+
+def _is_atomic(source: KernelSource, call: Node) -> bool:
+    return source.tree.of(field(call, "function")).lower().startswith("atom")
+
+
+class _Reading:
+    """Finds the mistakes of one function; `counters` are tickets: what kernels are given and count in."""
+
+    def __init__(
+        self, source: KernelSource, function: Function, values: Mapping[str, str], counters: Set[str]
+    ) -> None:
         self._source, self._tree, self._values = source, source.tree, values
+        self._counters = counters
         self._types = {parameter.name: parameter.type for parameter in function.parameters}
         self._summed: set[str] = set()  # variables that change by what they are
         for node in descendants(function.node):
@@ -87,6 +107,8 @@ class _Reading:
             case "call_expression":
                 if self._tree.of(field(node, "function")) in _BARRIERS and is_statement(node):
                     yield from self._instead(BARRIER, node, "(void)0")
+                elif _is_atomic(self._source, node):
+                    yield from self._in_atomic(node)
             case "binary_expression":
                 yield from self._in_binary(node)
             case "if_statement" | "for_statement" | "while_statement":
@@ -159,8 +181,20 @@ class _Reading:
             old = self._source.original[slice(*place)] if place else "#"
             if narrowed and place and target and "#" not in old:
                 yield Mistake(ACCUMULATION, (Edit(*place, narrowed.format(old, target)),))
-        elif left.type != "identifier" and self._tree.of(right).rstrip(".0fuUlL") == "" and right is not None:
-            yield from self._instead(RESET, statement, ";")
+        elif left.type != "identifier" and right is not None and _is_zero(self._tree.of(right)):
+            yield from self._instead(TICKET if self._base(left) in self._counters else RESET, statement, ";")
+
+    def _in_atomic(self, call: Node) -> Iterator[Mistake]:
+        given = field(call, "arguments")
+        if given is None or given.named_child_count != 2:
+            return
+        counter, operand = given.named_children
+        if self._base(counter) not in self._counters:
+            return
+        if self._tree.of(field(call, "function")) == "atomicInc":  # which begins again by itself
+            yield from self._instead(TICKET, call, f"atomicAdd({self._written(counter)}, 1u)")
+        elif _is_zero(self._tree.of(operand)) and is_statement(call):
+            yield from self._instead(TICKET, call, "(void)0")
 
     def _in_subscript(self, node: Node) -> Iterator[Mistake]:
         if _is_written(node) or node.parent is None:
@@ -222,6 +256,10 @@ class _Reading:
         """The variable that an assignment changes."""
         names = (part for part in descendants(node) if part.type == "identifier") if node is not None else ()
         return self._tree.of(next(iter(names), None))
+
+
+def _is_zero(text: str) -> bool:
+    return text.rstrip(".0fuUlL") == ""
 
 
 def _index(node: Node) -> Node | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from autotune.checks.deadline import Deadline
-from autotune.checks.host_sanitizer import find_host_sanitizer
+from autotune.checks.host_sanitizer import UnparsedEnd, find_host_sanitizer, judged
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.launch_plan import TRITON
 from autotune.core.outcomes import data_check
@@ -127,9 +127,11 @@ class LongRun:
         if host is None or self._context.processes.skips_sanitizers or not workloads:
             return
         outcome = host.check(wrong.source, workloads, deadline)
-        if isinstance(outcome, Failure) and not isinstance(
-            host.check(right.source, workloads, deadline), Failure
-        ):
+        if not isinstance(outcome, Failure | UnparsedEnd):
+            return
+        of_right = host.check(right.source, workloads, deadline)
+        outcome = judged(outcome, of_right)
+        if isinstance(outcome, Failure) and not isinstance(of_right, Failure):
             sizes = "; ".join(size_text(workload.problem.sizes) for workload in workloads)
             yield Witness(outcome, f"sanitizers see it at one of these sizes: {sizes}")
 

@@ -25,8 +25,11 @@ ACCUMULATION = "narrower sum"
 RESET = "reset dropped"
 NEIGHBOUR = "neighbour read"
 PADDING = "wrong padding"
+TICKET = "stale ticket"
+STAGE = "wrong stage"
 KINDS = (
     *(BARRIER, OFF_BY_ONE, GUARD, TAIL, SWAPPED, NARROW, IDENTITY, ACCUMULATION, RESET, NEIGHBOUR, PADDING),
+    *(TICKET, STAGE),
 )
 
 # What replaces a comparison of a place with a bound: one more, and one less, is inside.

@@ -17,8 +17,10 @@ from autotune.strength.mistakes import (
     NEIGHBOUR,
     OFF_BY_ONE,
     PADDING,
+    STAGE,
     SWAPPED,
     TAIL,
+    TICKET,
     WRONG_BOUNDS,
     Mistake,
     other_value,
@@ -57,6 +59,11 @@ class _Reading:
         changed = (ast.unparse(node.target) for node in ast.walk(function) if isinstance(node, ast.AugAssign))
         again = (node for node in ast.walk(function) if isinstance(node, ast.Assign))
         self._summed = {*changed, *(name for node in again for name in _own_names(node))}
+        calls = [node for node in ast.walk(function) if isinstance(node, ast.Call) and node.args]
+        self._counters = {ast.unparse(call.args[0]) for call in calls if _called(call).startswith("atomic_")}
+        self._addresses = set().union(
+            *(_names(call.args[0]) for call in calls if _called(call) in ("load", "store"))
+        )
         self._axes = {
             ast.unparse(node.args[0])
             for node in ast.walk(function)
@@ -76,10 +83,17 @@ class _Reading:
                     yield self._instead(ACCUMULATION, node, _HALF, name)
                 elif name in self._summed:
                     yield from self._in_initial(value)
+            case ast.AugAssign(target=ast.Name(id=name)) if name in self._addresses:
+                yield self._instead(STAGE, node, "pass")
+                yield self._instead(STAGE, node.value, "({0}) * 2")
             case ast.AugAssign(target=ast.Name(id=name)):
                 yield self._instead(ACCUMULATION, node, _HALF, name)
             case ast.Expr(value=ast.Call() as call) if _called(call) == "debug_barrier":
                 yield self._instead(BARRIER, node, "pass")
+            case ast.Expr(value=ast.Call(args=[counter, ast.Constant(value=0), *_]) as call) if (
+                _called(call) in ("store", "atomic_xchg") and ast.unparse(counter) in self._counters
+            ):
+                yield self._instead(TICKET, node, "pass")
             case ast.Call():
                 yield from self._in_call(node)
 
@@ -116,6 +130,7 @@ class _Reading:
         if name == "range" and len(call.args) == 3:
             step = self._old(call.args[2])
             yield self._instead(TAIL, call.args[1], f"({{0}}) // ({step}) * ({step})")
+            yield self._instead(STAGE, call.args[0], f"({{0}}) + ({step})")
         if name == "program_id" and len(self._axes) > 1 and call.args:
             old = self._old(call.args[0])
             yield self._instead(SWAPPED, call.args[0], min(self._axes - {old}))

@@ -19,8 +19,15 @@ from autotune.errors import SetupError
 from autotune.evaluation.device_process import DeviceState, verify_once
 from autotune.evaluation.references import MAX_JUDGED_S
 from autotune.evaluation.worker import SETUP_TIMEOUT_S, DeviceWorker
-from autotune.problem.data_sets import DATA_SETS, MAX_BYTES, OnOtherData, on_other_data, with_margin
-from autotune.problem.shapes import SHAPES, WITHIN_FILLS
+from autotune.problem.data_sets import (
+    DATA_SETS,
+    MAX_BYTES,
+    OnOtherData,
+    on_other_data,
+    with_margin,
+    with_tolerance,
+)
+from autotune.problem.shapes import BEYOND_FILLS, SHAPES
 from autotune.problem.workload import Workload
 from autotune.tuning.check_outcomes import OutcomesByConfig, is_finding, outcome_of
 from autotune.tuning.context import Builds, TuningContext
@@ -135,9 +142,7 @@ class _OtherSets:
         answer = context.run(verify_once, default, with_margin(workload.other))
         if answer is None:
             return PASSED
-        if name not in SHAPES:
-            return None
-        answer = context.run(verify_once, default, with_margin(workload.other, DOUBTED))
+        answer = context.run(verify_once, default, with_tolerance(workload.other, DOUBTED))
         if not is_finding(answer) or answer.status is Status.CRASHED:
             return None
         if not is_robust_to_rounding(context.worker, workload):
@@ -146,7 +151,7 @@ class _OtherSets:
             f"default and reference disagree with {data_check(name)}, which counts against no other: "
             f"{answer}; to repeat: {default_command(context.task, 'check')}"
         )
-        return Unchecked("default and reference disagree") if name in WITHIN_FILLS else None
+        return None if name in BEYOND_FILLS else Unchecked("default and reference disagree")
 
 
 def _may_be_rounding(outcome: Outcome, worker: DeviceWorker, workload: OnOtherData) -> TypeGuard[Failure]:

@@ -7,7 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 
 from autotune.checks.deadline import Deadline
-from autotune.checks.host_sanitizer import HOST_TOOLS, HostSanitizer, can_run_on_cpu, find_host_sanitizer
+from autotune.checks.host_sanitizer import (
+    HOST_TOOLS,
+    HostSanitizer,
+    UnparsedEnd,
+    can_run_on_cpu,
+    find_host_sanitizer,
+    judged,
+)
 from autotune.core.outcomes import PASSED, Outcomes, Unchecked
 from autotune.core.stages import of_last_round
 from autotune.evaluation.instance import KernelInstance
@@ -48,6 +55,12 @@ def check_on_host(context: TuningContext, instance: KernelInstance, deadline: De
         return {}
     small = context.further_sizes.small(instance)
     outcome = host.check(instance.source, small.verified, deadline, small.looping)
+    if isinstance(outcome, UnparsedEnd) and instance.config != context.default.config:
+        default = context.default
+        of_default = context.further_sizes.small(default)
+        outcome = judged(
+            outcome, host.check(default.source, of_default.verified, deadline, of_default.looping)
+        )
     is_whole = small.is_whole and all(map(can_run_on_cpu, small.looping))
     loops = PASSED if is_whole else Unchecked("at no size that the CPU can run does every loop turn again")
     return {**dict.fromkeys(HOST_TOOLS, outcome), LOOPS: loops}

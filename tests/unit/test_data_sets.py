@@ -153,6 +153,28 @@ def test_a_default_that_is_wrong_on_other_data_is_doubted_and_counts_against_no_
     assert "; to repeat: autotune check double.yaml -d fake:0 --config 'A=1 B=0'" in doubts
 
 
+@pytest.mark.parametrize(
+    ("fill", "wrong", "name"),
+    [
+        ("{uniform: [-1, 1]}", "(x == 0).all()", "zeros"),
+        ("{normal: [0, 1]}", "(x == 1).all()", "ones"),
+        ("{uniform: [-1, 1]}", "(x == -1).all()", "smallest"),
+        ("{uniform: [-1, 1]}", "x[0] == -1 and x[-1] == 1", "alternating"),
+    ],
+)
+def test_a_default_that_is_wrong_on_a_set_of_one_value_is_doubted_aloud(folder, check, fill, wrong, name):
+    folder.edit("{uniform: [-1, 1]}", fill)
+    result = f"2 * x + ({wrong})"
+    assert check("2 * x", "{rtol: 1e-6}", result, "2 * x") == ["", ""]
+    doubts = folder.run("check", "double.yaml", "--device", "fake", "--config", "A=2").stderr
+    assert f"default and reference disagree with data {name}, which counts against no other" in doubts
+
+
+def test_nobody_is_doubted_where_the_reference_is_not_finite(folder, check):
+    assert check("1 / x", "{rtol: 1e-6}", "numpy.where(x == 0, 7, 1 / x)", "1 / x") == ["", ""]
+    assert "disagree" not in folder.run("check", "double.yaml", "--device", "fake", "--config", "A=2").stderr
+
+
 def test_data_within_the_fills_on_which_default_and_reference_disagree_leave_a_result_unchecked(folder):
     folder.edit("[{n: 1}, {n: 17}]", "[{n: 1}, {n: 17}, {n: 2999}]")
     folder.write(
@@ -226,10 +248,11 @@ def test_denormals_are_those_of_the_type_within_the_range(dtype):
 
 
 def test_shapes_keep_the_bounds_of_the_space():
-    for name, fill in (("close", ("uniform", 5, 6)), ("negative", ("uniform", -2, 1))):
+    bounded = ("close", "far above", "far below", "one large")
+    for name, fill in (*((name, ("uniform", 5, 6)) for name in bounded), ("negative", ("uniform", -2, 1))):
         drawn = with_data(name, fill)
         assert fill[1] <= drawn.min() < drawn.max() <= fill[2]
-    assert with_data("far above", ("uniform", 0, 1)) is None
+    assert with_data("far above", ("uniform", 0, 1), "float16") is None
     assert with_data("wide", ("integers", 0, 9), "int8") is None
 
 
@@ -241,10 +264,24 @@ def test_each_shape_is_what_its_name_says():
     assert (np.diff(rising) >= 0).all() and np.ptp(rising) > 6
     assert with_data("far below", fill).max() < -100 < 100 < with_data("far above", fill).min()
     assert (with_data("one large", fill) > 1000).sum() == 1
+    bounded = ("uniform", -2, 1)
+    assert with_data("far above", bounded).min() > 0.9 and with_data("far below", bounded).max() < -1.9
+    one_large = with_data("one large", bounded)
+    assert (one_large == -2).sum() == 1 and (np.abs(one_large) < 0.01).sum() == one_large.size - 1
     close = with_data("close", fill)
     assert len(set(close)) == 16 and np.ptp(close) < 1e-4
     assert (with_data("halves between", ("integers", -8, 8)) % 1 == 0.5).any()
     assert (with_data("wide", ("integers", 0, 9), "int32") > 2**24).sum() == 79
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+def test_some_whole_numbers_are_near_the_limits_of_their_type(dtype):
+    limits = np.iinfo(dtype)
+    for low in (0, -9)[: 1 if dtype.startswith("u") else 2]:
+        drawn = with_data("limits", ("integers", low, 9), dtype)
+        assert (np.abs(drawn) > limits.max / 16 * 15).sum() == 79
+        assert (drawn.min() < -9) == (low < 0)
+    assert with_data("limits", ("integers", 0, 9), "float32") is None
 
 
 @pytest.mark.parametrize("count", [1, 17, 5000])

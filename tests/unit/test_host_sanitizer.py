@@ -9,12 +9,12 @@ import pytest
 
 from autotune.checks import host_sanitizer
 from autotune.checks.deadline import Deadline
-from autotune.checks.host_sanitizer import HOST_TOOLS, find_host_sanitizer
+from autotune.checks.host_sanitizer import HOST_TOOLS, UnparsedEnd, find_host_sanitizer
 from autotune.compilers.kernel_source import packaged, read_source, render, source_of_text
 from autotune.core import timeline
 from autotune.core.outcomes import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Argument, Config, Launch
-from autotune.core.trials import Problem, Status
+from autotune.core.trials import Failure, Problem, Status
 from autotune.problem.workload import Array, Scalar, Workload
 from autotune.tuning.context import BuiltConfig
 from autotune.tuning.further_sizes import SmallWorkloads
@@ -75,6 +75,7 @@ last_sum(GLOBAL const int *RESTRICT x, GLOBAL int *parts, GLOBAL unsigned int *t
         *sum = parts[0] + parts[1] + parts[2];
 }
 """
+ABORTS = "#include <cassert>\n" + KERNEL.replace("int value = 0;", "int value = 0; assert(x[0] == 0);")
 ONLY_VERIFIED = SimpleNamespace(small=lambda instance: SmallWorkloads(instance.verify_workloads))
 BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
 
@@ -216,6 +217,42 @@ def test_a_read_of_another_block_is_remembered_behind_those_of_the_last_one():
     assert "a race: write in last_sum" in found.detail and "and read in last_sum" in found.detail
 
 
+BLOCKS = 12
+READERS = f"""\
+#include "portable.h"
+KERNEL KERNEL_BLOCK(32, 1, 1)
+last_sum(GLOBAL const int *RESTRICT x, GLOBAL int *parts, GLOBAL unsigned int *ticket, GLOBAL int *sum)
+{{
+    const unsigned int i = THREAD_INDEX(x);
+    asm volatile("" : : "r"(parts[i])); // a read that no compiler leaves out
+    if (BLOCK_INDEX(x) != LATE)
+        MEMORY_FENCE();
+    if (ATOMIC_ADD(ticket + i, 1u) == {BLOCKS} - 1) {{
+        MEMORY_FENCE();
+        *(i ? &parts[i] : sum) = 0;
+    }}
+}}
+"""
+
+
+@pytest.mark.parametrize("late", [0, 5, BLOCKS - 2, BLOCKS - 1])
+def test_no_read_of_another_block_is_forgotten_for_those_of_a_few_later_ones(late):
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    (step,) = PROBLEM.launches
+    sizes = {"room": 33, "ticket": 32}
+    arrays = tuple(replace(array, shape=(sizes.get(array.name, array.shape[0]),)) for array in PROBLEM.arrays)
+    problem = replace(PROBLEM, arrays=arrays, launches=(replace(step, grid=(BLOCKS, 1, 1)),))
+    found = host.check(
+        render(source_of_text(READERS.replace("LATE", str(late)), "last.cu"), {}), [problem], Deadline()
+    )
+    if late == BLOCKS - 1:  # which writes itself
+        assert found is PASSED
+    else:
+        assert "a race: write in last_sum (last.cu:11) and read in last_sum (last.cu:6)" in found.detail
+
+
 @pytest.mark.parametrize(
     ("limit", "value", "source", "reason"),
     [
@@ -261,6 +298,47 @@ def test_a_check_that_the_time_limit_ends_had_no_time_left():
     deadline = Deadline(time.perf_counter() + 0.02)  # the compiler takes longer
     found = check_on_host(context, instance, deadline)
     assert found == dict.fromkeys(HOST_TOOLS, NO_TIME) | {LOOPS: PASSED}
+
+
+@pytest.mark.parametrize("default", [KERNEL, ABORTS])
+def test_an_end_that_no_report_explains_is_a_finding_unless_the_default_ends_so_too(default):
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    instances = [
+        SimpleNamespace(
+            source=render(source_of_text(text, "last.cu"), {}),
+            config=Config({"A": number}),
+            verify_workloads=(PROBLEM,),
+        )
+        for number, text in enumerate((default, ABORTS))
+    ]
+    context = SimpleNamespace(
+        task=SimpleNamespace(is_c=True),
+        processes=SimpleNamespace(skips_sanitizers=False),
+        further_sizes=ONLY_VERIFIED,
+        default=instances[0],
+    )
+    of_default, of_other = (check_on_host(context, one, Deadline())[HOST_TOOLS[0]] for one in instances)
+    if default is KERNEL:
+        assert of_default is PASSED and isinstance(of_other, Failure)
+        assert re.fullmatch(
+            r"run on the CPU: the program ended with SIGABRT: .*`x\[0\] == 0' failed\. \(at n=96\)",
+            of_other.detail,
+        )
+    else:
+        assert isinstance(of_default, UnparsedEnd) and of_default == of_other
+
+
+def test_what_the_memory_of_a_thread_does_not_hold_is_not_checked():
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    source = KERNEL.replace(
+        "int value = 0;", "volatile int large[1 << 20]; large[i] = 0; int value = large[i];"
+    )
+    found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM], Deadline())
+    assert found == Unchecked("the memory of a thread is larger than the CPU gives it")
 
 
 @pytest.mark.parametrize(("kind", "threads"), [("gpu", {"sanitizer_0"}), ("cpu", set())])
@@ -318,6 +396,17 @@ void sums(__global const float *restrict x, __local float4 *cells, volatile __gl
 """
 NEXT = "y[at ^ 1] += 1; barrier(CLK_GLOBAL_MEM_FENCE);"
 WROTE = "barrier(CLK_LOCAL_MEM_FENCE);\n    y[at] = halves[i]"
+VECTORS = {  # what holds of each, by how it is made
+    "double4 v = (double4)(1, 2, 3, 4) * 2; v += 1; v.w = sqrt(v.w)": "v.x == 3 && v.s1 == 5 && v.w == 3",
+    "uint8 v = vload8(0, (__global const uint *)x) % 7u << 1; v.s7 ^= v.s0": "v.s7 == 0 && v.s6 == v.s5",
+    "int16 v = (int16)((int8)(1), 0, 1, 2, 3, 4, 5, 6, 7)": "v.s0 == 1 && v.s8 == 0 && v.sf == 7",
+    "float3 v = vload3(1, x) * (float3)(3, 4, 0)": "length(v) == 5 && sizeof(v) == 16",
+    "int4 v = convert_int4(max((float4)(-1.5f, 2.5f, 0, 1), 0.f))": "v.x == 0 && v.y == 2",
+    "uint3 v = (uint3)(1, 2, 3) & 2u; v = clamp(v, 1u, 2u)": "v.x == 1 && v.y == 2 && v.z == 2",
+    "uchar4 v = (uchar4)((uchar2)(1, 2), (uchar2)(3)); int2 w; vstore2((int2)(4, 5), 0, (int *)&w)": (
+        "v.y == 2 && v.w == 3 && w.y == 5"
+    ),
+}
 COPIES = """
     barrier(CLK_LOCAL_MEM_FENCE);
     __local float copied[32];
@@ -359,6 +448,10 @@ COPIES = """
             "y[at] = min(FLT_MAX, fmax(-exp(cells[i] / 2), (float4)(0)).x) + halves[i] + vload2(at, x).y - 1",
             None,
             "",
+        ),
+        *(
+            ("y[at] = halves[i]", f"{made}; y[at] = halves[i] + 1 / (int)({holds})", None, "")
+            for made, holds in VECTORS.items()
         ),
         (
             "y[at] = halves[i]",

@@ -1,8 +1,12 @@
 """What lint finds in legal spaces, and that it is quiet about good ones."""
 
+from pathlib import Path
+
 import pytest
 
 from autotune.cli import main
+from autotune.compilers.kernel_source import read_source
+from autotune.hardware.architectures import architecture
 from autotune.sources.kernel_source import read_kernel_source
 from autotune.space import (
     ConstraintReport,
@@ -30,6 +34,7 @@ def findings(space, source):
     }
 
 
+SHIPPED = sorted((Path(__file__).parents[2] / "spaces").glob("*.yaml"))
 EXPECTED = {
     ("idle_constraint", 'ALGORITHM != "shuffle" or device.has_shuffle'),  # every GPU of the example has it
     ("unreachable_value", "BLOCK_SIZE=2048"),
@@ -248,6 +253,32 @@ def test_missing_sizes_at_the_edges_of_the_largest_tile_are_found(tmp_path, size
     space = bound(tmp_path, YAML.replace("{n: 1}, {n: 1003}", sizes))
     found = [one.detail for one in lint(space, SOURCE, ()).mistakes if one.kind == "untried_edge"]
     assert found == [] if missing is None else found[0].endswith(missing)
+
+
+@pytest.mark.parametrize(
+    ("rule", "sizes", "missing"),
+    [
+        ("n % 4 == 0", "{n: 4}, {n: 1004}", "add sizes of 60, 64 and 68"),
+        ("n % 4 == 0", "{n: 60}, {n: 640}, {n: 132}", None),
+        ("n % 64 == 0", "{n: 64}", None),
+        ("n % 64 == 0", "{n: 1}", "add a size of 64"),
+    ],
+)
+def test_no_size_that_the_constraints_exclude_is_asked_for(tmp_path, rule, sizes, missing):
+    text = YAML.replace("{n: 1}, {n: 1003}", sizes).replace("constraints:\n", f"constraints:\n  - {rule}\n")
+    space = bound(tmp_path, text)
+    mistakes = lint(space, SOURCE, constraint_report(space)).mistakes
+    found = [one.detail for one in mistakes if one.kind == "untried_edge"]
+    assert found == [] if missing is None else found[0].endswith(missing)
+    assert rule not in [one.subject for one in mistakes]  # it is not idle: it says what n may be
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_spaces_are_verified_at_the_edges_of_their_tiles(path):
+    spec = load_space(path)
+    device = architecture("sm_90").device
+    mistakes = lint(bind(spec, device, problem_of(spec, device)), read_source(spec.source).text, ()).mistakes
+    assert [one.placed for one in mistakes if one.kind == "untried_edge"] == []
 
 
 def test_a_divisor_that_depends_on_a_size_is_no_tile(tmp_path):

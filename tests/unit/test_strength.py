@@ -70,6 +70,66 @@ def test_each_kind_of_mistake_is_planted_where_the_tree_has_room_for_it():
     assert "sum = wide_ - (wide_ - sum);" in found["narrower sum"][0]
 
 
+TICKET = """
+__device__ bool is_last(unsigned int *done, int *fill)
+{
+    atomicAdd(fill, 1);
+    return WRAPS ? atomicInc(done, gridDim.x - 1) == gridDim.x - 1 : atomicAdd(done, 1u) == gridDim.x - 1;
+}
+__global__ void sums(unsigned int *done, int *y)
+{
+    __shared__ int fill;
+    fill = 0;
+    y[0] = 0;
+    if (is_last(done, &fill)) {
+        done[0] = 0;
+        atomicExch(done, 0u);
+        atomicExch(done, 7u);
+    }
+}
+"""
+
+
+def test_a_counter_of_the_launch_goes_stale_and_one_of_the_block_does_not():
+    found = planted(mistakes_in_c(TICKET, {"WRAPS": "1"}, "cuda", frozenset({"sums"})), TICKET)
+    assert found["stale ticket"] == [
+        "return WRAPS ? atomicAdd(done, 1u) == gridDim.x - 1 : atomicAdd(done, 1u) == gridDim.x - 1;",
+        ";",  # done[0] = 0
+        "(void)0;",  # atomicExch(done, 0u)
+    ]
+    assert found["reset dropped"] == [";"]  # y[0] = 0
+
+
+TRITON_TICKET = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def sums(x, y, done, n, BLOCK: tl.constexpr):
+    part = x + tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in tl.range(0, n, BLOCK, num_stages=3):
+        total += tl.load(part, mask=start + tl.arange(0, BLOCK) < n, other=0.0)
+        part += BLOCK
+    tl.atomic_add(y, tl.sum(total))
+    if tl.atomic_add(done, 1) == tl.num_programs(0) - 1:
+        tl.atomic_xchg(done, 0)
+        tl.store(done, 0)
+"""
+
+
+def test_a_ticket_and_the_stages_of_a_loop_are_planted_in_triton():
+    mistakes = mistakes_in_triton(TRITON_TICKET, frozenset({"sums"}))
+    found = planted(mistakes, TRITON_TICKET)
+    assert found["stale ticket"] == ["pass", "pass"]
+    assert found["wrong stage"] == [
+        "for start in tl.range((0) + (BLOCK), n, BLOCK, num_stages=3):",
+        "pass",
+        "part += (BLOCK) * 2",
+    ]
+    assert all(one.startswith("total += ") for one in found["narrower sum"])  # `part` is a pointer
+
+
 def test_code_that_only_a_macro_has_and_functions_that_no_launch_reaches_are_left_alone():
     mistakes = mistakes_in_c(KERNEL, {"BLOCK": "32"}, "cuda", frozenset({"sums"}))
     before = KERNEL.index("__global__")
