@@ -34,10 +34,13 @@ def element_text(array: Array, index: int) -> str:
     return f"{array.name}[{', '.join(str(int(part)) for part in np.unravel_index(index, array.shape))}]"
 
 
-def describe(guarded: GuardedBuffer, at: int, count: int, buffers: WorkloadBuffers) -> tuple[str, ArrayFault]:
+def describe(
+    guarded: GuardedBuffer, at: int, count: int, buffers: WorkloadBuffers, poisoned: bool
+) -> tuple[str, ArrayFault]:
     """Describe how an array, as a run left it, differs from what the reference expects.
 
-    `count` elements differ, the first one at the index `at`. Inputs of the same shape are shown there.
+    `count` elements differ, the first one at the index `at`. Inputs of the same shape are shown there. If the
+    outputs began the run `poisoned`, wrong elements that still hold the poison were never written.
     """
     array, workload = guarded.array, buffers.workload
     tolerance = workload.tolerance_of(array.name)
@@ -46,7 +49,7 @@ def describe(guarded: GuardedBuffer, at: int, count: int, buffers: WorkloadBuffe
     is_wrong[0] = True  # as the device says, whose arithmetic may end in another last bit
     differs = np.flatnonzero(is_wrong)
     wrong = found[differs]
-    is_unwritten = guarded.are_unwritten(wrong)
+    is_unwritten = poisoned and guarded.are_unwritten(wrong)
     fault = ArrayFault(
         array.name,
         workload.problem.sizes,
