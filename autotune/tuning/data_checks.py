@@ -82,6 +82,14 @@ def _doubts_text(doubts: Mapping[str, Failure]) -> str:
     )
 
 
+def _disagreement_text(task: TuningTask, name: str, answer: Failure) -> str:
+    return (
+        f"default and reference disagree with {data_check(name)} (inputs {SHAPES[name]}): {answer.detail}; no "
+        f"configuration is rejected because of these data; to repeat: {default_command(task, 'check')}; see "
+        "docs/measuring.md, When a set counts"
+    )
+
+
 def _may_be_rounding(outcome: Outcome, worker: DeviceWorker, workload: OnOtherData) -> TypeGuard[Failure]:
     """True if a configuration gave numbers that are wrong where rounding may decide."""
     found = outcome.fault.found if isinstance(outcome, Failure) and outcome.fault is not None else ""
@@ -137,10 +145,7 @@ def _on_default(context: TuningContext, default: Binary, workload: OnOtherData, 
         return None
     if not is_robust_to_rounding(context.worker, workload):
         return None
-    context.observer.warn(
-        f"default and reference disagree with {data_check(name)}, which counts against no other: {answer}; "
-        f"to repeat: {default_command(context.task, 'check')}"
-    )
+    context.observer.warn(_disagreement_text(context.task, name, answer))
     return Unchecked("default and reference disagree") if name in WITHIN_FILLS else None
 
 
