@@ -132,7 +132,8 @@ def compare_memory(
 ) -> Failure | None:
     """Compare memory with its state after a correct run; return None if they agree.
 
-    If outputs began the run `poisoned`, elements that are as they were count as never written. An earlier run may be to blame if something changed that no correct run of any configuration changes.
+    If outputs began the run `poisoned`, elements that still hold that count as never written. An earlier run
+    may be to blame if something changed that no correct run of any configuration changes.
     """
     arrays = buffers.arrays()
     if buffers.are_right([guarded for guarded in arrays if inputs or guarded.array.role != "in"]):

@@ -59,7 +59,7 @@ class _Drawn(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """A shape in words, a function that gives it to drawn values, and the arrays for which it means something."""
+    """A shape in words, how drawn values get it, and the arrays for which it means something."""
 
     words: str
     give: Callable[[_Reals, _Drawn, Generator], _Reals]

@@ -84,9 +84,9 @@ def _doubts_text(doubts: Mapping[str, Failure]) -> str:
 
 def _disagreement_text(task: TuningTask, name: str, answer: Failure) -> str:
     return (
-        f"default and reference disagree with {data_check(name)} (inputs {SHAPES[name]}): {answer.detail}; no "
-        f"configuration is rejected because of these data; to repeat: {default_command(task, 'check')}; see "
-        "docs/measuring.md, When a set counts"
+        f"default and reference disagree with {data_check(name)} (inputs {SHAPES[name]}): {answer.detail}; "
+        "no configuration is rejected because of these data; to repeat: "
+        f"{default_command(task, 'check')}; see docs/measuring.md, When a set counts"
     )
 
 

@@ -150,7 +150,7 @@ def test_a_default_that_is_wrong_on_other_data_is_doubted_and_no_configuration_i
     doubts = folder.run("check", "double.yaml", "--device", "fake", "--config", "A=2").stderr
     said = "default and reference disagree with data far above (inputs above the usual range): y[0] is 200"
     assert said in doubts and ", expected " in doubts and "; x[0] is " in doubts and "(at n=" in doubts
-    assert "; no configuration is rejected because of these data; to repeat: autotune check double.yaml" in doubts
+    assert "; no configuration is rejected because of these data; to repeat: autotune check doub" in doubts
     assert "-d fake:0 --config 'A=1 B=0'; see docs/measuring.md, When a set counts" in doubts
 
 
