@@ -96,7 +96,7 @@ def failed_default(
 
 
 def _line_of_function(source: Path, name: str, line: int) -> str:
-    """Where a line of a function is, counted from its `def`; the file alone for a function of another file."""
+    """Where a line of a function is, counted from its `def`; the file alone for one of another file."""
     tree = parse_module(source.read_text(encoding="utf-8-sig"))
     functions = (one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name)
     return next((f"{source}:{one.lineno + line - 1}" for one in functions), str(source))
