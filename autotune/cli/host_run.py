@@ -58,9 +58,10 @@ def runs_text(found: HostRuns) -> str:
     lines.append("nothing was timed, and nothing is kept")
     tried = sum(run.status is not Status.INVALID and Status.OK in run.expected for run in found.runs)
     if tried < found.valid:
-        lines.append(
-            f"{tried:,} of {found.valid:,} configurations; name landmarks, or give --config, for others"
-        )
+        others = "name landmarks, or give --config, for others"
+        if found.for_all:
+            others += f"; for all: {found.for_all}"
+        lines.append(f"{tried:,} of {found.valid:,} configurations; {others}")
     return "\n".join(lines)
 
 

@@ -71,14 +71,10 @@ def result_text(result: SearchResult) -> str:
         *_rejected(result),
         _tried(result),
         *_front(result),
-        *_ties(result),
-        *_groups(result),
-        *([f"timed   {task.spec.measure}"] if str(task.spec.measure) else []),
-        *_noise(final),
-        *([f"warning {'; '.join(found)}"] if (found := timing_warnings(result)) else []),
+        *([] if _is_rehearsal(result) else _of_times(result)),
         *uncompared(result),
         *failures(result),
-        *_learnt(result),
+        *([] if _is_rehearsal(result) else _learnt(result)),
         result.coverage,
         *([f"checks  {checks}"] if (checks := outcomes_text(result.checks)) else []),
         *([f"limit   {limit}"] if (limit := index_limit(result.checks)) else []),
@@ -169,6 +165,18 @@ def _tried(result: SearchResult) -> str:
     if result.resumed < count and (cached := sum(trial.binary_cached for trial in result.trials)):
         line += f"; {cached} with a binary of an earlier run"
     return line + ("; the time was over" if result.time_was_over else "")
+
+
+def _of_times(result: SearchResult) -> list[str]:
+    """What the times mean, and how far they can be trusted."""
+    measure, found = str(result.task.spec.measure), timing_warnings(result)
+    return [
+        *_ties(result),
+        *_groups(result),
+        *([f"timed   {measure}"] if measure else []),
+        *_noise(result.final),
+        *([f"warning {'; '.join(found)}"] if found else []),
+    ]
 
 
 def _difference(config: Config, other: Config, name: str) -> str:

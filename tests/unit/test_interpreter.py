@@ -71,6 +71,11 @@ def test_space_run_has_a_line_for_each_configuration_and_keeps_nothing(scale):
         "checked results and writes outside of arrays on the CPU (the interpreter of Triton"
     )
     assert nothing.startswith("nothing was timed") and {*scale.path.iterdir()} <= before
+    (scale.path / "scale.yaml").write_text(SPACE)
+    done = scale.run("space", "scale.yaml", "--run", "--device", "sm_90")
+    others = done.stdout.splitlines()[-1]
+    command = "autotune search scale.yaml --device interpreter --budget 2 --cache rehearsal"
+    assert others == f"1 of 2 configurations; name landmarks, or give --config, for others; for all: {command}"
 
 
 @pytest.mark.parametrize(
