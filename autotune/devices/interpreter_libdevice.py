@@ -46,8 +46,9 @@ def _computed(
 
 def _rounded(values: NDArray[Any]) -> NDArray[Any]:
     """To the nearest whole number, halves away from 0."""
-    whole = np.trunc(values)
-    return np.where(np.abs(values - whole) < 0.5, whole, whole + np.copysign(1, values))
+    whole: NDArray[Any] = np.trunc(values)
+    rounded: NDArray[Any] = np.where(np.abs(values - whole) < 0.5, whole, whole + np.copysign(1, values))
+    return rounded
 
 
 _SAME = """ceil floor trunc rint sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh

