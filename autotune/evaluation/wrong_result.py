@@ -81,7 +81,10 @@ def describe(
     texts, worst = _errors(array, places[differs], wrong, expected[differs])
     parts += texts
     typical = guarded.compared(0, min(_MAX_TYPICAL, guarded.count))[2]
-    allowance = _allowance(array, worst, typical, tolerance) if len(worst) == 2 else ""
+    allowance = ""
+    if len(worst) == 2:
+        of = f"{{{array.name}: %s}}" if array.name in dict(workload.bounds) else "%s"
+        allowance = _allowance(array, worst, typical, tolerance, of)
     if allowance:
         parts.append(f"this may be rounding; `{allowance}` in the space file allows it")
     elif _seem_made_whole(typical, workload) and not _are_whole(wrong[np.isfinite(wrong)]):
@@ -114,8 +117,11 @@ def _errors(
     return texts, worst
 
 
-def _allowance(array: Array, worst: list[float], typical: NDArray[Any], tolerance: Tolerance) -> str:
-    """The `verify` that allows errors which look like rounding; `typical` are some expected elements."""
+def _allowance(array: Array, worst: list[float], typical: NDArray[Any], tolerance: Tolerance, of: str) -> str:
+    """The `verify` that allows errors which look like rounding, in which each number is written as in `of`.
+
+    `typical` are some expected elements.
+    """
     error, relative = worst
     unit = UNIT_ROUNDOFF.get(plain_dtype(array.dtype), 0.0)
     with np.errstate(all="ignore"):
@@ -128,7 +134,8 @@ def _allowance(array: Array, worst: list[float], typical: NDArray[Any], toleranc
         atol = f"1e{math.ceil(math.log10(2 * error))}"
     else:
         return ""
-    return f"verify: {{rtol: {rtol}}}" if atol == "0" else f"verify: {{rtol: {rtol}, atol: {atol}}}"
+    numbers = {"rtol": rtol, **({} if atol == "0" else {"atol": atol})}
+    return f"verify: {{{', '.join(f'{name}: {of % number}' for name, number in numbers.items())}}}"
 
 
 def _varies(workload: Workload) -> bool:

@@ -178,6 +178,12 @@ def test_an_output_may_have_a_tolerance_of_its_own(rounded, verify, right):
         assert done.returncode == 0 or "wrong_result" in done.stderr
 
 
+def test_advice_on_a_tolerance_is_for_its_output_alone(rounded):
+    rounded.edit("{A: [1, 2, 3]}", "{A: [1, 4]}")
+    done = rounded.run("run", "double.yaml", "--device", "fake", "--config", "A=4")
+    assert "`verify: {rtol: {scale: 1e-4}}` in the space file allows it" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("verify", "message"),
     [
