@@ -66,7 +66,7 @@ def test_space_run_has_a_line_for_each_configuration_and_keeps_nothing(scale):
     done = scale.run("space", "scale.yaml", "--run", "--device", "sm_90")
     assert done.returncode == 0, done.stderr
     default, wide, _, did, nothing = done.stdout.splitlines()
-    assert (default, wide) == ("default  ok at 2 sizes", "wide     ok at 2 sizes")
+    assert default.startswith("default  ok at 2 sizes") and wide.startswith("wide     ok at 2 sizes")
     assert did.startswith(
         "checked results and writes outside of arrays on the CPU (the interpreter of Triton"
     )
