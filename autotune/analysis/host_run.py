@@ -56,7 +56,7 @@ from autotune.processes.child import Child
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import Space, require_seen
 from autotune.tuning.further_sizes import FurtherSizes
-from autotune.tuning.task import Target, count_space, warn_of_bfloat16
+from autotune.tuning.task import Target, count_space, verify_all_command, warn_of_bfloat16
 
 _C_DIALECTS = ("cuda", "opencl", "portable")
 _RIGHT = frozenset((Status.OK,))
@@ -104,6 +104,7 @@ class HostRuns:
     runs: tuple[HostRun, ...]
     uncompared: tuple[str, ...]
     valid: int  # configurations of the space, without those that are expected to fail
+    for_all: str = ""  # the command that verifies all of them; empty if there is none without a GPU
 
 
 def run_on_host(
@@ -153,7 +154,8 @@ def run_on_host(
     outputs = [item.name for item in spec.arguments if item.role in ("out", "inout")]
     compared = outputs if way.compared is None else way.compared
     uncompared = tuple(name for name in outputs if name not in compared)
-    return HostRuns(spec.kernel, way.tool, way.checks, runs, uncompared, len(space))
+    for_all = verify_all_command(spec.path, len(space)) if spec.dialect == TRITON else ""
+    return HostRuns(spec.kernel, way.tool, way.checks, runs, uncompared, len(space), for_all)
 
 
 def _named(space: Space) -> Iterator[HostRun]:

@@ -58,9 +58,10 @@ def runs_text(result: HostRuns) -> str:
     lines.append("nothing was timed, and nothing is kept")
     tried = sum(run.status is not Status.INVALID and Status.OK in run.expected for run in result.runs)
     if tried < result.valid:
-        lines.append(
-            f"{tried:,} of {result.valid:,} configurations; name landmarks, or give --config, for others"
-        )
+        others = "name landmarks, or give --config, for others"
+        if result.for_all:
+            others += f"; for all: {result.for_all}"
+        lines.append(f"{tried:,} of {result.valid:,} configurations; {others}")
     return "\n".join(lines)
 
 

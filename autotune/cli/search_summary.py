@@ -71,14 +71,10 @@ def result_text(result: SearchResult) -> str:
         *_rejected_line(result),
         _trials_line(result),
         *_front_line(result),
-        *_tie_lines(result),
-        *_group_line(result),
-        *([f"timed   {task.spec.measure}"] if str(task.spec.measure) else []),
-        *_noise_line(final),
-        *([f"warning {'; '.join(warnings)}"] if (warnings := timing_warnings(result)) else []),
+        *([] if _is_rehearsal(result) else _lines_of_times(result)),
         *uncompared(result),
         *failures(result),
-        *_lesson_line(result),
+        *([] if _is_rehearsal(result) else _lesson_line(result)),
         result.coverage,
         *([f"checks  {checks}"] if (checks := outcomes_text(result.checks)) else []),
         *([f"limit   {limit}"] if (limit := index_limit(result.checks)) else []),
@@ -169,6 +165,18 @@ def _trials_line(result: SearchResult) -> str:
     if result.resumed < count and (cached := sum(trial.binary_cached for trial in result.trials)):
         line += f"; {cached} with a binary of an earlier run"
     return line + ("; the time was over" if result.time_was_over else "")
+
+
+def _lines_of_times(result: SearchResult) -> list[str]:
+    """What the times mean, and how far they can be trusted."""
+    measure, warnings = str(result.task.spec.measure), timing_warnings(result)
+    return [
+        *_tie_lines(result),
+        *_group_line(result),
+        *([f"timed   {measure}"] if measure else []),
+        *_noise_line(result.final),
+        *([f"warning {'; '.join(warnings)}"] if warnings else []),
+    ]
 
 
 def _difference_text(config: Config, base: Config, name: str) -> str:

@@ -6,8 +6,10 @@ It shows what is wrong. Its times say nothing about a GPU.
 from __future__ import annotations
 
 import hashlib
+import linecache
 import os
 import time
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +25,7 @@ from autotune.core.trials import Binary
 from autotune.devices import INTERPRETER
 from autotune.devices.base import Arguments, Program
 from autotune.devices.host_memory import HostMemory
+from autotune.devices.interpreter_libdevice import lend_libdevice
 from autotune.errors import LaunchError
 from autotune.hardware.architectures import architecture
 from autotune.sources.triton import entry_signature
@@ -68,6 +71,7 @@ class Interpreter(HostMemory):
         """Have Triton interpret: that has to be known before it is imported."""
         os.environ["TRITON_INTERPRET"] = "1"
         (self.info,) = list_devices()
+        lend_libdevice()
 
     def load(self, binary: Binary) -> Program:
         """The module of the source, whose functions are interpreted; raises CompileError."""
@@ -100,7 +104,7 @@ def _launch(program: Program, launch: Launch, arguments: Arguments) -> None:
     try:
         function[launch.grid](**named)
     except Exception as error:  # noqa: BLE001 - whatever the user's kernel does
-        raise LaunchError(f"{called}: {_message(error)}") from None
+        raise LaunchError(_message(error, program, called)) from None
 
 
 def _passed(value: Any, kind: str) -> Any:
@@ -114,10 +118,17 @@ def _passed(value: Any, kind: str) -> Any:
     return tensor(TensorHandle(np.array([value.ctypes.data], np.uint64), pointer), pointer)
 
 
-def _message(error: BaseException) -> str:
+def _message(error: BaseException, program: Program, called: str) -> str:
+    """What was raised, and where: the line of a function counts from its `def`, as a file has it, too."""
     while error.__cause__ is not None:
         error = error.__cause__
-    return f"{type(error).__name__}: {error}"
+    raised = f"{type(error).__name__}: {error}"
+    for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
+        code = frame.f_code
+        if frame.f_globals is program.__dict__:
+            text = linecache.getline(code.co_filename, line).strip()
+            return f"{code.co_name}, line {line - code.co_firstlineno + 1} from its def, `{text}`: {raised}"
+    return f"{called}: {raised}"
 
 
 def open_device(index: int) -> Interpreter:

@@ -71,8 +71,13 @@ class GuardedImage(GuardedMemory):
 
     def __init__(self, device: Device, content: Bytes, guard: Bytes) -> None:
         super().__init__(device, content.size)
-        self.content, self._guard = content, guard
-        self.write(content, guard)
+        self._guard = guard
+        self.hold(content)
+
+    def hold(self, content: Bytes) -> None:
+        """Have this content, and whole guard zones."""
+        self.content = content
+        self.write(content, self._guard)
 
     def is_intact(self) -> bool:
         """True if the device's image equals the host's; a stray write may have hit it."""
@@ -130,6 +135,12 @@ class GuardedBuffer:
         if not self.is_pristine:
             self._device.copy(self._memory.whole, self._pristine.whole, self._memory.whole_bytes)
             self.is_pristine = True
+
+    def invert_poison(self) -> None:
+        """Have runs begin with other bytes in an output; a second call brings the first ones back."""
+        poison = ~self._pristine.content[:1]
+        self._pristine.hold(np.broadcast_to(poison, self.size_bytes))
+        self.is_pristine = False
 
     def alter(self, *, few: bool) -> None:
         """Restore the initial content and change it to other legal input: its second half, or few elements.

@@ -132,12 +132,16 @@ def header_sizes(header: Mapping[str, Any]) -> Sizes | None:
 
 def _arguments_text(spec: SpaceSpec) -> str:
     """Version 1 of the header's arguments and verification; its words are not today's names."""
-    bounds = f", {_bounds_text(spec)!r}" if spec.errors else ""
+    bounds = f", {text!r}" if (text := _bounds_text(spec)) else ""
     return f"({_listed_arguments(spec)}, {spec.verify_sizes!r}, {spec.rtol!r}, {spec.atol!r}{bounds})"
 
 
 def _bounds_text(spec: SpaceSpec) -> str:
-    return "".join(
+    own = (
+        f", {name} within rtol {rtol} and atol {atol}"
+        for name, (rtol, atol) in sorted(spec.tolerances.items())
+    )
+    return "".join(own) + "".join(
         f", {name} within {error.kind} accumulate({error.operations}) in {error.dtype or 'its type'} "
         f"of {error.magnitude}"
         for name, error in sorted(spec.errors.items())

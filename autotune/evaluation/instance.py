@@ -245,9 +245,11 @@ class InstanceMaker:
             for item in evaluated
             if item.value is None and item.role not in ("view", "local")
         )
-        tolerance = Tolerance(
-            _not_negative("verify", space.spec.rtol, values), _not_negative("verify", space.spec.atol, values)
-        )
+        usual = _tolerance(space.spec.rtol, space.spec.atol, values)
+        own = {name: _tolerance(*texts, values) for name, texts in space.spec.tolerances.items()}
+        for array in arrays:
+            if (error := space.spec.errors.get(array.name)) and array.dtype in UNIT_ROUNDOFF:
+                own[array.name] = _bound(error, array.dtype, own.get(array.name, usual), values)
         is_trusted = space.spec.full == TRUSTED and not to_verify
         workload = Workload(
             problem=problem,
@@ -257,14 +259,10 @@ class InstanceMaker:
                 Scalar(item.name, item.dtype, item.value) for item in evaluated if item.value is not None
             ),
             launches=(),
-            tolerance=tolerance,
+            tolerance=usual,
             views=_views(evaluated, arrays),
             local=tuple(item for item in evaluated if item.role == "local"),
-            bounds=tuple(
-                (array.name, _bound(space.spec.errors[array.name], array.dtype, tolerance, values))
-                for array in arrays
-                if array.name in space.spec.errors and array.dtype in UNIT_ROUNDOFF
-            ),
+            bounds=tuple((array.name, own[array.name]) for array in arrays if array.name in own),
         )
         if not (is_trusted and self._stored):
             return workload
@@ -340,6 +338,10 @@ def _not_negative(place: str, text: str, values: Mapping[str, Any]) -> float:
     if value < 0:
         raise ExpressionError(f"{text!r} gives {value}, expected at least 0", place)
     return value
+
+
+def _tolerance(rtol: str, atol: str, values: Mapping[str, Any]) -> Tolerance:
+    return Tolerance(_not_negative("verify", rtol, values), _not_negative("verify", atol, values))
 
 
 def _bound(error: ErrorSpec, dtype: str, base: Tolerance, values: Mapping[str, Any]) -> Tolerance:

@@ -90,13 +90,32 @@ def run_and_check(
     Arrays in `kept`, by role or name, keep the content from the last run. Without `inputs`, a later check
     sees whether these are unchanged.
     """
+    run_ms = _run(program, buffers, kept)
+    with timeline.span("compare arrays"):
+        failure = compare_memory(buffers, inputs=inputs, poisoned="out" not in kept)
+    if failure is not None and failure.fault is not None and failure.fault.is_unwritten:
+        failure = _with_other_poison(program, buffers, kept, failure.fault.array) or failure
+    return CheckedRun(failure, run_ms)
+
+
+def _run(program: Program, buffers: WorkloadBuffers, kept: tuple[str, ...]) -> float:
     for guarded in buffers.arrays():
         if guarded.array.role not in kept and guarded.array.name not in kept:
             guarded.restore()
     with timeline.span("launch"):
-        run_ms = buffers.run(program)
-    with timeline.span("compare arrays"):
-        return CheckedRun(compare_memory(buffers, inputs=inputs), run_ms)
+        return buffers.run(program)
+
+
+def _with_other_poison(
+    program: Program, buffers: WorkloadBuffers, kept: tuple[str, ...], name: str
+) -> Failure | None:
+    """The failure of one more run: a kernel may write the very value that an output held before."""
+    output = next(guarded for guarded in buffers.arrays() if guarded.array.name == name)
+    output.invert_poison()
+    _run(program, buffers, kept)
+    failure = compare_memory(buffers, poisoned=True)
+    output.invert_poison()
+    return failure
 
 
 def changed_inouts(buffers: WorkloadBuffers) -> tuple[str, ...]:
@@ -108,10 +127,13 @@ def changed_inouts(buffers: WorkloadBuffers) -> tuple[str, ...]:
     )
 
 
-def compare_memory(buffers: WorkloadBuffers, *, inputs: bool = True) -> Failure | None:
+def compare_memory(
+    buffers: WorkloadBuffers, *, inputs: bool = True, poisoned: bool = False
+) -> Failure | None:
     """Compare memory with its state after a correct run; return None if they agree.
 
-    An earlier run may be to blame if something changed that no correct run of any configuration changes.
+    If outputs began the run `poisoned`, elements that still hold that count as never written. An earlier run
+    may be to blame if something changed that no correct run of any configuration changes.
     """
     arrays = buffers.arrays()
     if buffers.are_right([guarded for guarded in arrays if inputs or guarded.array.role != "in"]):
@@ -120,7 +142,9 @@ def compare_memory(buffers: WorkloadBuffers, *, inputs: bool = True) -> Failure 
         if not guarded.is_trustworthy():
             detail = f"wrote far from any array: over the data that {guarded.array.name} is compared with"
             return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(buffers.workload)})", Blame.PROCESS)
-    reasons = (_outside(guarded, buffers.workload) or _inside(guarded, buffers) for guarded in arrays)
+    reasons = (
+        _outside(guarded, buffers.workload) or _inside(guarded, buffers, poisoned) for guarded in arrays
+    )
     late = _wrong(
         "results came after the launch had ended: wrong at first, right at a second look", buffers.workload
     )
@@ -152,7 +176,7 @@ def _outside(guarded: GuardedBuffer, workload: Workload) -> Failure | None:
     return None
 
 
-def _inside(guarded: GuardedBuffer, buffers: WorkloadBuffers) -> Failure | None:
+def _inside(guarded: GuardedBuffer, buffers: WorkloadBuffers, poisoned: bool) -> Failure | None:
     """The failure of an array whose guard zones are whole; None if it is right."""
     array, workload, difference = guarded.array, buffers.workload, buffers.wrong(guarded)
     if difference is None:
@@ -161,9 +185,9 @@ def _inside(guarded: GuardedBuffer, buffers: WorkloadBuffers) -> Failure | None:
     fault = ArrayFault(array.name, workload.problem.sizes)
     if array.role == "in":
         return _wrong(f"changed its input {element_text(array, at)}", workload, fault)
-    if array.role == "out" and buffers.difference(guarded.against_initial()) is None:
+    if poisoned and array.role == "out" and buffers.difference(guarded.against_initial()) is None:
         return _wrong(f"{array.name} was never written", workload, replace(fault, is_unwritten=True))
-    detail, fault = describe(guarded, at, count, buffers)
+    detail, fault = describe(guarded, at, count, buffers, poisoned)
     return _wrong(detail, workload, fault)
 
 

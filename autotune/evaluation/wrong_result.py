@@ -34,10 +34,13 @@ def element_text(array: Array, index: int) -> str:
     return f"{array.name}[{', '.join(str(int(part)) for part in np.unravel_index(index, array.shape))}]"
 
 
-def describe(guarded: GuardedBuffer, at: int, count: int, buffers: WorkloadBuffers) -> tuple[str, ArrayFault]:
+def describe(
+    guarded: GuardedBuffer, at: int, count: int, buffers: WorkloadBuffers, poisoned: bool
+) -> tuple[str, ArrayFault]:
     """Describe how an array, as a run left it, differs from what the reference expects.
 
-    `count` elements differ, the first one at the index `at`. Inputs of the same shape are shown there.
+    `count` elements differ, the first one at the index `at`. Inputs of the same shape are shown there. If the
+    outputs began the run `poisoned`, wrong elements that still hold the poison were never written.
     """
     array, workload = guarded.array, buffers.workload
     tolerance = workload.tolerance_of(array.name)
@@ -46,7 +49,7 @@ def describe(guarded: GuardedBuffer, at: int, count: int, buffers: WorkloadBuffe
     is_wrong[0] = True  # as the device says, whose arithmetic may end in another last bit
     differs = np.flatnonzero(is_wrong)
     wrong = found[differs]
-    is_unwritten = guarded.are_unwritten(wrong)
+    is_unwritten = poisoned and guarded.are_unwritten(wrong)
     fault = ArrayFault(
         array.name,
         workload.problem.sizes,
@@ -81,7 +84,10 @@ def describe(guarded: GuardedBuffer, at: int, count: int, buffers: WorkloadBuffe
     texts, worst = _errors(array, places[differs], wrong, expected[differs])
     parts += texts
     typical = guarded.compared(0, min(_MAX_TYPICAL, guarded.count))[2]
-    allowance = _allowance(array, worst, typical, tolerance) if len(worst) == 2 else ""
+    allowance = ""
+    if len(worst) == 2:
+        of = f"{{{array.name}: %s}}" if array.name in dict(workload.bounds) else "%s"
+        allowance = _allowance(array, worst, typical, tolerance, of)
     if allowance:
         parts.append(f"this may be rounding; `{allowance}` in the space file allows it")
     elif _seem_made_whole(typical, workload) and not _are_whole(wrong[np.isfinite(wrong)]):
@@ -134,8 +140,11 @@ def _errors(
     return texts, worst
 
 
-def _allowance(array: Array, worst: list[float], typical: NDArray[Any], tolerance: Tolerance) -> str:
-    """The `verify` that allows errors which look like rounding; `typical` are some expected elements."""
+def _allowance(array: Array, worst: list[float], typical: NDArray[Any], tolerance: Tolerance, of: str) -> str:
+    """The `verify` that allows errors which look like rounding, in which each number is written as in `of`.
+
+    `typical` are some expected elements.
+    """
     error, relative = worst
     unit = UNIT_ROUNDOFF.get(plain_dtype(array.dtype), 0.0)
     with np.errstate(all="ignore"):
@@ -148,7 +157,8 @@ def _allowance(array: Array, worst: list[float], typical: NDArray[Any], toleranc
         atol = f"1e{math.ceil(math.log10(2 * error))}"
     else:
         return ""
-    return f"verify: {{rtol: {rtol}}}" if atol == "0" else f"verify: {{rtol: {rtol}, atol: {atol}}}"
+    numbers = {"rtol": rtol, **({} if atol == "0" else {"atol": atol})}
+    return f"verify: {{{', '.join(f'{name}: {of % number}' for name, number in numbers.items())}}}"
 
 
 def _varies(workload: Workload) -> bool:

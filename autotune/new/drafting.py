@@ -10,7 +10,7 @@ from pathlib import Path
 from autotune.compilers.kernel_source import missing_headers
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
-from autotune.devices import BACKENDS, INTERPRETER, WITHOUT_HARDWARE
+from autotune.devices import BACKENDS, WITHOUT_HARDWARE
 from autotune.devices.listing import find_devices
 from autotune.errors import InputError, KernelUnread
 from autotune.new.compiled_draft import compiled_scaffold, has_host_code, plain_scaffold, why_unread
@@ -27,6 +27,7 @@ from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import WORD
 from autotune.sources.dialects import OPENCL
 from autotune.sources.triton_module import is_triton
+from autotune.tuning.task import verify_all_command
 
 _SHOWN = 5  # names of macros
 
@@ -195,7 +196,6 @@ def _about_configs(made: TritonScaffold, space: Path) -> tuple[str, ...]:
     if not made.guess.landmarks:
         return (
             f"the {count} of @triton.autotune are all combinations of the parameters' values: no landmarks; "
-            f"verify all without a GPU: autotune search {shlex.quote(str(space))} --device {INTERPRETER} "
-            f"--budget {len(kernel.configs)} --cache rehearsal",
+            f"verify all without a GPU: {verify_all_command(space, len(kernel.configs))}",
         )
     return (f"{count} of @triton.autotune became landmarks",)

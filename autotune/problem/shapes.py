@@ -62,8 +62,9 @@ class _Drawn(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """A function that gives drawn values a shape, and the arrays for which that means something."""
+    """A shape in words, how drawn values get it, and the arrays for which it means something."""
 
+    words: str
     give: Callable[[_Reals, _Drawn, Generator], _Reals]
     suits: Callable[[_Drawn], bool]
     is_within: bool = True  # has no value that the fill may not have
@@ -150,27 +151,40 @@ def _holds_wide(drawn: _Drawn) -> bool:
 
 _SHAPES = {
     "constant rows": _Shape(
-        lambda values, drawn, draw: np.broadcast_to(values[:, :1], values.shape), lambda drawn: True
+        "one value in each row",
+        lambda values, drawn, draw: np.broadcast_to(values[:, :1], values.shape),
+        lambda drawn: True,
     ),
     "equal rows": _Shape(
+        "all rows the same",
         lambda values, drawn, draw: np.broadcast_to(values[:1], values.shape),
         lambda drawn: drawn.dimensions > 1,
     ),
-    "few values": _Shape(_few_values, lambda drawn: True),
+    "few values": _Shape("three values", _few_values, lambda drawn: True),
     "rising": _Shape(
-        lambda values, drawn, draw: np.sort(values, axis=None).reshape(values.shape), lambda drawn: True
+        "sorted",
+        lambda values, drawn, draw: np.sort(values, axis=None).reshape(values.shape),
+        lambda drawn: True,
     ),
-    "negative": _Shape(lambda values, drawn, draw: drawn.clipped(-np.abs(values)), _has_signs),
-    "positive": _Shape(lambda values, drawn, draw: drawn.clipped(np.abs(values)), _has_signs),
-    "far above": _Shape(lambda values, drawn, draw: _far(values, drawn, 1), _has_far, is_within=False),
-    "far below": _Shape(lambda values, drawn, draw: _far(values, drawn, -1), _has_far, is_within=False),
-    "one large": _Shape(_one_large, _has_far, is_within=False),
-    "halves between": _Shape(lambda values, drawn, draw: drawn.clipped(values + 0.5), _has_halves),
-    "wide": _Shape(_wide, _holds_wide, is_within=False),
-    "close": _Shape(_close, _is_continuous),
-    "limits": _Shape(_near_limits, _is_drawn_whole, is_within=False),
+    "negative": _Shape(
+        "none above 0", lambda values, drawn, draw: drawn.clipped(-np.abs(values)), _has_signs
+    ),
+    "positive": _Shape("none below 0", lambda values, drawn, draw: drawn.clipped(np.abs(values)), _has_signs),
+    "far above": _Shape(
+        "far above the mean", lambda values, drawn, draw: _far(values, drawn, 1), _has_far, is_within=False
+    ),
+    "far below": _Shape(
+        "far below the mean", lambda values, drawn, draw: _far(values, drawn, -1), _has_far, is_within=False
+    ),
+    "one large": _Shape("one far larger than all others", _one_large, _has_far, is_within=False),
+    "halves between": _Shape(
+        "a half more than drawn", lambda values, drawn, draw: drawn.clipped(values + 0.5), _has_halves
+    ),
+    "wide": _Shape("some beyond 2^24", _wide, _holds_wide, is_within=False),
+    "close": _Shape("apart by a few of the last bits", _close, _is_continuous),
+    "limits": _Shape("near the limits of the type", _near_limits, _is_drawn_whole, is_within=False),
 }
-SHAPES = (*_SHAPES,)
+SHAPES = {name: shape.words for name, shape in _SHAPES.items()}
 BEYOND_FILLS = tuple(name for name, shape in _SHAPES.items() if not shape.is_within)
 
 

@@ -90,8 +90,8 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     several = verify_sizes(free, tiles, ["1"], values, checked=kernel.found.has_mask) if free else ((),)
     checks = [{**sizes, **dict(zip(free, each, strict=True))} for each in several]
     unread = " ".join(kernel.unread.split())
-    results = {kernel.made.get(one, SAME) for one, role in kernel.roles.items() if role != "in"}
-    rtol = rtol_by_type("1e-5") if SAME in results else "1e-5"
+    results = {one: kernel.made.get(one, SAME) for one, role in kernel.roles.items() if role != "in"}
+    rtol = rtol_by_type("1e-5") if SAME in results.values() else "1e-5"
     tolerance = "rtol: 1e-2, atol: 1e-2" if half else f"rtol: {rtol}, atol: 1e-6"
     lines = [
         f"# A first space for {file}, guessed from its text: check what comments ask.",
@@ -127,6 +127,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
         + ("  # programs: is every element covered?" if not guess.launched_grid else ""),
         f"    arguments: [{', '.join(kernel.arguments)}]",
         "",
+        *_rounding(results),
         f"verify: {{{tolerance}}}  # how far from the reference a right result may be",
         "",
     ]
@@ -143,6 +144,15 @@ def _remark(parameter: str, guess: TritonGuess) -> str:
     if others := [_scalar(value) for value in known if value not in guess.values[parameter]]:
         return _CHECK + f": the source also knows {', '.join(others)}"
     return _CHECK + ": which values?"
+
+
+def _rounding(results: Mapping[str, str]) -> list[str]:
+    """A comment on the tolerance of outputs that may be quantised; `results` has their element types."""
+    narrow = [name for name, dtype in results.items() if dtype in ("int8", "uint8")]
+    if not narrow:
+        return []
+    each = ", ".join(f"{name}: {1 if name in narrow else '1e-6'}" for name in results)
+    return [f"# if the kernel rounds {' and '.join(narrow)}, it may round the other way: atol: {{{each}}}"]
 
 
 def _argument(name: str, guess: TritonGuess) -> str:

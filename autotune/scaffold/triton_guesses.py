@@ -161,8 +161,14 @@ class TritonGuess:
         for axis in range(min(self.kernel.axes, 3)):
             if not any(axis in tile.axes for tile in self.kernel.tiles.values()):
                 bound = self.kernel.axis_bounds.get(axis, "")
-                sizes[axis] = bound if _reads_only(bound, self._names) else self._free(_AXES[axis])
+                sizes[axis] = bound if _reads_only(bound, self._names) else self._free(self._counted(axis))
         return sizes
+
+    def _counted(self, axis: int) -> str:
+        """The host's word for the extent of an axis of the grid, if it has one of its own."""
+        grids = (launch.grid for launch in self.kernel.launches if len(launch.grid) > axis)
+        words = (grid[axis] for grid in grids if grid[axis].isidentifier() and grid[axis] not in self._names)
+        return next(words, _AXES[axis])
 
     def _free(self, name: str) -> str:
         while name in self._names or name in RESERVED_NAMES:

@@ -1,9 +1,10 @@
-"""Read the bounds of rounding errors of a section `verify`."""
+"""Read the tolerances and the bounds of rounding errors of a section `verify`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from autotune.core.error_bounds import DATA, PROBABLE, UNIT_ROUNDOFF, WORST, ErrorSpec
 from autotune.core.records import ArgumentSpec
@@ -11,6 +12,32 @@ from autotune.space.yaml_document import Element
 
 ERROR_KEYS = ("error", "in", "bound", "magnitude")
 _ACCUMULATE = re.compile(r"accumulate\((.*)\)", re.DOTALL)
+
+
+def read_tolerances(
+    verify: Mapping[str, Element], arguments: Sequence[ArgumentSpec], names: Collection[str]
+) -> dict[str, Any]:
+    """The fields `rtol` and `atol` of a space, and the `tolerances` of some outputs; raises SpaceError."""
+    outputs = [item.name for item in arguments if item.role in ("out", "inout")]
+    usual: dict[str, str] = {}
+    own: dict[str, dict[str, str]] = {}
+    for key, element in ((key, verify[key]) for key in ("rtol", "atol") if key in verify):
+        if element.is_scalar:
+            usual[key] = element.expression(names)
+        else:
+            for name, given in _by_output(element, outputs, "an output").items():
+                own.setdefault(name, {})[key] = given.expression(names)
+    both = {"rtol": "0", "atol": "0"} | usual
+    return {**usual, "tolerances": {name: tuple((both | given).values()) for name, given in own.items()}}
+
+
+def _by_output(element: Element, outputs: Collection[str], expected: str) -> dict[str, Element]:
+    """The entries of a mapping, or the one entry for all outputs."""
+    entries = dict.fromkeys(outputs, element) if element.is_scalar else element.mapping()
+    for name, entry in entries.items():
+        if name not in outputs:
+            raise entry.error(f"expected {expected}: {', '.join(outputs) or 'none'}")
+    return entries
 
 
 def read_errors(
@@ -37,12 +64,7 @@ def read_errors(
     }
     floating = [name for name, kinds in outputs.items() if any(kind in UNIT_ROUNDOFF for kind in kinds)]
     error = verify["error"]
-    bounds = dict.fromkeys(floating, error) if error.is_scalar else error.mapping()
-    for name, element in bounds.items():
-        if name not in floating:
-            raise element.error(
-                f"expected an output of floating-point numbers: {', '.join(floating) or 'none'}"
-            )
+    bounds = _by_output(error, floating, "an output of floating-point numbers")
     if not bounds:
         raise error.error("no output has floating-point numbers")
     narrow = verify.get("in")

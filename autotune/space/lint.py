@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -521,19 +522,19 @@ def _flat_blocks(space: Space, source_facts: Facts) -> Iterator[Finding]:
 def _tight_tolerance(space: Space) -> Iterator[Finding]:
     """An `rtol` below the last bit of an output of 16 bits, to which results are rounded."""
     spec = space.spec
-    outputs = (
+    outputs = [
         item for item in spec.arguments if item.role in ("out", "inout") and item.name not in spec.errors
-    )
-    types = {argument.dtype for argument in outputs}
-    for dtype in HALF:
-        if dtype not in types and ("DTYPE" not in types or dtype not in spec.dtypes):
+    ]
+    for dtype, output in product(HALF, outputs):
+        if output.dtype != dtype and (output.dtype != "DTYPE" or dtype not in spec.dtypes):
             continue
         last_bit, _ = neighbours(dtype)
         with suppress(ExpressionError):
             values = known_values(space.device, space.problem.sizes, dtype, spec.default, spec.derived)
-            rtol, atol = (float(evaluate(parse(text), values)) for text in (spec.rtol, spec.atol))
+            texts = spec.tolerances.get(output.name, (spec.rtol, spec.atol))
+            rtol, atol = (float(evaluate(parse(text), values)) for text in texts)
             if 0 < rtol < last_bit and atol < last_bit:
-                mend = HALF_RTOL if dtype in types else rtol_by_type(spec.rtol)
+                mend = HALF_RTOL if output.dtype == dtype else rtol_by_type(texts[0])
                 detail = (
                     f"{rtol:g} is less than the last bit of {dtype}, {last_bit:.2g}, to which results are "
                     f"rounded before they are compared; write rtol: {mend}"

@@ -38,7 +38,7 @@ from autotune.errors import SpaceError
 from autotune.sources.triton import TritonParameter, kernels
 from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_arguments, read_call, read_dtype
 from autotune.space.configurations import Landmark, completed, read_config, read_landmarks
-from autotune.space.error_bounds import ERROR_KEYS, read_errors
+from autotune.space.error_bounds import ERROR_KEYS, read_errors, read_tolerances
 from autotune.space.functions import Functions
 from autotune.space.launches import read_launches, with_results
 from autotune.space.parameters import new_name, read_conditions, read_parameters
@@ -111,6 +111,7 @@ class SpaceSpec:
     compiler_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     rtol: str = "0"
     atol: str = "0"
+    tolerances: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # by output: its rtol and atol
     work: Mapping[str, str] = field(default_factory=dict)
     compiler: str = CUDA_COMPILERS[0]  # for CUDA devices
     include_dirs: tuple[Path, ...] = ()
@@ -137,7 +138,7 @@ class SpaceSpec:
     @cached_property
     def problem_names(self) -> tuple[str, ...]:
         """The names that a problem's arguments and tolerances read."""
-        texts = [self.rtol, self.atol]
+        texts = [self.rtol, self.atol, *(text for own in self.tolerances.values() for text in own)]
         for item in self.arguments:
             texts += [*item.shape, *filter(None, (item.value, item.offset))]
         for error in self.errors.values():
@@ -207,7 +208,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         arguments=arguments,
         launch=with_results(launch, call, arguments, top["call"]) if call else launch,
         compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
-        **{key: verify[key].expression(names) for key in ("rtol", "atol") if key in verify},
+        **read_tolerances(verify, arguments, names),
         full=_full(verify["full"], "verify_sizes" in top) if "full" in verify else REFERENCE,
         errors=read_errors(verify, arguments, dtypes, names, has_file=functions.reference is None),
         special=_special(verify["special"], arguments, dtypes, has_file=functions.reference is None)

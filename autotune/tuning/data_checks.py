@@ -147,9 +147,11 @@ class _OtherSets:
             return None
         if not is_robust_to_rounding(context.worker, workload):
             return None
+        inputs = f" (inputs {SHAPES[name]})" if name in SHAPES else ""
         context.observer.warn(
-            f"default and reference disagree with {data_check(name)}, which counts against no other: "
-            f"{answer}; to repeat: {default_command(context.task, 'check')}"
+            f"default and reference disagree with {data_check(name)}{inputs}: {answer.detail}; "
+            "no configuration is rejected because of these data; to repeat: "
+            f"{default_command(context.task, 'check')}; see docs/measuring.md, When a set counts"
         )
         return None if name in BEYOND_FILLS else Unchecked("default and reference disagree")
 

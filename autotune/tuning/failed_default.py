@@ -37,6 +37,7 @@ _LOGS = {  # what compilers say of words of the portable dialect, and what to wr
     "cannot combine with previous 'void'": "KERNEL has `void` in it: remove the one that follows it",
     "invalid combination of type specifiers": "KERNEL has `void` in it: remove the one that follows it",
 }
+_RAISED = re.compile(r"(\w+), line (\d+) from its def, `")  # what Triton's interpreter says
 _FOREIGN = re.compile(
     r"__\w+|(?:thread|block)Idx|(?:block|grid)Dim|atomic[A-Z]\w+|get_(?:local|global|group|num)_\w+|barrier"
 )
@@ -86,10 +87,19 @@ def failed_default(
         return FailedDefault(place, helps=tuple(helps))
     if trial.status is Status.TIMEOUT:
         return FailedDefault(str(source), helps=_endless(task))
+    if raised := _RAISED.search(trial.detail):
+        return FailedDefault(_line_of_function(source, raised[1], int(raised[2])))
     if trial.status is Status.OUT_OF_BOUNDS or any(word in trial.detail for word in _FAR_OFF):
         beyond = beyond_array(fault, findings) or f"an index in {source.name} is too large{_CHECK}"
         return FailedDefault(str(source), helps=(beyond,))
     return FailedDefault(str(source))
+
+
+def _line_of_function(source: Path, name: str, line: int) -> str:
+    """Where a line of a function is, counted from its `def`; the file alone for one of another file."""
+    tree = parse_module(source.read_text(encoding="utf-8-sig"))
+    functions = (one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name)
+    return next((f"{source}:{one.lineno + line - 1}" for one in functions), str(source))
 
 
 def _endless(task: TuningTask) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from autotune.space import lint_source, require_seen
 from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.task import TuningTask
+from autotune.tuning.task import TuningTask, verify_all_command
 from autotune.tuning.tuner import look_for_mistakes, require_usable, try_default, warn_of
 
 TUNED = "tuned best"  # the last step of a ladder
@@ -34,12 +34,13 @@ def ladder(
     """
     if not task.spec.landmarks:
         parameter, count = task.spec.parameters[0], len(task.space)
-        device = ("--device", INTERPRETER) if task.address.backend == INTERPRETER else ()
-        command = ("autotune", "search", str(task.spec.path), *device, "--budget", str(count))
+        command = shlex.join(("autotune", "search", str(task.spec.path), "--budget", str(count)))
+        if task.address.backend == INTERPRETER:
+            command = verify_all_command(task.spec.path, count)
         raise InputError(
             f"{task.spec.path}: no landmarks, which are named configurations; add one, for example "
             f"`landmarks: {{simple: {{{parameter.name}: {parameter.values[0]}}}}}`; "
-            f"all {count:,} valid ones are verified by: {shlex.join(command)}"
+            f"all {count:,} valid ones are verified by: {command}"
         )
     require_usable(task)
     steps = {landmark.name: landmark.config for landmark in task.spec.landmarks}

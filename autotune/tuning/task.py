@@ -5,6 +5,7 @@ All input is checked here, before anything is written.
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -229,6 +230,12 @@ def bind_task(
     on_stage(Stage("counting valid configurations"))
     space = bind(spec, device, problem)
     return TuningTask(address, device, spec, source, space, tuple(other for other, _ in others))
+
+
+def verify_all_command(path: Path, configurations: int) -> str:
+    """What verifies all configurations of a space in Triton without a GPU."""
+    options = ("--device", INTERPRETER, "--budget", str(configurations), "--cache", "rehearsal")
+    return shlex.join(("autotune", "search", str(path), *options))
 
 
 def warn_of_bfloat16(spec: SpaceSpec, dtype: str) -> None:

@@ -14,6 +14,7 @@ from autotune.core import timeline
 from autotune.core.records import ADOPTION, Config
 from autotune.core.text import hint, size_text
 from autotune.core.trials import Objective, Status, Trial
+from autotune.devices import INTERPRETER
 from autotune.errors import InputError, NoMoreTrials, SetupError
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers import (
@@ -146,8 +147,9 @@ def explore(
     default = try_default(context, options, total, note, looking, loading)
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
-    for warning in () if began is None else cpu_load_warnings(default, task.device.kind, began):
-        context.observer.warn(warning)
+    if began is not None and task.address.backend != INTERPRETER:  # whose times mean nothing
+        for warning in cpu_load_warnings(default, task.device.kind, began):
+            context.observer.warn(warning)
     if context.fleet is not None:
         calibrate(context, context.fleet)
     with suppress(NoMoreTrials):

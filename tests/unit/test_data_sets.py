@@ -1,6 +1,7 @@
 """What is wrong on denormals or on special values only, on the fake device; and what may not be called so."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,13 +145,16 @@ def test_where_rows_are_constant_the_rounding_of_a_mean_is_no_mistake_but_nan_is
     assert "the best is checked without data " in doubts and "(rounding may decide)" in doubts, doubts
 
 
-def test_a_default_that_is_wrong_on_other_data_is_doubted_and_counts_against_no_other(folder, check):
+def test_a_default_that_is_wrong_on_other_data_is_doubted_and_no_configuration_is_rejected(folder, check):
     folder.edit("{uniform: [-1, 1]}", "{normal: [0, 1]}")
     assert check("2 * x", "{rtol: 1e-6}", "numpy.minimum(2 * x, 200)", "2 * x") == ["", ""]
     doubts = folder.run("check", "double.yaml", "--device", "fake", "--config", "A=2").stderr
-    said = "default and reference disagree with data far above, which counts against no other: wrong_result"
-    assert said in doubts and "(at n=" in doubts
-    assert "; to repeat: autotune check double.yaml -d fake:0 --config 'A=1 B=0'" in doubts
+    said = "default and reference disagree with data far above (inputs above the usual range): y[0] is 200"
+    assert said in doubts and ", expected " in doubts and "; x[0] is " in doubts and "(at n=" in doubts
+    assert "; no configuration is rejected because of these data; to repeat: autotune check doub" in doubts
+    assert "-d fake:0 --config 'A=1 B=0'; see docs/measuring.md, When a set counts" in doubts
+    page = Path(__file__).parents[2] / "docs/measuring.md"
+    assert "# When a set counts\n" in page.read_text()
 
 
 @pytest.mark.parametrize(

@@ -123,3 +123,77 @@ def test_a_sum_without_a_bound_ends_the_search_in_one_line(sums):
     done = sums.run("search", "double.yaml", "--device", "fake")
     assert done.returncode != 0 and "1,000 roundings in bfloat16 have no bound" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+INTEGERS = """\
+schema: 1
+kernel: double
+dialect: python
+source: double.py
+reference: reference.py
+sizes: {default: {n: 50}}
+parameters: {A: [1, 2, 3]}
+default: {A: 1}
+arguments:
+  - {name: q, dtype: int8, shape: [n], role: out}
+  - {name: scale, dtype: float32, shape: [1], role: out}
+launch:
+  - {entry: double, grid: [1], block: [1], arguments: [q, scale]}
+verify: {rtol: {scale: 1e-6}, atol: {q: 1}}
+"""
+
+
+@pytest.fixture
+def rounded(folder):
+    """2 rounds a whole number the other way, 3 is off by two; with 4 the scale is a little off."""
+    folder.write(
+        "def double(grid, block, q, scale):\n"
+        "    q.view('int8')[:] = {1: 3, 2: 4, 3: 5, 4: 3}[A]\n"
+        "    scale.view('float32')[:] = 1.00001 if A == 4 else 1\n    return 1.0\n"
+    )
+    folder.space.write_text(INTEGERS)
+    (folder.path / "reference.py").write_text(
+        "import numpy as np\n\ndef reference(inputs, sizes):\n"
+        "    return {'q': np.full(50, 3), 'scale': np.ones(1)}\n"
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("verify", "right"),
+    [
+        ("{rtol: {scale: 1e-6}, atol: {q: 1}}", [1, 2]),
+        ("{rtol: 1e-4, atol: {q: 2}}", [1, 2, 3, 4]),
+        ("{atol: {q: 0, scale: 1e-4}}", [1, 4]),
+        ("{atol: {q: 'A'}, rtol: 1e-6}", [1, 2, 3]),
+        ("{atol: {q: 1}, error: {scale: accumulate(10)}}", [1, 2]),
+    ],
+)
+def test_an_output_may_have_a_tolerance_of_its_own(rounded, verify, right):
+    rounded.edit("{A: [1, 2, 3]}", "{A: [1, 2, 3, 4]}")
+    rounded.edit("{rtol: {scale: 1e-6}, atol: {q: 1}}", verify)
+    for number in (1, 2, 3, 4):
+        done = rounded.run("run", "double.yaml", "--device", "fake", "--config", f"A={number}")
+        assert (done.returncode == 0) == (number in right), (number, done.stderr)
+        assert done.returncode == 0 or "wrong_result" in done.stderr
+
+
+def test_advice_on_a_tolerance_is_for_its_output_alone(rounded):
+    rounded.edit("{A: [1, 2, 3]}", "{A: [1, 4]}")
+    done = rounded.run("run", "double.yaml", "--device", "fake", "--config", "A=4")
+    assert "`verify: {rtol: {scale: 1e-4}}` in the space file allows it" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("verify", "message"),
+    [
+        ("{atol: {p: 1}}", "verify.atol.p: expected an output: q, scale"),
+        ("{rtol: {scale: B}}", "verify.rtol.scale: unknown name 'B'"),
+        ("{rtol: [1]}", "verify.rtol: expected a mapping of names to values"),
+    ],
+)
+def test_a_mistake_in_a_tolerance_of_an_output_is_named(rounded, verify, message):
+    rounded.edit("{rtol: {scale: 1e-6}, atol: {q: 1}}", verify)
+    with pytest.raises(SpaceError) as error:
+        load_space(rounded.space)
+    assert message in str(error.value)

@@ -21,6 +21,7 @@ def scale(x, y, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
 """
+LIBDEVICE = "from triton.language.extra import libdevice\n"
 SPACE = """schema: 1
 kernel: scale
 dialect: triton
@@ -65,11 +66,16 @@ def test_space_run_has_a_line_for_each_configuration_and_keeps_nothing(scale):
     done = scale.run("space", "scale.yaml", "--run", "--device", "sm_90")
     assert done.returncode == 0, done.stderr
     default, wide, _, did, nothing = done.stdout.splitlines()
-    assert (default, wide) == ("default  ok at 2 sizes", "wide     ok at 2 sizes")
+    assert default.startswith("default  ok at 2 sizes") and wide.startswith("wide     ok at 2 sizes")
     assert did.startswith(
         "checked results and writes outside of arrays on the CPU (the interpreter of Triton"
     )
     assert nothing.startswith("nothing was timed") and {*scale.path.iterdir()} <= before
+    (scale.path / "scale.yaml").write_text(SPACE)
+    done = scale.run("space", "scale.yaml", "--run", "--device", "sm_90")
+    others = done.stdout.splitlines()[-1]
+    command = "autotune search scale.yaml --device interpreter --budget 2 --cache rehearsal"
+    assert others.startswith("1 of 2 configurations; ") and others.endswith(f"; for all: {command}")
 
 
 @pytest.mark.parametrize(
@@ -77,13 +83,84 @@ def test_space_run_has_a_line_for_each_configuration_and_keeps_nothing(scale):
     [
         (", mask=at < n)\n", ")\n", "out_of_bounds: wrote outside y"),
         ("2 * tl", "3 * tl", "wrong_result: y[0]"),
-        ("2 * tl", "n.missing * tl", "launch_error: scale: AttributeError"),
+        (
+            "2 * tl",
+            "n.missing * tl",
+            "launch_error: scale, line 3 from its def, `tl.store(y + at, n.missing *",
+        ),
+        (
+            "2 * tl",
+            "libdevice.j0(1.0) * tl",
+            "interpreter does not have __nv_j0f of libdevice: check the kernel",
+        ),
     ],
 )
 def test_a_mistake_is_found_without_a_gpu(scale, right, wrong, said):
-    (scale.path / "scale.py").write_text(KERNEL.replace(right, wrong))
+    (scale.path / "scale.py").write_text(LIBDEVICE + KERNEL.replace(right, wrong))
     done = scale.run("space", "scale.yaml", "--run", "--config", "BLOCK=32")
     assert done.returncode == 1 and done.stdout.startswith("as given  ") and said in done.stdout
+
+
+def test_what_a_kernel_raises_is_placed_in_its_file(scale):
+    helper = "@triton.jit\ndef twice(v):\n    # a comment\n    return v.missing\n\n"
+    text = KERNEL.replace("2 * tl.load(x + at, mask=at < n)", "twice(tl.load(x + at, mask=at < n))")
+    (scale.path / "scale.py").write_text(text.replace("@triton.jit\n", helper + "@triton.jit\n"))
+    done = scale.run("search", "scale.yaml", "--device", "interpreter", "--budget", "1")
+    assert (
+        done.returncode == 1 and "scale.py:7: the default configuration fails on Interpreter" in done.stderr
+    )
+    assert "twice, line 3 from its def, `return v.missing`: AttributeError: " in done.stderr
+
+
+def test_functions_of_libdevice_compute_as_on_a_gpu(scale):
+    """Each is compared at the same values with its meaning in double precision."""
+    meanings = {
+        "rint(2 * v)": "np.rint(2 * v)",
+        "rint(0 * v + 2.5)": "0 * v + 2",
+        "nearbyint(v)": "np.rint(v)",
+        "llrint(v)": "np.rint(v)",
+        "round(2 * v)": "np.sign(v) * np.floor(abs(2 * v) + 0.5)",
+        "round(0 * v - 2.5)": "0 * v - 3",
+        "llround(v)": "np.sign(v) * np.floor(abs(v) + 0.5)",
+        "tanh(v)": "1 - 2 / (np.exp(2 * v) + 1)",
+        "erf(v)": "np.vectorize(math.erf)(v)",
+        "erfc(v)": "np.vectorize(math.erfc)(v)",
+        "exp10(v)": "10**v",
+        "fast_expf(v)": "np.exp(v)",
+        "asin(v)": "np.vectorize(math.asin)(v)",
+        "abs(v)": "abs(v)",
+        "isnan(v)": "0 * v",
+        "finitef(v)": "0 * v + 1",
+        "pow(tl.abs(v), 3.0)": "np.abs(v) ** 3",
+        "fast_dividef(v, 3.0)": "v / 3",
+        "hypot(v, 3.0)": "np.sqrt(v * v + 9)",
+    }
+    stores = "".join(
+        f"    tl.store(y + {row} * n + at, libdevice.{call}, mask=at < n)\n"
+        for row, call in enumerate(meanings)
+    )
+    head, _, _ = KERNEL.partition("    tl.store")
+    (scale.path / "scale.py").write_text(
+        f"{LIBDEVICE}{head}    v = tl.load(x + at, mask=at < n, other=0.0)\n{stores}"
+    )
+    space = SPACE.replace("shape: [n], role: out", f"shape: [{len(meanings)}, n], role: out")
+    space = space.replace("{normal: [0, 1]}", "{uniform: [-1, 1]}")
+    (scale.path / "scale.yaml").write_text(space.replace("rtol: 1e-2, atol: 0", "rtol: 1e-5, atol: 1e-6"))
+    (scale.path / "scale_reference.py").write_text(
+        "import math\nimport numpy as np\ndef reference(inputs, sizes):\n"
+        "    v = inputs['x'].astype('float64')\n"
+        f"    return {{'y': np.stack([{', '.join(meanings.values())}])}}\n"
+    )
+    done = scale.run("space", "scale.yaml", "--run", "--dtype", "float32")
+    assert done.stdout.startswith("default  ok at 2 sizes"), done.stdout
+
+
+@pytest.mark.parametrize("imported", ["extra.libdevice import rint", "extra.cuda.libdevice import rint"])
+def test_functions_of_libdevice_are_found_by_each_of_their_names(scale, imported):
+    text = KERNEL.replace("2 * tl", "2 * rint(0.75) * tl")
+    (scale.path / "scale.py").write_text(f"from triton.language.{imported}\n{text}")
+    done = scale.run("space", "scale.yaml", "--run", "--dtype", "float32")
+    assert done.stdout.startswith("default  ok at 2 sizes"), done.stdout
 
 
 def test_a_broken_reference_ends_all_runs(scale):

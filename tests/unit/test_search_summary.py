@@ -371,6 +371,15 @@ def test_a_rehearsal_says_what_it_is_for_in_place_of_checks_to_repeat(plain):
     assert lines[-1].startswith("next    AUTOTUNE_CACHE=") and "TRITON_INTERPRET=1" in lines[-1]
 
 
+@pytest.mark.parametrize("noise", [0.05, 1.01])
+def test_a_rehearsal_says_nothing_about_how_far_its_times_can_be_trusted(plain, noise):
+    changes = {"ties": (OTHER,), "default": measured(2.0), "final": measured(1.0, noise=noise)}
+    task = replace(plain.task, address=Address("interpreter", 0))
+    words = ("ties ", "noise", "quiet machine")
+    assert any(word in result_text(told(plain, **changes)) for word in words)
+    assert not any(word in result_text(told(plain, task=task, **changes)) for word in words)
+
+
 def test_what_indices_cannot_hold_has_a_line_of_its_own_and_leaves_a_result_verified(plain):
     """No space asks for such sizes, and nothing can be done about them."""
     note = "an index of x overflows, for example at n=4,294,967,297"

@@ -213,13 +213,13 @@ def test_indices_of_a_row_are_drawn_within_each_of_verify_sizes(made, tmp_path):
     names = runpy.run_path(str(tmp_path / "made_reference.py"))
     for sizes in spec.verify_sizes:
         target = names["inputs"](sizes, np.random.default_rng(0))["target"]
-        assert target.shape == (sizes["programs"],) and 0 <= target.min() <= target.max() < sizes["vocab"]
+        assert target.shape == (sizes["rows"],) and 0 <= target.min() <= target.max() < sizes["vocab"]
 
 
 def test_rows_that_programs_count_are_few_where_a_loop_over_tiles_is_followed(made):
     sizes = made(HEAD + ENTROPY).verify_sizes
     assert max(one["vocab"] for one in sizes) > 4096  # the largest tile
-    assert {one["programs"] for one in sizes if one["vocab"] > 4096} == {3, 4, 5}
+    assert {one["rows"] for one in sizes if one["vocab"] > 4096} == {3, 4, 5}
 
 
 def test_outputs_have_the_types_of_the_hosts_arrays(made, tmp_path):
@@ -231,6 +231,24 @@ def test_outputs_have_the_types_of_the_hosts_arrays(made, tmp_path):
     assert asked == ["  - {name: other"]
     assert "DTYPE" in lines[-1], "an output may have 16 bits"
     assert next(one.value for one in spec.arguments if one.name == "ignored") == "-100"
+
+
+def test_what_programs_count_has_the_word_of_the_host(made, tmp_path):
+    spec = made(HEAD + ENTROPY)
+    assert spec.launch[0].grid == ("rows",) and spec.arguments[0].shape == ("rows", "vocab")
+    assert "programs" not in (tmp_path / "made.yaml").read_text()
+    for launched in ("entropy[(logits.shape[0],)]", "entropy[(vocab,)]"):  # no word, and one of a parameter
+        assert made(HEAD + ENTROPY.replace("entropy[(rows,)]", launched)).arguments[0].shape[0] == "programs"
+
+
+def test_outputs_that_may_be_rounded_are_named_with_a_tolerance(made, tmp_path):
+    text = HEAD + ENTROPY.replace("dtype=torch.float32", "dtype=torch.int8")
+    made(text)
+    written = (tmp_path / "made.yaml").read_text()
+    said = "# if the kernel rounds loss, it may round the other way: "
+    assert f"{said}atol: {{loss: 1, lse: 1e-6, same: 1e-6, other: 1e-6}}\nverify: " in written
+    made(HEAD + ENTROPY)
+    assert "the other way" not in (tmp_path / "made.yaml").read_text()
 
 
 def test_the_tolerance_is_that_of_the_outputs(made, tmp_path):

@@ -46,11 +46,11 @@ def check_seed(tmp_path):
 class Checker:
     """Verifies bodies of kernels, and tells what the latest one changed."""
 
-    def __init__(self, reference, result, seed=0):
+    def __init__(self, reference, result, seed=0, dtype="float32"):
         reference.write_text(f"def reference(inputs, sizes):\n    return {{'y': {result}}}\n")
         arrays = (
             Array("x", "float32", (N,), "in", ("uniform", 0, 1)),
-            Array("y", "float32", (N,), "out", None),
+            Array("y", dtype, (N,), "out", None),
             Array("w", "float32", (N,), "inout", ("copy", "x")),
             Array("t", "float32", (N,), "scratch", None),
         )
@@ -90,7 +90,7 @@ def test_a_right_kernel_passes(check):
         (GOOD + "y.base[16384 + 400] = 7", Status.OUT_OF_BOUNDS, "wrote outside y"),
         (GOOD + "y.base[16383] = 0", Status.OUT_OF_BOUNDS, "before the start"),
         (GOOD + "t.base[16384 + 400 + 9] = 7", Status.OUT_OF_BOUNDS, "byte 10 past the end (at n=100)"),
-        ('y.view("float32")[:n] = t.view("float32")[:n]', Status.WRONG_RESULT, "y was never written"),
+        ('y.view("float32")[:n] = t.view("float32")[:n]', Status.WRONG_RESULT, "y[0] is nan, expected"),
     ],
 )
 def test_a_wrong_kernel_is_found_with_the_place(check, body, status, words):
@@ -137,11 +137,28 @@ def test_elements_that_were_left_alone_are_told_as_such(check):
     assert detail.endswith(", 3 of 100 elements differ, from y[0] to y[2] (at n=100)")
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+)
+def test_what_arrays_hold_before_a_run_may_also_be_a_result(tmp_path, dtype, seed):
+    check = Checker(tmp_path / "reference.py", "(0 * inputs['x'] + 3).astype(int)", seed, dtype)
+    y = next(one for one in check.buffers.arrays() if one.array.name == "y")
+    value, byte = y.values(0, 1)[0][0], int(y.values(0, 1)[0].view("uint8")[0])
+    fault = check(f"y[:] = {byte}").fault
+    assert (fault.element, fault.found, fault.is_unwritten) == ("y[0]", f"{value}", False)
+    failure = check(f"y[: {50 * y.item_bytes}] = {byte}")
+    assert failure.fault.element == "y[0]" and not failure.fault.is_unwritten
+    assert check("pass").detail.startswith("y was never written")
+    y.restore()
+    assert y.values(0, 1)[0].view("uint8")[0] == byte  # so all configurations begin alike
+
+
 def test_an_element_that_only_the_device_calls_wrong_is_described(check):
     """Its arithmetic may end in another last bit."""
     assert check(GOOD) is None
     y = next(one for one in check.buffers.arrays() if one.array.name == "y")
-    text, fault = describe(y, 3, 1, check.buffers)
+    text, fault = describe(y, 3, 1, check.buffers, poisoned=True)
     assert text.startswith("y[3] is ") and "1 of 100 elements differ" in text and not fault.is_unwritten
 
 
