@@ -14,6 +14,7 @@ from autotune.cli.parsing import COMMANDS, parser
 
 HERE = Path(__file__).parent
 GENERATED = "reference"
+PAGES_ABOVE = ("CONTRIBUTING.md", "CHANGELOG.md")  # of the repository's root: the site has copies
 
 project = "autotune"
 author = "the autotune developers"
@@ -31,15 +32,6 @@ autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False
 autodoc_mock_imports = ["torch"]
 nitpicky = False
-# Pages link to sources next to the documentation, which the site does not have
-suppress_warnings = ["myst.xref_missing"]
-
-
-_INCLUDED = """```{include} ../../CONTRIBUTING.md
-:relative-docs: docs/
-:relative-images:
-```
-"""
 
 
 def setup(app: Any) -> None:
@@ -53,7 +45,9 @@ def _generate(_: Any) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "command-line.md").write_text("\n".join(_command_line()))
     (folder / "python.md").write_text("\n".join(_python()))
-    (folder / "contributing.md").write_text(_INCLUDED)
+    for page in PAGES_ABOVE:
+        text = (HERE.parent / page).read_text().replace("](docs/", "](../")
+        (folder / page.lower()).write_text(text.replace("](tests/", "](path:../../tests/"))
 
 
 def _command_line() -> Iterator[str]:
@@ -79,12 +73,13 @@ def _python() -> Iterator[str]:
 
 
 def _read(_: Any, name: str, source: list[str]) -> None:
-    """Add the contents to an index: each section is a group, and each page that it lists an entry."""
+    """Link to pages of the site; add the contents to an index: each section is a group, each page an entry."""
+    for page in PAGES_ABOVE:
+        source[0] = source[0].replace(f"](../{page}", f"]({GENERATED}/{page.lower()}")
     text = source[0]
     if name == root_doc:
         text = re.sub(r" These pages are also a site.*?\.(?=\n)", "", text, flags=re.DOTALL)
         text = text.replace("](../README.md)", "](install.md)")
-        text = text.replace("](../CONTRIBUTING.md", f"]({GENERATED}/contributing.md")
         text = text.replace("\n## Gallery", f"{_ROWS}\n## Gallery")
     elif name != "decisions/README":
         return

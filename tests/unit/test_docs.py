@@ -45,6 +45,7 @@ PAGES = [
 ]
 FIRST = DOCS / "space-format.md"
 CONTRACT = [FIRST, *(DOCS / f"space-{part}.md" for part in ("parameters", "launch", "verification"))]
+GUIDES = ["Start", "Describe", "Search", "Understand", "Ship", "Concepts"]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -273,6 +274,14 @@ def test_every_landmark_of_the_ladder_is_on_its_page():
     page = text_of("reduction-ladder.md")
     assert not described(page, names)
     assert set(re.findall(r"`(reduce\d\w+)`", page)) <= set(names)
+
+
+def test_guides_can_be_read_in_two_hours():
+    index = text_of("README.md")
+    guides = index[: index.index("## Reference")]
+    assert re.findall("^## (.+)$", guides, re.MULTILINE) == GUIDES
+    read = [index, *map(text_of, re.findall(r"^\| \[[^]]+\]\((.+\.md)\)", guides, re.MULTILINE))]
+    assert sum(len(text.split()) for text in read) <= 30_000
 
 
 # ---------------------------------------------------------------------------------- links and snippets
