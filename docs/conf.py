@@ -38,6 +38,7 @@ def setup(app: Any) -> None:
     """Generate the reference, then read README.md with its sections as the contents."""
     app.connect("builder-inited", _generate)
     app.connect("source-read", _read)
+    app.connect("html-page-context", _level, priority=900)  # after the theme's own
 
 
 def _generate(_: Any) -> None:
@@ -87,6 +88,12 @@ def _read(_: Any, name: str, source: list[str]) -> None:
         pages = re.findall(r"^\| \[[^]]+\]\(([\w/-]+)\.md\)", body, re.M)
         text += "\n".join(["", "```{toctree}", f":caption: {title}", ":hidden:", "", *pages, "```", ""])
     source[0] = text
+
+
+def _level(_: Any, _name: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
+    """Say of which level the headings of the contents are, which screen readers ask for."""
+    contents = context["furo_navigation_tree"]
+    context["furo_navigation_tree"] = contents.replace('role="heading"', 'role="heading" aria-level="2"')
 
 
 _ROWS = """| [The command line](reference/command-line.md) | every command and option |
