@@ -74,7 +74,7 @@ def _python() -> Iterator[str]:
 
 
 def _read(_: Any, name: str, source: list[str]) -> None:
-    """Link to pages of the site; add the contents to an index: each section is a group, each page an entry."""
+    """Link to the site's pages; add the contents to an index: a section is a group, a page an entry."""
     for page in PAGES_ABOVE:
         source[0] = source[0].replace(f"](../{page}", f"]({GENERATED}/{page.lower()}")
     text = source[0]

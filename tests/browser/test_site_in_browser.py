@@ -1,4 +1,4 @@
-"""The site that `.ci/site` has built: every page fits and is accessible, on a desktop and a phone, light and dark."""
+"""The built site: every page fits and is accessible, on a desktop and a phone, light and dark."""
 
 from pathlib import Path
 
