@@ -122,7 +122,7 @@ def versus(
     with _open(task, options, observer) as context:
         observer.started(task, len(ways), context.journal)
         trials = evaluate(context.evaluator, [way.config for way in ways])
-        workload = context.maker.make(task.spec.default).workload
+        workload = context.default.workload
         if task.device.kind == "gpu":
             pinned_ms = call_transfer_ms(context, workload, pinned=True)
             pageable_ms = call_transfer_ms(context, workload, pinned=False)

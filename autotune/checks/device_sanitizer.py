@@ -128,9 +128,9 @@ class Sanitizer:
         first = _FINDING.search(output)
         if first is None:  # the tool itself failed: some do not know launches by kernels
             return [BROKEN]
-        what = first["what"].strip(" :")
+        error = first["what"].strip(" :")
         status = Status.OUT_OF_BOUNDS if tool == "memcheck" else Status.WRONG_RESULT
-        return [Failure(status, f"compute-sanitizer found: {what}")]
+        return [Failure(status, f"compute-sanitizer found: {error}")]
 
     def _run(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> tuple[int, str, int, int]:
         """Return the sanitizer's exit code and output, and how many runs began and ended.

@@ -300,10 +300,10 @@ def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, st
         return _finding(Status.OUT_OF_BOUNDS, f"{kind.lower()} outside of all arrays in {function} ({line})")
     if trap := _TRAP.search(done.stderr):
         kind, function, line = trap.groups()
-        what = _TRAPS.get(kind, "an access outside of all memory")
+        detail = _TRAPS.get(kind, "an access outside of all memory")
         return _finding(
             Status.OUT_OF_BOUNDS if kind in ("SEGV", "BUS") else Status.WRONG_RESULT,
-            f"{what} in {function} ({line})",
+            f"{detail} in {function} ({line})",
         )
     if misuse := _MISUSE.search(done.stderr):
         return _finding(Status.OUT_OF_BOUNDS, f"{misuse[2]}{misuse[3] or ''} ({misuse[1]})")
@@ -311,14 +311,14 @@ def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, st
         kind, code, other_kind, other_code = race.groups()
         places = _place(program, code), _place(program, other_code)
         mend = _FENCES if {kind, other_kind} == {"atomic read", "write"} else ""
-        what = f"a race: {kind} in {places[0]} and {other_kind} in {places[1]}{mend}"
-        return _finding(Status.WRONG_RESULT, what)
+        detail = f"a race: {kind} in {places[0]} and {other_kind} in {places[1]}{mend}"
+        return _finding(Status.WRONG_RESULT, detail)
     if done.returncode == -signal.SIGFPE:
         return _finding(Status.WRONG_RESULT, _TRAPS["FPE"])
     if done.returncode == _FOUND and "stack-overflow" not in done.stderr:  # of fibers, which are small
         error = next((line for line in done.stderr.splitlines() if "ERROR" in line or "error" in line), "")
-        what = error.partition("Sanitizer: ")[2] or error or "ended by a sanitizer"
-        return _finding(Status.WRONG_RESULT, what)
+        detail = error.partition("Sanitizer: ")[2] or error or "ended by a sanitizer"
+        return _finding(Status.WRONG_RESULT, detail)
     return Unchecked(f"the program ended with {done.returncode}")
 
 
@@ -351,8 +351,8 @@ def _files(folder: Path, number: int, workload: Workload) -> dict[str, Path]:
     return {array.name: folder / next(iter(_BUILDS)) / f"{number}.{array.name}" for array in _saved(workload)}
 
 
-def _finding(status: Status, what: str) -> Failure:
-    return Failure(status, f"run on the CPU: {what}")
+def _finding(status: Status, detail: str) -> Failure:
+    return Failure(status, f"run on the CPU: {detail}")
 
 
 def _at(finding: Failure, workload: Workload) -> Failure:

@@ -67,9 +67,8 @@ def _run(
 ) -> tuple[Failure | None, float]:
     """Run a configuration once and compare samples; return what is wrong, and the time in ms."""
     device = state.device
-    arrays = {
-        one.name: one for one in workload.arrays if one.name in workload.used_names or one.name in samples
-    }
+    needed = {*workload.used_names, *samples}
+    arrays = {array.name: array for array in workload.arrays if array.name in needed}
     memories = {name: _filled(device, array, workload, data) for name, array in arrays.items()}
     program = state.program(binary, keep=True)
     starts = {name: memory.from_offset for name, memory in memories.items()}

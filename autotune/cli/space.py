@@ -132,7 +132,10 @@ def print_space(space: Space, constraints: Sequence[ConstraintReport], findings:
     if findings.left_out:
         sizes = [table_sizes(one) for one in findings.left_out]
         more = f" and {len(sizes) - _MAX_SIZES} more sizes" if len(sizes) > _MAX_SIZES else ""
-        emit(f"left out: launches at {', '.join(sizes[:_MAX_SIZES])}{more} take too long to follow")
+        emit(
+            f"left out of the findings: what threads access at {', '.join(sizes[:_MAX_SIZES])}{more}, for it "
+            "takes too long to follow; a search runs the kernel at these sizes"
+        )
     if not rows:
         for number, step in enumerate(steps):
             emit(f"{'then' if number else 'next'}    autotune {step}")

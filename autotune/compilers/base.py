@@ -52,10 +52,10 @@ def triton_name() -> str:
 
     The import takes a second: it is done only where the module's text does not show its version.
     """
-    found = find_spec("triton")
-    if found is None or found.origin is None:
+    module = find_spec("triton")
+    if module is None or module.origin is None:
         raise MissingExtra("triton", "triton")
-    literal = _VERSION.search(Path(found.origin).read_text(encoding="utf-8"))
+    literal = _VERSION.search(Path(module.origin).read_text(encoding="utf-8"))
     return f"Triton {literal[2] if literal else import_module('triton').__version__}"
 
 

@@ -167,8 +167,8 @@ def include_dirs() -> tuple[Path, ...]:
         from cuda.pathfinder import find_nvidia_header_directory
     except ImportError:
         return ()
-    found = [find_nvidia_header_directory(name) for name in _FOLDERS]
-    return tuple(dict.fromkeys(Path(folder) for folder in found if folder))
+    folders = [find_nvidia_header_directory(name) for name in _FOLDERS]
+    return tuple(dict.fromkeys(Path(folder) for folder in folders if folder))
 
 
 def find_header(name: str) -> Path | None:
@@ -185,15 +185,15 @@ def is_cuda_header(name: str) -> bool:
 @cache
 def stand_ins() -> dict[str, str]:
     """The headers that replace the host's for NVRTC: their texts, by name."""
-    found = dict(_STAND_INS)
-    found |= {name: _EMPTY for name in _BUILT_IN.split() if find_header(name) is None}
+    headers = dict(_STAND_INS)
+    headers |= {name: _EMPTY for name in _BUILT_IN.split() if find_header(name) is None}
     for name in FOR_DEVICES:
         if find_header(f"cuda/std/{name}") is not None:
-            found[name] = f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}\n"
+            headers[name] = f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}\n"
     umbrella = find_header("cub/cub.cuh")
     if umbrella is not None:  # its parts for devices launch kernels, which is the host's business
-        found["cub/cub.cuh"] = _UNCHECKED + _HOST_PARTS.sub("", umbrella.read_text())
-    return found
+        headers["cub/cub.cuh"] = _UNCHECKED + _HOST_PARTS.sub("", umbrella.read_text())
+    return headers
 
 
 def version_files() -> tuple[Path, ...]:

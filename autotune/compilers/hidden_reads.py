@@ -32,10 +32,10 @@ HEADER_FOLDERS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 
 def variables_text(kind: str) -> str:
     """The environment variables that change what a compiler makes; empty but for opencl and nvcc."""
-    found = dict(_options_of_variables(kind)) if kind in _OPTIONS else {}
+    variables = dict(_options_of_variables(kind)) if kind in _OPTIONS else {}
     if kind == "nvcc":
-        found |= {name: os.environ[name] for name in HEADER_FOLDERS if os.environ.get(name)}
-    return " ".join(f"{name}={value}" for name, value in sorted(found.items()))
+        variables |= {name: os.environ[name] for name in HEADER_FOLDERS if os.environ.get(name)}
+    return " ".join(f"{name}={value}" for name, value in sorted(variables.items()))
 
 
 def hidden_read(line: SourceLine) -> str:
@@ -53,8 +53,8 @@ def hidden_read(line: SourceLine) -> str:
 
 def _is_of_compiler(text: str) -> bool:
     """True if a header belongs to a compiler, whose version is known, and no other folder has its name."""
-    found = _NAME.match(text)
-    name = found and (found[1] or found[2])
+    header = _NAME.match(text)
+    name = header and (header[1] or header[2])
     if not name or not is_cuda_header(name):
         return False
     others = {Path(), *_folders_of_variables()} - {*include_dirs()}

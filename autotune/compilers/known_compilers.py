@@ -76,9 +76,9 @@ class LazyCompiler:
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Look up or compile; raises CompileError, MissingExtra and SetupError as the compilers do."""
         if self._known:
-            found = self._binaries.get(content_key(self._known.identity, source, options, names))
-            if found is not None:
-                return found
+            binary = self._binaries.get(content_key(self._known.identity, source, options, names))
+            if binary is not None:
+                return binary
         return CachedCompiler(self._compiler, self._binaries).compile(source, options, names)
 
     @cached_property

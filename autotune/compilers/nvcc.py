@@ -75,10 +75,10 @@ def _pointers(names: Sequence[str]) -> str:
 
 def find_nvcc() -> str:
     """The path of nvcc; raises SetupError without one."""
-    found = find_tool("nvcc")
-    if found is None:
+    path = find_tool("nvcc")
+    if path is None:
         raise SetupError(
             "nvcc was not found, and this space needs it (compiler: nvcc); install the CUDA toolkit "
             "and put its bin folder on the PATH"
         )
-    return found
+    return path

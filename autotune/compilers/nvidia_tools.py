@@ -24,8 +24,8 @@ def _in_package(name: str) -> str | None:
         from cuda.pathfinder import find_nvidia_binary_utility
     except ImportError:
         return None
-    found: str | None = find_nvidia_binary_utility(name)
-    return found
+    path: str | None = find_nvidia_binary_utility(name)
+    return path
 
 
 def _places() -> Iterator[str]:

@@ -17,8 +17,8 @@ def portable_for(word: str) -> str:
     if word == "get_global_id":
         return f"{_WHOLE_INDEX} for get_global_id(0)"
     for name, parameters, body in _definitions():
-        if found := re.search(rf"(?<!\w){word}(\.axis| void)?(?!\w)", body):
-            return f"{name}{parameters} for {found[0]}".replace("axis", "x")
+        if match := re.search(rf"(?<!\w){word}(\.axis| void)?(?!\w)", body):
+            return f"{name}{parameters} for {match[0]}".replace("axis", "x")
     return ""
 
 

@@ -293,8 +293,8 @@ def _costs(operation: str) -> Mapping[str, float]:
 def accesses(ptx: str) -> Iterator[MemoryAccess]:
     """The accesses to memory of a PTX text."""
     instructions = filter(None, map(_INSTRUCTION.match, ptx.splitlines()))
-    found = (_access(one["operation"], one["operands"]) for one in instructions)
-    yield from (access for access in found if access is not None)
+    accessed = (_access(one["operation"], one["operands"]) for one in instructions)
+    yield from (access for access in accessed if access is not None)
 
 
 def _access(operation: str, operands: str) -> MemoryAccess | None:
@@ -316,10 +316,10 @@ def _access(operation: str, operands: str) -> MemoryAccess | None:
 
 
 def _address(operands: str, *, last: bool = False) -> _Address | None:
-    found = _ADDRESS.findall(operands)
-    if not found:
+    addresses = _ADDRESS.findall(operands)
+    if not addresses:
         return None
-    base, offset = found[-1 if last else 0]
+    base, offset = addresses[-1 if last else 0]
     return _Address(base.strip(), int(offset or 0))
 
 

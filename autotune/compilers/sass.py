@@ -109,9 +109,9 @@ def _facts(lines: Sequence[str]) -> MachineCode:
                 loops.append((start, len(kinds)))
             kinds.append(kind)
     inner = [
-        one
-        for one in loops
-        if not any(other != one and one[0] <= other[0] and other[1] <= one[1] for other in loops)
+        loop
+        for loop in loops
+        if not any(other != loop and loop[0] <= other[0] and other[1] <= loop[1] for other in loops)
     ]
     first, last = max(inner, key=lambda loop: loop[1] - loop[0], default=(0, -1))
     inner_kinds = dict(Counter(kinds[first : last + 1]))

@@ -63,15 +63,15 @@ def unpack(binary: Binary) -> dict[str, TritonBinary]:
     if not binary.data.startswith(_MAGIC):
         return {}
     end = binary.data.index(b"\n", len(_MAGIC))
-    place, found = end + 1, {}
+    place, kernels = end + 1, {}
     for entry, head in json.loads(binary.data[len(_MAGIC) : end]).items():
         size = head["cubin"]
         cubin = binary.data[place : place + size]
         amd = head.get("amd")
         read = {"passed": tuple(head["passed"]), "cubin": cubin, "amd": Resources(**amd) if amd else None}
-        found[entry] = TritonBinary(**head | read)
+        kernels[entry] = TritonBinary(**head | read)
         place += size
-    return found
+    return kernels
 
 
 def joined(binaries: Mapping[str, Binary]) -> Binary:

@@ -32,8 +32,8 @@ _REFUSED = frozenset(  # of programs and launches that did not start; after othe
 RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
 
-def check(what: str, status: int) -> None:
-    """Raise the error that a status of the driver stands for, if it is one; `what` failed.
+def check(action: str, status: int) -> None:
+    """Raise the error that a status of the driver stands for, if it is one; `action` failed.
 
     Raises:
         OutOfMemory: There is too little memory.
@@ -45,7 +45,7 @@ def check(what: str, status: int) -> None:
         require_no_fork(status)
         others = LaunchError if status in _REFUSED else DeviceLost
         error = OutOfMemory if status == _OUT_OF_MEMORY else others
-        raise error(f"{what}: {error_name(status)}")
+        raise error(f"{action}: {error_name(status)}")
 
 
 def call(name: str, *arguments: Any) -> None:

@@ -30,8 +30,8 @@ def hold_for_graph(stream: ctypes.c_void_p, memory: object) -> None:
     with _lock:
         _held[:] = [(one, semaphore) for one, semaphore in _held if not _is_posted(semaphore)]
     state, graph, user_object = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
-    found = ctypes.byref(state), None, ctypes.byref(graph), None, None
-    call("cuStreamGetCaptureInfo_v2", stream, *found)
+    answers = ctypes.byref(state), None, ctypes.byref(graph), None, None
+    call("cuStreamGetCaptureInfo_v2", stream, *answers)
     if state.value == _INVALIDATED:
         check("the graph's memory", CAPTURE_INVALIDATED)
     semaphore = ctypes.create_string_buffer(_SEMAPHORE_BYTES)

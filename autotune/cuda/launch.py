@@ -50,9 +50,9 @@ def launch_call(
     """
     if step.grid[0] > MAX_GRID[0]:  # ctypes would pass on the lower bits
         raise LaunchError(f"{step.entry}: {step.grid[0]:,} blocks in x, at most {MAX_GRID[0]:,}")
-    found = list(_attributes(step))
-    attributes = (_Attribute * max(1, len(found)))(*found)
-    config = _Config(step.grid, step.block, step.shared_bytes, stream.value, attributes, len(found))
+    attributes = list(_attributes(step))
+    as_array = (_Attribute * max(1, len(attributes)))(*attributes)
+    config = _Config(step.grid, step.block, step.shared_bytes, stream.value, as_array, len(attributes))
     pointers: Any = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
     pointers.targets = arguments  # which live as long
     # References, which ctypes passes as they are: it would convert anything else at every call.

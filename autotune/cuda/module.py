@@ -50,18 +50,18 @@ class Module:
         A kernel has one limit for all of its launches, and a launch beyond it fails: so it gets the most that
         any of them needed. Raises LaunchError.
         """
-        found = self._functions.get(step.entry)
-        if found is None:
-            found = ctypes.c_void_p()
-            self._find("kernel", step.entry, "cuModuleGetFunction", found)
-            self._functions[step.entry] = found
+        function = self._functions.get(step.entry)
+        if function is None:
+            function = ctypes.c_void_p()
+            self._find("kernel", step.entry, "cuModuleGetFunction", function)
+            self._functions[step.entry] = function
         with self._lock:
-            for attribute, value, what in _needs(step):
+            for attribute, value, need in _needs(step):
                 if value > self._allowed.get((step.entry, attribute), 0):
-                    status = driver().cuFuncSetAttribute(found, attribute, value)
-                    check(f"{step.entry}: {what}", status)
+                    status = driver().cuFuncSetAttribute(function, attribute, value)
+                    check(f"{step.entry}: {need}", status)
                     self._allowed[step.entry, attribute] = value
-        return found
+        return function
 
     def variable(self, name: str, needed_bytes: int = 0) -> tuple[int, int]:
         """Address and size in bytes of a variable; raises LaunchError without it, or if it is too small."""

@@ -168,7 +168,7 @@ def list_devices(
     from autotune.devices.clocks import restore_abandoned  # load_kernel lists no devices
 
     restore_abandoned()
-    found = []
+    devices = []
     for name in names:
         try:
             infos = _listed(name)
@@ -176,8 +176,8 @@ def list_devices(
             if name not in BUILT_IN:
                 on_fault(str(error))
             continue
-        found += [(Address(name, index), info) for index, info in enumerate(infos)]
-    return found
+        devices += [(Address(name, index), info) for index, info in enumerate(infos)]
+    return devices
 
 
 def _listed(name: str) -> list[DeviceInfo]:
@@ -227,11 +227,11 @@ def choose(
             return address, info
     names = [name for address, info in real for name in (str(address), info.name)]
     if name.partition(":")[0] in BACKENDS:
-        what = f"{text}: this machine has no such device (`autotune doctor` says why)"
+        reason = f"{text}: this machine has no such device (`autotune doctor` says why)"
     else:
-        what = f"{text} is not in this machine" if known_gpu(text) else f"unknown device {text!r}"
+        reason = f"{text} is not in this machine" if known_gpu(text) else f"unknown device {text!r}"
         first, _, more = text.partition(",")
         if is_architecture(first):
             many = "several at once; without it, name one" if more else "it"
-            what += f"; `autotune space SPACE --compile` compiles for {many}"
-    raise InputError(f"{what}{hint(text, {*names, *others})}")
+            reason += f"; `autotune space SPACE --compile` compiles for {many}"
+    raise InputError(f"{reason}{hint(text, {*names, *others})}")

@@ -71,9 +71,9 @@ def compared_on_host(
     inner = slice(comparison.ends, actual.size - comparison.ends)
     if comparison.inside and comparison.struct:
         dtype = numpy_dtype(comparison.struct)
-        found, wanted = (array[inner].view(dtype) for array in (actual, expected))
+        structs, expected_structs = (array[inner].view(dtype) for array in (actual, expected))
         differs[inner] = False
-        differs[inner][:: dtype.itemsize] = differing(found, wanted, comparison.tolerance)
+        differs[inner][:: dtype.itemsize] = differing(structs, expected_structs, comparison.tolerance)
     elif comparison.inside:
         differs[inner] = differing(actual[inner], expected[inner], comparison.tolerance, magnitude)
     else:

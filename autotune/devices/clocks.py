@@ -64,7 +64,7 @@ class Clocks:
                 continue
             control = self._opened()
             if value and value not in (allowed := control.allowed(name)):
-                near = min(allowed, key=lambda one: abs(one - value))
+                near = min(allowed, key=lambda level: abs(level - value))
                 raise LaunchError(
                     f"{name} {value}: the device takes {allowed[0]} to {allowed[-1]}, and {near} is the "
                     "nearest; 0 leaves it as it is"
@@ -140,11 +140,11 @@ def _put_back(record: int) -> None:
     """Restore the values in a record, if any, and empty it; the caller has locked it."""
     text = os.pread(record, os.fstat(record).st_size, 0)
     try:
-        found = json.loads(text)
+        noted = json.loads(text)
     except ValueError:  # empty, or half written: nothing was changed yet
-        found = {"settings": {}}
-    for name, value in found["settings"].items():
-        _control(*found["device"]).set(name, value)
+        noted = {"settings": {}}
+    for name, value in noted["settings"].items():
+        _control(*noted["device"]).set(name, value)
     os.truncate(record, 0)
 
 

@@ -84,10 +84,10 @@ class CudaMemory:
         """Set every byte."""
         self._enqueue("cuMemsetD8Async", int(buffer), ctypes.c_ubyte(byte), size_bytes)
 
-    def _enqueue(self, name: str, to: int, what: Any, size_bytes: int) -> None:
+    def _enqueue(self, name: str, to: int, content: Any, size_bytes: int) -> None:
         """Enqueue on the device's stream."""
-        what = ctypes.c_uint64(what) if isinstance(what, int) else what
-        call(name, ctypes.c_uint64(to), what, ctypes.c_size_t(size_bytes), self.stream)
+        content = ctypes.c_uint64(content) if isinstance(content, int) else content
+        call(name, ctypes.c_uint64(to), content, ctypes.c_size_t(size_bytes), self.stream)
 
     def _wait(self) -> None:
         """Wait for the stream: until then the copy uses host memory."""

@@ -30,7 +30,7 @@ class FakeControl:
 
     def set(self, name: str, value: float) -> None:
         """Change the file."""
-        found = json.loads(self._path.read_text())
-        if found.get("refuses"):
+        state = json.loads(self._path.read_text())
+        if state.get("refuses"):
             raise LaunchError(f"{name} cannot be set: the fake device refuses it")
-        replace_file(self._path, json.dumps({**found, name: value}))
+        replace_file(self._path, json.dumps({**state, name: value}))

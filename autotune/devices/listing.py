@@ -52,10 +52,6 @@ class Listing:
         """True if it asks all backends."""
         return self.names == tuple(BACKENDS)
 
-    def load_packages(self) -> None:
-        """Import the packages of the backends in the background, for device processes to come."""
-        preload([BUILT_IN[name].module for name in self.names if name in BUILT_IN])
-
     def devices(self) -> Found:
         """Wait for the devices; raises SetupError if looking for them fails."""
         if self._found is None:
@@ -68,10 +64,10 @@ class Listing:
     def _answer(self) -> Found:
         child = self._child or self._begin()
         try:
-            found, faults = child.answer()
+            devices, faults = child.answer()
             for fault in faults:
                 warnings.warn(fault, stacklevel=1)  # once, however often devices are listed
-            return cast("Found", found)
+            return cast("Found", devices)
         finally:
             child.kill(waits=False)
             self.abandon()
@@ -123,15 +119,15 @@ def find_device(
     lists `others`, if there is no such device, and SetupError if no device of the machine works.
     """
     listing = listing or listing_for(device)
-    found = listing.devices()
+    devices = listing.devices()
     if not listing.is_complete:
         with suppress(InputError):
-            return _working(device, found)
-        found = find_devices()
-    return _working(device, found, others)
+            return _working(device, devices)
+        devices = find_devices()
+    return _working(device, devices, others)
 
 
-def _working(device: str | None, found: Found, others: Iterable[str] = ()) -> tuple[Address, DeviceInfo]:
+def _working(device: str | None, devices: Found, others: Iterable[str] = ()) -> tuple[Address, DeviceInfo]:
     """Choose a device; without a name, skip OpenCL devices that cannot run a kernel, with a warning.
 
     NVIDIA's GPUs are not tried: that takes a second, and their owners do not want the CPU instead.
@@ -139,7 +135,7 @@ def _working(device: str | None, found: Found, others: Iterable[str] = ()) -> tu
     faults: list[str] = []
     while True:
         try:
-            address, info = choose(device, found, others)
+            address, info = choose(device, devices, others)
         except InputError:
             if not faults:
                 raise
@@ -147,7 +143,7 @@ def _working(device: str | None, found: Found, others: Iterable[str] = ()) -> tu
         if device is not None or address.backend != "opencl" or not (fault := device_fault(address)):
             break
         faults.append(f"{address} ({info.name}, {info.runtime}): {fault}")
-        found = [other for other in found if other[0] != address]
+        devices = [other for other in devices if other[0] != address]
     for text in faults:
         warnings.warn(f"not used, because it cannot run a kernel: {text}", stacklevel=3)
     return address, info

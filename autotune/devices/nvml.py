@@ -59,23 +59,23 @@ class NvmlMonitor:
     def conditions(self) -> dict[str, Value]:
         """Clock in MHz, temperature, throttle reasons and the number of other processes, as far as known."""
         reasons = self._read("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
-        found: dict[str, Value | None] = {
+        conditions: dict[str, Value | None] = {
             "sm_clock_mhz": self._read("nvmlDeviceGetClockInfo", _SM_CLOCK),
             "temperature_c": self._read("nvmlDeviceGetTemperature", _GPU_SENSOR),
             "throttled": ", ".join(name for bit, name in _THROTTLE_REASONS.items() if bit & reasons),
             "other_processes": self._others(),
         }
-        return {name: value for name, value in found.items() if value not in (None, "", 0)}
+        return {name: value for name, value in conditions.items() if value not in (None, "", 0)}
 
     def limits(self) -> str:
         """Power limit, and clocks as maximum/set: `700 W, SM 1980/1830 MHz`."""
         power_mw = self._read("nvmlDeviceGetPowerManagementLimit")
-        found = [] if power_mw is None else [f"{power_mw / 1e3:g} W"]
+        parts = [] if power_mw is None else [f"{power_mw / 1e3:g} W"]
         for name, kind in (("SM", _SM_CLOCK), ("memory", _MEMORY_CLOCK)):
             clocks = ("nvmlDeviceGetMaxClockInfo", "nvmlDeviceGetApplicationsClock")
             values = [str(mhz) for clock in clocks if (mhz := self._read(clock, kind))]
-            found += [f"{name} {'/'.join(values)} MHz"] if values else []
-        return ", ".join(found)
+            parts += [f"{name} {'/'.join(values)} MHz"] if values else []
+        return ", ".join(parts)
 
     def energy_j(self) -> float | None:
         """Energy since the driver was loaded, in J; None if the GPU does not count it."""

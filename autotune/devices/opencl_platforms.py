@@ -93,10 +93,10 @@ def _register() -> None:
 def _library() -> Path | None:
     """The driver's library among the files of Intel's package; None if that is not installed."""
     try:
-        found = [file for file in files(PACKAGE) or () if file.name == _LIBRARY]
+        libraries = [file for file in files(PACKAGE) or () if file.name == _LIBRARY]
     except PackageNotFoundError:
         return None
-    return Path(str(found[0].locate())).resolve() if found else None
+    return Path(str(libraries[0].locate())).resolve() if libraries else None
 
 
 def _devices(platform: cl.Platform) -> list[cl.Device]:

@@ -45,7 +45,7 @@ def _try(_state: object, address: Address) -> str:
         device.run(
             device.load(binary), [Launch("trial", (1, 1, 1), (_THREADS, 1, 1), 0, ("x",))], {"x": buffer}
         )
-        found = device.read(buffer, numbers.nbytes).view(np.int32)
+        result = device.read(buffer, numbers.nbytes).view(np.int32)
     except AutotuneError as error:
         return str(error)
-    return "" if np.array_equal(found, numbers + 1) else "a small kernel gives a wrong result"
+    return "" if np.array_equal(result, numbers + 1) else "a small kernel gives a wrong result"

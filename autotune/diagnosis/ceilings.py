@@ -164,7 +164,7 @@ def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) ->
         tempfile.TemporaryDirectory() as folder,
         open_run(task, _options(folder), Observer()) as context,
     ):
-        found: float = context.run_default(probe.measure, probe.name, _TIMEOUT_S)
+        found = context.run_default(probe.measure, probe.name, _TIMEOUT_S)
     return Ceiling(probe.name, probe.unit, found, {}, {}, nominal(device, probe.name))
 
 

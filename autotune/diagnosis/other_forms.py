@@ -97,7 +97,7 @@ class OtherForms:
         data = counted.text.encode() + b"\0"
         own = {name: symbol for name, symbol in symbols.items() if name != symbol}
         binary = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0, symbols=own)
-        found: bytes | Failure = self._context.run(variable_after_run, binary, self.workload, VARIABLE)
+        found = self._context.run(variable_after_run, binary, self.workload, VARIABLE)
         if isinstance(found, Failure):
             raise SetupError(str(found))
         return counts_of(counted, struct.unpack(f"<{len(found) // COUNTER_BYTES}Q", found))
@@ -245,7 +245,7 @@ class OtherForms:
     def _time_ms(self, binary: Binary, launches: tuple[Launch, ...]) -> float:
         """The time of other launches, or of another binary."""
         workload = replace(self.workload, launches=launches)
-        found: tuple[float, ...] | Failure = self._context.run_or_discard(
+        found = self._context.run_or_discard(
             sample,
             binary,
             workload,

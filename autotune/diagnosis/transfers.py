@@ -22,9 +22,7 @@ def call_transfer_ms(context: TuningContext, workload: Workload, *, pinned: bool
     back = [one for one in used if (one.name in call.returns if call else one.role in ("out", "inout"))]
     given_bytes, back_bytes = (sum(array.size_bytes for array in arrays) for arrays in (given, back))
     timed_bytes = max(1, min(_MAX_BYTES, max(given_bytes, back_bytes)))
-    found: tuple[float, float] | Failure = context.worker.run(
-        transfer_ms, timed_bytes, timeout_s=context.timeout_s, pinned=pinned
-    )
+    found = context.worker.run(transfer_ms, timed_bytes, timeout_s=context.timeout_s, pinned=pinned)
     if isinstance(found, Failure):
         raise SetupError(f"transfers: {found}")
     to_device_ms, back_ms = found

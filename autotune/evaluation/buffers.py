@@ -60,15 +60,15 @@ class SharedBuffers:
         limit_bytes = KEPT_SHARE * self.device.info.memory_bytes
         is_large = _kept_bytes(array) > limit_bytes
         others = [
-            other
-            for other in self._guarded
-            if other.name == array.name and (_kept_bytes(other) > limit_bytes) == is_large
+            kept
+            for kept in self._guarded
+            if kept.name == array.name and (_kept_bytes(kept) > limit_bytes) == is_large
         ]
         left_bytes = limit_bytes - sum(map(_kept_bytes, (array, *others)))
-        for other in others:  # the least recently used first
+        for kept in others:  # the least recently used first
             if left_bytes < 0:
-                left_bytes += _kept_bytes(other)
-                del self._guarded[other]
+                left_bytes += _kept_bytes(kept)
+                del self._guarded[kept]
                 self.device.forget()
 
 

@@ -85,13 +85,13 @@ class CompilerPool:
 
         The same source is compiled once: while it is under way, another one waits, and then finds its binary.
         """
-        what = source, tuple(options), tuple(names)
+        unit = source, tuple(options), tuple(names)
         if self._setting.has_parts and len(names) > 1:
-            return self._joining.submit(self._compile_parts, *what)
-        if (earlier := self._under_way.get(what)) is not None:
-            return self._joining.submit(self._compile_after, earlier, self._dropped, *what)
-        begun = self._under_way[what] = self._threads.submit(self._in_child, _compile, *what)
-        begun.add_done_callback(lambda _: self._under_way.pop(what, None))
+            return self._joining.submit(self._compile_parts, *unit)
+        if (earlier := self._under_way.get(unit)) is not None:
+            return self._joining.submit(self._compile_after, earlier, self._dropped, *unit)
+        begun = self._under_way[unit] = self._threads.submit(self._in_child, _compile, *unit)
+        begun.add_done_callback(lambda _: self._under_way.pop(unit, None))
         return begun
 
     def compile(self, instance: KernelInstance) -> Future[Compilation]:
@@ -119,12 +119,12 @@ class CompilerPool:
         folders, variables = (self._binaries, self._scratch), self._variables
         return Child(_open, self._setting.open, *folders, variables=variables)
 
-    def _compile_after(self, earlier: Future[Compilation], dropped: int, *what: Any) -> Compilation:
+    def _compile_after(self, earlier: Future[Compilation], dropped: int, *unit: Any) -> Compilation:
         with suppress(CancelledError):
             earlier.exception()  # waits
         if dropped != self._dropped:
             raise CancelledError
-        again: Future[Compilation] = self._threads.submit(self._in_child, _compile, *what)
+        again: Future[Compilation] = self._threads.submit(self._in_child, _compile, *unit)
         return again.result()
 
     def _compile_parts(self, source: str, options: tuple[str, ...], names: tuple[str, ...]) -> Compilation:
@@ -140,26 +140,26 @@ class CompilerPool:
         for name, part in parts.items():
             compilation = part.result()
             if isinstance(compilation, Failure):
-                for other in parts.values():
-                    other.cancel()
+                for unneeded in parts.values():
+                    unneeded.cancel()
                 return compilation
             compiled[name] = compilation
         return joined({name: compiled[other] for name, other in zip(names, compiled_as, strict=True)})
 
-    def _in_child(self, *what: Any) -> Any:
+    def _in_child(self, *call: Any) -> Any:
         """Run a function in a child; repeat once in a fresh one if the machine may be at fault."""
         child, dropped = self._idle.get(), self._dropped
         try:
-            answer, child = self._call_child(child, *what)
+            answer, child = self._call_child(child, *call)
             is_wanted = not self._closing and dropped == self._dropped
             if isinstance(answer, Failure) and answer.by_machine and is_wanted:
                 # not in the next idle one: the cause may have killed them all
-                answer, child = self._call_child(child, *what)
+                answer, child = self._call_child(child, *call)
         finally:
             self._idle.put(child)
         return answer
 
-    def _call_child(self, child: Child | None, *what: Any) -> tuple[Any, Child | None]:
+    def _call_child(self, child: Child | None, *call: Any) -> tuple[Any, Child | None]:
         """Run in a child; return the answer and the next source's child, a fresh one if this one is gone.
 
         The child is None if the system starts no process; the next attempt tries again.
@@ -170,7 +170,7 @@ class CompilerPool:
             return Failure(Status.CRASHED, f"no compiler can be started: {error}", Blame.MACHINE), None
         self._busy.add(child)
         try:
-            answer = child.call(*what, timeout_s=self._timeout_s)
+            answer = child.call(*call, timeout_s=self._timeout_s)
         except ChildFailed as error:
             failure = self._failure(error)
             if isinstance(error, ChildRaised) and not failure.by_machine:

@@ -269,8 +269,8 @@ def verify_often(
         else:
             failure = run_and_check(program, buffers, kept=kept, inputs=False).failure
         if failure is not None:
-            found = "" if number % 2 or not kept else f", with {' and '.join(kept)} as the run before left it"
-            return replace(failure, detail=f"in run {number} of the same{found}: {failure.detail}")
+            left = "" if number % 2 or not kept else f", with {' and '.join(kept)} as the run before left it"
+            return replace(failure, detail=f"in run {number} of the same{left}: {failure.detail}")
         if time.perf_counter() - began_s > limit_s:
             break
     return None

@@ -54,11 +54,6 @@ class RunningItem:
     instance: KernelInstance
     item: WorkItem
 
-    @property
-    def key(self) -> RunKey:
-        """Configurations with the same key run the same binary with the same launches and arguments."""
-        return _run_key(self.item.binary, self.instance)
-
 
 class Evaluator:
     """Takes configurations from a searcher, and gives it their trials.
@@ -97,6 +92,8 @@ class Evaluator:
         self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
         self._ledger, self._policy = ledger, policy
         self._timeout_s, self._on_stage = timeout_s, on_stage
+        self.beside_budget = 0  # trials that cost no budget
+        self.time_was_over = False  # before all configurations were tried or the other limit was reached
         # called when the last configurations that the budget covers begin to compile, perhaps more than once
         self.on_spent: Callable[[], object] = lambda: None
         # few under a time limit: many would overrun it
@@ -164,7 +161,7 @@ class Evaluator:
     def evaluate_beside_budget(self, config: Config) -> Trial:
         """Evaluate one valid configuration between searches: neither of the budget's limits applies."""
         if config not in self._ledger.trials:
-            self._ledger.beside_budget += 1
+            self.beside_budget += 1
             self._queue(config)
             while self._under_way:
                 self._advance()
@@ -201,9 +198,7 @@ class Evaluator:
         ]
         if any(not compilation.done() for compilation in compilations):
             self._pool.drop(compilations)
-        self._ledger.time_was_over |= bool(
-            self._waiting or self._compiling or self._compiled or self._retries
-        )
+        self.time_was_over |= bool(self._waiting or self._compiling or self._compiled or self._retries)
         for queue in (self._prefetched, self._waiting, self._compiling, self._compiled, self._retries):
             queue.clear()
         while self._running:
@@ -391,7 +386,7 @@ class Evaluator:
         binary = running.item.binary
         trial = self._make_trial(running.instance, binary, result.outcome, result.cost_s)
         self._end_trial(replace(trial, device=result.device), running.submission, binary)
-        self._compiled.extendleft(self._duplicates.pop(running.key))
+        self._compiled.extendleft(self._duplicates.pop(_run_key(binary, running.instance)))
         self._devices.laps.next_s()
 
     def _make_trial(
@@ -446,6 +441,7 @@ def _no_compilation() -> Future[Any]:
 
 
 def _run_key(binary: Binary, instance: KernelInstance) -> RunKey:
+    """The same for configurations that run the same binary with the same launches and arguments."""
     return _short_sha256(binary), instance.workloads_key
 
 

@@ -46,8 +46,8 @@ def device_name(address: Address) -> str:
 
 def call_worker(worker: Worker, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Call a method of a worker, or read a property."""
-    found = getattr(worker, method)
-    return found(*arguments, **options) if callable(found) else found
+    member = getattr(worker, method)
+    return member(*arguments, **options) if callable(member) else member
 
 
 class FleetWorker:
@@ -173,7 +173,7 @@ class LocalFleet(Fleet):
         self._free: SimpleQueue[str] = SimpleQueue()
         self._threads = ThreadPoolExecutor(len(workers), thread_name_prefix="device")
         self._opening = {
-            name: self._threads.submit(self._open, name, one) for name, one in self._workers.items()
+            name: self._threads.submit(self._open, name, worker) for name, worker in self._workers.items()
         }
 
     @property

@@ -223,8 +223,8 @@ class GuardedBuffer:
             return np.arange(start, start + count), *self.values(start, count)
         assert self._expected_values is not None
         inside = (self.sample >= start) & (self.sample < start + count)
-        found = self._device.gather(self._region, self.sample, self.item_bytes)
-        return self.sample[inside], found.view(self.dtype)[inside], self._expected_values[inside]
+        gathered = self._device.gather(self._region, self.sample, self.item_bytes)
+        return self.sample[inside], gathered.view(self.dtype)[inside], self._expected_values[inside]
 
     def are_unwritten(self, elements: NDArray[Any]) -> bool:
         """True if elements of an output still hold the poison."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from autotune.compilers.base import TRITON_MODULE
-from autotune.devices import INTERPRETER
+from autotune.devices import BUILT_IN, INTERPRETER
 from autotune.processes.fork_server import preload
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def import_ahead(listing: Listing, *, triton: bool) -> None:
 
     The search chooses from the devices of `listing`.
     """
-    preload(("autotune.evaluation.compiler_pool", "autotune.evaluation.device_samples"))
-    listing.load_packages()
+    packages = [BUILT_IN[name].module for name in listing.names if name in BUILT_IN]
     if triton and listing.names != (INTERPRETER,):  # which imports Triton in its own way
-        preload((TRITON_MODULE,))
+        packages.append(TRITON_MODULE)
+    preload(("autotune.evaluation.compiler_pool", "autotune.evaluation.device_samples", *packages))

@@ -153,14 +153,14 @@ class InstanceMaker:
         except ExpressionError:
             return None
 
-    def has_same_inputs(self, one: Problem, other: Problem) -> bool:
+    def has_same_inputs(self, first: Problem, second: Problem) -> bool:
         """True if all inputs of two problems are stored and equal."""
         kinds = {item.fill.kind for item in self.space.spec.arguments if item.fill is not None}
         if self._stored is None or not kinds <= {"file", INPUTS}:
             return False
         hashes = [
             {name: array.sha256 for name, array in self._stored.arrays_of(problem).items()}
-            for problem in (one, other)
+            for problem in (first, second)
         ]
         return hashes[0] == hashes[1]
 
@@ -312,10 +312,10 @@ def _views(evaluated: Iterable[Argument], arrays: Iterable[Array]) -> tuple[Argu
     return views
 
 
-def _not_negative(what: str, text: str, values: Mapping[str, Any]) -> float:
+def _not_negative(place: str, text: str, values: Mapping[str, Any]) -> float:
     value = float(number(parse(text), values))
     if value < 0:
-        raise ExpressionError(f"{text!r} gives {value}, expected at least 0", what)
+        raise ExpressionError(f"{text!r} gives {value}, expected at least 0", place)
     return value
 
 
@@ -339,8 +339,8 @@ def _array(argument: Argument, fill: Fill | None, is_kept: bool = False) -> Arra
 def _stored_array(argument: Argument, stored: StoredArray) -> Array:
     """An array that is read from a file; raises ExpressionError when the space declares another shape."""
     if stored.shape != argument.shape:
-        found, declared = list(stored.shape), list(argument.shape)
+        shape, declared = list(stored.shape), list(argument.shape)
         raise ExpressionError(
-            f"argument {argument.name}: the data has the shape {found}, the space {declared}"
+            f"argument {argument.name}: the data has the shape {shape}, the space {declared}"
         )
     return replace(_array(argument, None), fill=("stored", stored.sha256), path=stored.path)

@@ -213,7 +213,7 @@ class Journal:
     def _continue_after(self, edit: Edit, keep: bool) -> None:
         """Keep the trials that hold, or raise JournalError: the changes, and what to do."""
         kept, every = len(edit.kept), count_text(len(self.trials), "trial")
-        what = f"{self.path}: since its trials were run, something has changed: {'; '.join(edit.changes)}."
+        changes = f"{self.path}: since its trials were run, something has changed: {'; '.join(edit.changes)}."
         if not (edit.is_harmless or (keep and kept)):
             left = (
                 f"The times of {kept} of {every} still hold: --keep goes on with them, and the last round "
@@ -223,11 +223,11 @@ class Journal:
             )
             in_python = f"{'keep=True, ' if kept else ''}fresh=True, journal=FILE"
             raise JournalError(
-                f"{what} {left}. Start over with --fresh, or keep both with --journal FILE "
+                f"{changes} {left}. Start over with --fresh, or keep both with --journal FILE "
                 f"(in Python: {in_python})"
             )
         if not edit.is_harmless:
-            self.warning = f"{what} {kept} of {every} are kept"
+            self.warning = f"{changes} {kept} of {every} are kept"
         self._replace(edit.kept, self.last_rounds if edit.is_harmless else {})
 
     def _write(self, *rows: Mapping[str, Any]) -> None:

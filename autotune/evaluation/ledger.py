@@ -37,8 +37,6 @@ class Ledger:
         self.incumbent: Incumbent | None = None
         self.batch = journal.batch  # runs per sample
         self.resumed = 0
-        self.beside_budget = 0  # trials that cost no budget
-        self.time_was_over = False  # before all configurations were tried or the other limit was reached
 
     @property
     def is_time_over(self) -> bool:
@@ -81,7 +79,7 @@ class Ledger:
     def recall(self, trials: Iterable[Trial]) -> None:
         """Take over trials of an earlier ledger with the same journal, without looking them up again."""
         for trial in trials:
-            self._put(trial, trial.cost_s)
+            self.put(trial, trial.cost_s)
             self._on_trial(trial)
 
     def add(
@@ -106,7 +104,7 @@ class Ledger:
         trial = self._scoring.scored(trial)
         if trial.failure is None and trial.score is None:
             trial = replace(trial, failure=Failure(Status.MEASUREMENT_ERROR, NO_ENERGY))
-        self._put(trial, trial.cost_s / devices if is_journaled else 0.0)
+        self.put(trial, trial.cost_s / devices if is_journaled else 0.0)
         if trial.score is not None and (self.best is None or trial.score < (self.best.score or 0.0)):
             assert instance is not None and trial.measurement is not None
             self.best = trial
@@ -115,8 +113,8 @@ class Ledger:
             self.batch = max(self.batch or 1, trial.measurement.batch)
         self._unreported.append((trial, row))
 
-    def _put(self, trial: Trial, resumed_s: float) -> None:
-        """Add a trial, and the time that it took in an earlier search."""
+    def put(self, trial: Trial, resumed_s: float = 0.0) -> None:
+        """Add a trial, or replace its configuration's; and add the time that it took in an earlier search."""
         self.trials[trial.config] = trial
         self._resumed_s += resumed_s
 

@@ -70,8 +70,8 @@ class TrustingWorker(Worker):
             )
         reason = "none of them is right at verify_sizes with a binary of its own"
         for config in [self._second] if self._second is not None else self._other_configs():
-            other = self._write_results(config, workload, second, unlike=binary)
-            if isinstance(other, Failure) or other == binary:
+            second_binary = self._write_results(config, workload, second, unlike=binary)
+            if isinstance(second_binary, Failure) or second_binary == binary:
                 continue
             if wrong := _disagreement(workload, first, second):
                 reason = f"{config} is right at verify_sizes and differs at the full size: {wrong}"
@@ -123,13 +123,13 @@ class TrustingWorker(Worker):
 
 def _disagreement(workload: Workload, first: Path, second: Path) -> str:
     """A text of how two files of results differ; empty if they agree within the tolerance."""
-    one, other = load_results(first), load_results(second)
-    assert one is not None and other is not None
+    ours, theirs = load_results(first), load_results(second)
+    assert ours is not None and theirs is not None
     dtypes = {array.name: array.dtype for array in workload.arrays}
-    for name in one.keys() & other.keys():
-        first_values, second_values = (loaded(values[name], dtypes[name]) for values in (one, other))
+    for name in ours.keys() & theirs.keys():
+        first_values, second_values = (loaded(values[name], dtypes[name]) for values in (ours, theirs))
         wrong = np.flatnonzero(differing(second_values, first_values, workload.tolerance_of(name)))
         if wrong.size:
             at = int(wrong[0])
-            return f"{name} at element {at} is {one[name][at]} and {other[name][at]}, {wrong.size:,} differ"
+            return f"{name} at element {at} is {ours[name][at]} and {theirs[name][at]}, {wrong.size:,} differ"
     return ""

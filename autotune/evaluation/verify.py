@@ -163,12 +163,12 @@ def _inside(guarded: GuardedBuffer, buffers: WorkloadBuffers) -> Failure | None:
         return _wrong(f"changed its input {element_text(array, at)}", workload, fault)
     if array.role == "out" and buffers.difference(guarded.against_initial()) is None:
         return _wrong(f"{array.name} was never written", workload, replace(fault, is_unwritten=True))
-    what, fault = describe(guarded, at, count, buffers)
-    return _wrong(what, workload, fault)
+    detail, fault = describe(guarded, at, count, buffers)
+    return _wrong(detail, workload, fault)
 
 
-def _wrong(what: str, workload: Workload, fault: ArrayFault | None = None) -> Failure:
-    return Failure(Status.WRONG_RESULT, f"{what} ({_sizes(workload)})", fault=fault)
+def _wrong(detail: str, workload: Workload, fault: ArrayFault | None = None) -> Failure:
+    return Failure(Status.WRONG_RESULT, f"{detail} ({_sizes(workload)})", fault=fault)
 
 
 def _sizes(workload: Workload) -> str:

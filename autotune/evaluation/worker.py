@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.text import size_text
@@ -38,6 +38,8 @@ from autotune.problem.workload import Workload
 from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
 
+_T = TypeVar("_T")
+
 SETUP_TIMEOUT_S = 600.0
 _PREPARED = Stage("verifying")  # what follows, until another stage is told
 
@@ -52,7 +54,9 @@ class DeviceWorker(Protocol):
     def load(self, *workloads: Workload) -> Failure | None:
         """Load workloads into device memory for the next run."""
 
-    def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
+    def run(
+        self, function: Callable[..., _T], *arguments: Any, timeout_s: float, **options: Any
+    ) -> _T | Failure:
         """Run `function(state, *arguments, **options)` on the device; return its answer or a Failure."""
 
     def replace_if_used(self) -> None:

@@ -68,12 +68,12 @@ def describe(guarded: GuardedBuffer, at: int, count: int, buffers: WorkloadBuffe
     if is_unwritten:
         return parts[0], fault
     if array.is_kept:  # the space says what is right, and no reference is to correct
-        what = f"{parts[0]}; the next call begins with what a run leaves there: reset it"
-        return what, replace(fault, expected="")
+        detail = f"{parts[0]}; the next call begins with what a run leaves there: reset it"
+        return detail, replace(fault, expected="")
     parts += [
-        f"{element_text(other.array, at)} is {other.values(at, 1)[0][0]}"
-        for other in buffers.arrays()
-        if other.array.role == "in" and other.array.shape == array.shape
+        f"{element_text(same_shaped.array, at)} is {same_shaped.values(at, 1)[0][0]}"
+        for same_shaped in buffers.arrays()
+        if same_shaped.array.role == "in" and same_shaped.array.shape == array.shape
     ]
     texts, worst = _errors(array, places[differs], wrong, expected[differs])
     parts += texts
@@ -161,16 +161,16 @@ class WrongArrays:
             ]
         return cls(folder.absolute(), max(numbers, default=0) + 1)
 
-    def write(self, what: str, wrong: Iterable[GuardedBuffer]) -> str:
+    def write(self, failure: str, wrong: Iterable[GuardedBuffer]) -> str:
         """Write the found and the expected arrays; return where, as the end of a message, or nothing.
 
-        `what` is the failure in words.
+        `failure` is in words.
         """
         try:
             target = self._next()
             if target is None:
                 return ""
-            (target / "what.txt").write_text(f"{what}\n")
+            (target / "what.txt").write_text(f"{failure}\n")
             for guarded in wrong:
                 stem, shape = str(target / guarded.array.name), guarded.array.shape
                 if guarded.sample is None:

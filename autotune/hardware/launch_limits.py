@@ -20,7 +20,7 @@ _NOT_CUDA = ("opencl",)  # backends without the limits and attributes of CUDA's 
 class Amount:
     """A whole number of a launch with its bounds."""
 
-    what: str  # its name in messages
+    name: str  # in messages
     text: str  # the number, as an expression that can be compared
     least: int  # on every device
     most: str = ""  # on this device, as an expression; empty without a bound

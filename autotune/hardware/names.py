@@ -84,9 +84,9 @@ def canonical(name: str) -> str:
     return ALIASES.get(plain, plain)
 
 
-def is_same(one: str, other: str) -> bool:
+def is_same(first: str, second: str) -> bool:
     """True if two names mean the same device."""
-    return canonical(one) == canonical(other)
+    return canonical(first) == canonical(second)
 
 
 def misspelt(name: str, known: Iterable[str]) -> str:
@@ -94,14 +94,14 @@ def misspelt(name: str, known: Iterable[str]) -> str:
     from difflib import SequenceMatcher  # only for messages
 
     words = name_words(name)
-    for other in known:
-        pairs = zip(words, name_words(other), strict=False)
+    for candidate in known:
+        pairs = zip(words, name_words(candidate), strict=False)
         differing = [pair for pair in pairs if pair[0] != pair[1]]
-        if len(words) != len(name_words(other)) or len(differing) != 1:
+        if len(words) != len(name_words(candidate)) or len(differing) != 1:
             continue
-        one, two = differing[0]
-        if one.isalpha() and two.isalpha() and SequenceMatcher(None, one, two).ratio() >= _ALIKE:
-            return other
+        word, meant = differing[0]
+        if word.isalpha() and meant.isalpha() and SequenceMatcher(None, word, meant).ratio() >= _ALIKE:
+            return candidate
     return ""
 
 
@@ -143,12 +143,12 @@ def gpu_architectures(names: str) -> list[Architecture]:
 
     `names` has architectures and names of GPUs, separated by commas.
     """
-    found = {}
+    traits = {}
     for name in filter(None, map(str.strip, names.split(","))):
         device = known_gpu(name)
         where = architecture(device.architecture if device else name)
-        found[name] = replace(where, device=device or where.device)
-    return list(found.values())
+        traits[name] = replace(where, device=device or where.device)
+    return list(traits.values())
 
 
 @lru_cache(maxsize=1024)

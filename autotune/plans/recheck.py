@@ -148,7 +148,7 @@ def _refreshed(context: TuningContext, entry: Entry, decision: Decision) -> Entr
     """The entry with new measurements; what is known of its search stays."""
     task, (winner, *ties) = context.task, decision.stored
     final = decision.measurements[winner.key]
-    default = decision.measurements.get(context.maker.make(task.spec.default).key)
+    default = decision.measurements.get(context.default.key)
     return replace(
         entry,
         config=winner.config,

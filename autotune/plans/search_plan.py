@@ -39,10 +39,10 @@ class PlanResult:
     results: tuple[SearchResult, ...]
     failures: tuple[str, ...]
 
-    def require_all(self, what: str) -> None:
-        """Raise SetupError with the failures, if there are any; `what` says of what they are."""
+    def require_all(self, failed: str) -> None:
+        """Raise SetupError with the failures, if there are any; `failed` says what has failed."""
         if self.failures:
-            raise SetupError(f"{len(self.failures)} {what}: {'; '.join(self.failures)}")
+            raise SetupError(f"{len(self.failures)} {failed}: {'; '.join(self.failures)}")
 
 
 def run_searches(

@@ -245,14 +245,14 @@ class _Run:
         fewer = with_fewer_launches(problem.task.space, self._known(problem))
         searcher = self._searcher(problem, options, fewer)
         with open_context(problem.journaled, options, self.observer, POLICY, self.processes) as context:
-            explore(context, searcher, options, note, cpu_times(), fewer, warns=warns)
+            explore(context, searcher, options, note, cpu_times() if warns else None, fewer)
             problem.searched = problem.tried = tuple(context.ledger.trials.values())
             problem.resumed = context.ledger.resumed
         self.pool.learn(problem.task.space, problem.tried)
 
     def _known(self, problem: SweepProblem) -> list[Config]:
         """The best few of the nearest problem, if it is larger."""
-        nearest = min(self.done, key=lambda one: _distance(one, problem), default=problem)
+        nearest = min(self.done, key=lambda earlier: _distance(earlier, problem), default=problem)
         if nearest.elements <= problem.elements:
             return []
         best = (trial.config for trial in fastest_trials(nearest.searched, MAX_KNOWN))
@@ -281,15 +281,15 @@ class _Run:
         if not self.done:
             own = (other.task for other in (*self.problems, *chain.from_iterable(self.between.values())))
             return gather_priors(task, self.options, ignored=own) if self.options.transfer else ()
-        nearest = sorted(self.done, key=lambda other: _distance(other, problem))[:MAX_NEIGHBOURS]
+        nearest = sorted(self.done, key=lambda earlier: _distance(earlier, problem))[:MAX_NEIGHBOURS]
         traits = traits_of(task.device)
         return tuple(
             PriorResults(
-                origin_of(other.task),
-                tuple((trial.config, trial.time_ms) for trial in other.tried if trial.config in task.space),
+                origin_of(earlier.task),
+                tuple((trial.config, trial.time_ms) for trial in earlier.tried if trial.config in task.space),
                 traits,
             )
-            for other in nearest
+            for earlier in nearest
         )
 
     def _candidates(self, problems: Sequence[SweepProblem], between: Sequence[SweepProblem]) -> Candidates:
@@ -391,8 +391,8 @@ def _share(problem: SweepProblem, done: Sequence[SweepProblem], count: int) -> f
     return max(1 / count, SHARE_FOR_LARGER) if is_larger else SHARE_FOR_SMALLER
 
 
-def _distance(one: SweepProblem, other: SweepProblem) -> float:
-    return problem_distance(one.task.space.problem, other.task.space.problem)
+def _distance(first: SweepProblem, second: SweepProblem) -> float:
+    return problem_distance(first.task.space.problem, second.task.space.problem)
 
 
 def _part(options: Options, share: float) -> Options:

@@ -178,8 +178,7 @@ class Candidates:
             context.ledger.recall(problem.tried)
             wrong = [config for config in self._failures if config in tried and config != task.spec.default]
             for trial in evaluate(context.evaluator, wrong):  # a race may not show at this size
-                marked = mark_failed(context.journal, trial, self._failures[trial.config])
-                context.ledger.trials[trial.config] = marked
+                context.ledger.put(mark_failed(context.journal, trial, self._failures[trial.config]))
             spent_s, limit_s = context.ledger.spent_s, self._limit_s
             seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS  # the trials used the inputs of the search
             setting = LastRoundSetting(

@@ -66,11 +66,11 @@ def left_out_slowdowns(
     for row in swept:
         rows_without = (
             SizeRow(
-                other.sizes,
-                {c: t for c, t in other.relative_times.items() if [*found_at.get(c, ())] != [row.sizes]},
+                kept.sizes,
+                {c: t for c, t in kept.relative_times.items() if [*found_at.get(c, ())] != [row.sizes]},
             )
-            for other in (*swept, *halfway)
-            if other is not row
+            for kept in (*swept, *halfway)
+            if kept is not row
         )
         others = [other for other in rows_without if other.relative_times]
         served = in_order(others, cover(others, limit), row.sizes, kernel)

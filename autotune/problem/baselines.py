@@ -163,21 +163,21 @@ class Baselines:
         return partial(ctypes.CDLL(str(library))[name], *given)
 
     def _time(self, name: str, prepare: Callable[..., tuple[Run, Run]]) -> BaselineTime:
-        what, on_host = f"{prepare.__name__}(inputs, sizes)", name.startswith(NUMPY)
+        usage, on_host = f"{prepare.__name__}(inputs, sizes)", name.startswith(NUMPY)
         detail = "all threads of its libraries" if name == ALL_CORES else _ONE_THREAD
         try:
             with threadpool_limits(1) if name == NUMPY else nullcontext():
-                run, wait = call(self._path, prepare, what, self._inputs, self._sizes)
-                time_ms = call(self._path, _time_ms, what, run, wait)
+                run, wait = call(self._path, prepare, usage, self._inputs, self._sizes)
+                time_ms = call(self._path, _time_ms, usage, run, wait)
                 return BaselineTime(name, time_ms, detail if on_host else _QUEUED, on_host)
         except BrokenReference as error:
             return BaselineTime(name, None, str(error).partition("\n")[0].rpartition(" raised ")[2], on_host)
 
 
-def _compare(name: str, found: NDArray[Any], right: NDArray[Any]) -> None:
+def _compare(name: str, result: NDArray[Any], right: NDArray[Any]) -> None:
     """Raise InputError for a result that is not the reference's."""
-    wide = right.reshape(found.shape).astype(np.float64)
-    error = np.max(np.abs(found - wide), initial=0.0)
+    wide = right.reshape(result.shape).astype(np.float64)
+    error = np.max(np.abs(result - wide), initial=0.0)
     if not error <= _TOLERANCE * max(1.0, np.max(np.abs(wide), initial=0.0)):
         raise InputError(f"{name} is wrong: off by {error:.3g}")
 

@@ -222,9 +222,9 @@ def _doublings(workload: Workload) -> set[tuple[object, ...]]:
     """How often each size doubles another one: rows may be longer than any so far."""
     sizes = workload.problem.sizes
     return {
-        (name, other, "doubled", times)
-        for name, other in permutations(sizes, 2)
-        for times in range((sizes[name] // sizes[other]).bit_length())
+        (name, smaller, "doubled", times)
+        for name, smaller in permutations(sizes, 2)
+        for times in range((sizes[name] // sizes[smaller]).bit_length())
     }
 
 

@@ -54,7 +54,7 @@ def _at_sizes(name: str, verify_workloads: Sequence[Workload], timed: Workload) 
     if name not in SHAPES:
         return verify_workloads
     fitting = [*verify_workloads, *([timed] if timed.size_bytes <= MAX_BYTES else [])]
-    large = max(fitting, key=lambda one: one.size_bytes, default=None)
+    large = max(fitting, key=lambda workload: workload.size_bytes, default=None)
     turn = SHAPES.index(name) % len(verify_workloads) if verify_workloads else 0
     others = [one for one in verify_workloads[turn : turn + 1] if one is not large]
     return [*others, *([large] if large else [])]

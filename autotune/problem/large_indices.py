@@ -53,8 +53,8 @@ def overflow_in(runs: IndexRuns) -> Overflow:
 
     def differing(workload: Workload) -> str | None:
         for narrow, wide in zip(runs.runs_of(workload), runs.runs_of(workload, is_wide=True), strict=True):
-            for (name, reached, _), (other, wanted, _) in zip(narrow.reached, wide.reached, strict=False):
-                if name == other and reached != wanted:
+            for (name, reached, _), (wide_name, wanted, _) in zip(narrow.reached, wide.reached, strict=False):
+                if name == wide_name and reached != wanted:
                     return name
             is_known = all(known for *_, known in wide.reached)
             followed = {name for name, places, _ in wide.reached if places}

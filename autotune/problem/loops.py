@@ -106,6 +106,6 @@ def _ways(
 
 def _between(size: int, goal: int, share: float) -> int:
     """A size on the way to another one, and if that is one of whole vectors, so is this."""
-    found = math.ceil(size * math.pow(goal / size, share))
-    step = math.gcd(goal, 1 << max(0, found.bit_length() - _EXACT))
-    return -(-found // step) * step
+    between = math.ceil(size * math.pow(goal / size, share))
+    step = math.gcd(goal, 1 << max(0, between.bit_length() - _EXACT))
+    return -(-between // step) * step

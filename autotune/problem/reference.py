@@ -112,9 +112,9 @@ def load_function(path: Path, name: str, wanted: str) -> Callable[..., Any]:
             for key, value in vars(module).items()
             if getattr(value, "__module__", "") == module.__name__ and key not in _FUNCTIONS
         ]
-        one = "it" if len(own) == 1 else "the one that is meant"
-        found = f"only {', '.join(f'`{key}`' for key in own)}; rename {one} to `{name}`" if own else "none"
-        raise BrokenReference(f"{path}: expected a function {wanted}, found {found}")
+        word = "it" if len(own) == 1 else "the one that is meant"
+        defined = f"only {', '.join(f'`{key}`' for key in own)}; rename {word} to `{name}`" if own else "none"
+        raise BrokenReference(f"{path}: expected a function {wanted}, found {defined}")
     return function  # type: ignore[no-any-return]
 
 
@@ -166,10 +166,10 @@ def _load_module(path: Path) -> ModuleType:
     return module
 
 
-def call(path: Path, function: Callable[..., Any], what: str, *arguments: Any) -> Any:
+def call(path: Path, function: Callable[..., Any], usage: str, *arguments: Any) -> Any:
     """Call a function of a reference file; its exceptions become BrokenReference.
 
-    `what` is its name for messages, with the expected parameters.
+    `usage` is its name for messages, with the expected parameters.
     """
     try:
         return function(*arguments)
@@ -183,10 +183,10 @@ def call(path: Path, function: Callable[..., Any], what: str, *arguments: Any) -
         if isinstance(error, SyntaxError) and error.filename == file:
             raise BrokenReference(f"{path}:{error.lineno}: not valid Python: {error.msg}") from None
         if not frames:  # it does not take these arguments
-            raise BrokenReference(f"{defined_at(function)}: expected {what}: {reason}") from None
+            raise BrokenReference(f"{defined_at(function)}: expected {usage}: {reason}") from None
         line = f" in `{frames[-1].line}`" if frames[-1].line else ""
         advice = _advice(error, arguments)
-        raise BrokenReference(f"{path}:{frames[-1].lineno}: {what} raised {reason}{line}{advice}") from None
+        raise BrokenReference(f"{path}:{frames[-1].lineno}: {usage} raised {reason}{line}{advice}") from None
 
 
 def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:
@@ -194,9 +194,9 @@ def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:
     if isinstance(error, ValueError) and "read-only" in str(error):
         return "; inputs are read-only: change a copy, such as inputs[NAME].copy()"
     values = {name: value for one in arguments if isinstance(one, dict) for name, value in one.items()}
-    if isinstance(error, IndexError) and (found := re.search(r"too many indices.* is (\d+)-dim", str(error))):
+    if isinstance(error, IndexError) and (match := re.search(r"too many indices.* is (\d+)-dim", str(error))):
         shaped = {name: value.shape for name, value in values.items() if isinstance(value, np.ndarray)}
-        alike = [f"{name} {list(shape)}" for name, shape in shaped.items() if len(shape) == int(found[1])]
+        alike = [f"{name} {list(shape)}" for name, shape in shaped.items() if len(shape) == int(match[1])]
         if alike:
             return f"; an input has the `shape` that the space file gives it: {', '.join(alike)}"
     names = list(values)
@@ -229,10 +229,10 @@ def _returning(function: Callable[..., Any]) -> str:
         defined, *_ = parse_module(textwrap.dedent("".join(lines))).body
     except (OSError, TypeError, SyntaxError):
         return defined_at(function)
-    found = [node.lineno - 1 for node in _returns(defined)]
-    if code is None or len(found) != 1:
+    returning = [node.lineno - 1 for node in _returns(defined)]
+    if code is None or len(returning) != 1:
         return defined_at(function)
-    return f"{_file(code)}:{first + found[0]}: `{lines[found[0]].strip()}`"
+    return f"{_file(code)}:{first + returning[0]}: `{lines[returning[0]].strip()}`"
 
 
 def _returns(node: ast.AST) -> Iterator[ast.Return]:

@@ -26,9 +26,9 @@ def converted_results(
     known = {array.name: array for array in arrays if array.role in ("out", "inout")}
     needed = [array.name for array in known.values() if array.role == "out"] or list(known)
     if not isinstance(results, Mapping):
-        found = "None, as a function without `return` does" if results is None else type(results).__name__
+        kind = "None, as a function without `return` does" if results is None else type(results).__name__
         wanted = ", ".join(f'"{name}": ...' for name in needed)
-        raise BrokenReference(f"{found}; end it with `return {{{wanted}}}`, a dict of arrays")
+        raise BrokenReference(f"{kind}; end it with `return {{{wanted}}}`, a dict of arrays")
     for name in results:
         if name not in known:
             raise BrokenReference(f"{name!r}, which is no out or inout argument{hint(str(name), known)}")
@@ -62,12 +62,12 @@ def _on_host(result: Any, name: str) -> NDArray[Any]:
 
 def _require_shape(result: NDArray[Any], array: Array) -> None:
     """Raise BrokenReference for a result that neither has the array's shape nor is flat."""
-    declared, found = list(array.shape), list(result.shape)
-    inner = [[length for length in shape if length != 1] for shape in (found, declared)]
+    declared, returned = list(array.shape), list(result.shape)
+    inner = [[length for length in shape if length != 1] for shape in (returned, declared)]
     is_turned = len(inner[0]) == len(inner[1]) and inner[0] != inner[1]
     if result.size != array.count or is_turned:
         raise BrokenReference(
-            f"for {array.name} an array of shape {found}; return one of shape {declared}, "
+            f"for {array.name} an array of shape {returned}; return one of shape {declared}, "
             "as the space file declares, or correct its shape there"
         )
 
@@ -77,26 +77,26 @@ def _as_declared(result: NDArray[Any], array: Array, *, may_be_nan: bool) -> NDA
 
     If `may_be_nan`, real numbers may be NaN.
     """
-    what = f"for {array.name}"
+    place = f"for {array.name}"
     dtype = numpy_dtype(array.dtype)
     if dtype.names:
         fits = result.dtype.names == dtype.names
     else:
         fits = is_floating(result.dtype) or result.dtype.kind in ("biuc" if dtype.kind == "c" else "biu")
     if not fits:
-        raise BrokenReference(f"{what} elements of type {result.dtype}; expected numbers: {array.dtype}")
+        raise BrokenReference(f"{place} elements of type {result.dtype}; expected numbers: {array.dtype}")
     flat = result.reshape(-1)
     is_right = may_be_nan and is_floating(dtype)
     if not is_right and flat.dtype.kind not in "biu" and (odd := np.flatnonzero(_nans(flat))).size:
         raise BrokenReference(
-            f"{what} NaN in {odd.size:,} of {flat.size:,} elements, the first at {array.name}[{odd[0]}] "
+            f"{place} NaN in {odd.size:,} of {flat.size:,} elements, the first at {array.name}[{odd[0]}] "
             "of the flat array; NaN equals nothing, so no configuration could be right"
         )
     with np.errstate(invalid="ignore", over="ignore"):
         typed = flat.astype(dtype, copy=False)  # as large as the output: a copy takes a second for a GiB
     if dtype.kind in "biu" and typed is not flat and (changed := np.flatnonzero(typed != flat)).size:
         raise BrokenReference(
-            f"{what} {flat[changed[0]]} at element {changed[0]}, which {array.dtype} cannot hold; "
+            f"{place} {flat[changed[0]]} at element {changed[0]}, which {array.dtype} cannot hold; "
             f"return whole numbers, or change the dtype of {array.name} in the space file"
         )
     return np.ascontiguousarray(typed)

@@ -94,9 +94,9 @@ def repeated(timed: Workload, name: str, elements: int, domain: Domain, plan: Ma
     is_valid = len(planned) == len(at) and all(domain.declared(one) == one for one in at)
     if not is_valid or periods < _LEAST:
         return None
-    found = Repeated(tuple(planned[:-1]), planned[-1], periods)
-    is_large = max(_array(found.many, one).count for one in kept) > elements
-    return found if is_large and all(map(found.growth, kept)) else None
+    workloads = Repeated(tuple(planned[:-1]), planned[-1], periods)
+    is_large = max(_array(workloads.many, one).count for one in kept) > elements
+    return workloads if is_large and all(map(workloads.growth, kept)) else None
 
 
 class RepeatedData:
@@ -122,8 +122,8 @@ class RepeatedData:
         computed = self._samples(last, partial(self._results, last))
         foretold = self._samples(last, partial(self._following, last, FEW[-1]))
         is_same = not any(
-            unlike(foretold[name].expected, one.expected, one.tolerance, one.magnitudes).any()
-            for name, one in computed.items()
+            unlike(foretold[name].expected, sample.expected, sample.tolerance, sample.magnitudes).any()
+            for name, sample in computed.items()
         )
         return computed if is_same else None
 
@@ -133,10 +133,10 @@ class RepeatedData:
         Sums in floating point may be off by more than at the space's own sizes, which its tolerance is for.
         """
         many, periods = self._workloads.many, self._workloads.periods
-        found = self._samples(many, partial(self._following, many, periods))
+        samples = self._samples(many, partial(self._following, many, periods))
         return {
-            name: one if self.growth(name).length else one._replace(tolerance=_wide(one))
-            for name, one in found.items()
+            name: sample if self.growth(name).length else sample._replace(tolerance=_wide(sample))
+            for name, sample in samples.items()
         }
 
     def _samples(self, workload: Workload, values: Callable[..., Values]) -> dict[str, Sample]:
@@ -171,8 +171,8 @@ class RepeatedData:
         inner = np.where(at[axis] < length, at[axis], at[axis] % length + length)
         from_end = large[axis] - at[axis]
         at[axis] = np.where(from_end <= length, small[axis] - from_end, inner)
-        found: Indices = np.ravel_multi_index(at, small)
-        return found
+        flat: Indices = np.ravel_multi_index(at, small)
+        return flat
 
     def _results(self, workload: Workload, run: Callable[..., Values], places: Places) -> Values:
         """What the reference or the magnitude is at these places of a few periods."""
@@ -182,12 +182,12 @@ class RepeatedData:
         needed = {name: np.unique(one, return_inverse=True) for name, one in places.items()}
         indices = {name: one for name, (one, _) in needed.items()}
         results = run(self._reference, inputs, workload.problem, workload.arrays, indices)
-        found = {}
+        at_places = {}
         for name, values in results.items():
             is_whole = values.size == _array(workload, name).count
             chosen = values[indices[name]] if is_whole else values
-            found[name] = chosen[needed[name][1]]
-        return found
+            at_places[name] = chosen[needed[name][1]]
+        return at_places
 
     def _repeated(self, period: NDArray[Any], array: Array) -> NDArray[Any]:
         axis, length = self.growth(array.name)
@@ -210,5 +210,5 @@ def _extended(first: NDArray[Any], second: NDArray[Any], steps: int) -> NDArray[
     if first.dtype.kind not in "iufc":
         return first
     with np.errstate(over="ignore"):  # integers wrap around in kernels as well
-        found: NDArray[Any] = first + (second - first) * np.array(steps).astype(first.dtype)
-    return found
+        extended: NDArray[Any] = first + (second - first) * np.array(steps).astype(first.dtype)
+    return extended

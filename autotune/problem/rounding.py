@@ -132,11 +132,11 @@ def _largest_change(workload: Workload, reference: Path) -> float:
 
 
 def _share(
-    found: NDArray[Any], expected: NDArray[Any], tolerance: Tolerance, magnitude: NDArray[Any] | None
+    result: NDArray[Any], expected: NDArray[Any], tolerance: Tolerance, magnitude: NDArray[Any] | None
 ) -> float:
     """The largest difference as a share of the tolerance."""
     wide = np.complex128 if expected.dtype.kind == "c" else np.float64
-    error = np.abs(found.astype(wide) - expected.astype(wide))
+    error = np.abs(result.astype(wide) - expected.astype(wide))
     allowed = tolerance.atol + tolerance.rtol * np.abs(expected.astype(wide))
     if magnitude is not None:
         allowed = allowed + tolerance.factor * magnitude

@@ -123,8 +123,8 @@ class StoredInputs:
         if self._spec.functions.inputs is not None:
             returned = self._spec.functions.inputs(*_arguments(problem))
             try:
-                found = _checked_arrays(returned, dtypes)
-                return {name: self._stored_once(found[name], name, dtypes[name], folder) for name in dtypes}
+                arrays = _checked_arrays(returned, dtypes)
+                return {name: self._stored_once(arrays[name], name, dtypes[name], folder) for name in dtypes}
             except SetupError as error:
                 raise SetupError(f"inputs() at {size_text(problem.sizes)}: {error}") from None
         child, self._child = self._child or Child(int, variables=self._variables), None

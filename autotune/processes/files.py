@@ -72,12 +72,12 @@ def replacement(path: Path, content: str | bytes) -> FileIO:
 
 
 @contextmanager
-def writing(what: object, refused: type[AutotuneError] = WriteError) -> Iterator[None]:
+def writing(target: object, refused: type[AutotuneError] = WriteError) -> Iterator[None]:
     """Raise an error that names what cannot be written, such as a path, in place of an OSError."""
     try:
         yield
     except OSError as error:
-        raise refused(f"{what}: cannot be written: {error.strerror or error}") from None
+        raise refused(f"{target}: cannot be written: {error.strerror or error}") from None
 
 
 def write_output(path: Path, content: str | bytes) -> None:

@@ -267,8 +267,8 @@ class _Children:
             *self.running.values(),
             *self._ended,
         ]
-        for one in opened:
-            one.close()
+        for end in opened:
+            end.close()
 
     def _tell(self) -> None:
         """Send the exit codes of those that have ended, negative for a signal."""

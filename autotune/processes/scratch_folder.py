@@ -38,8 +38,8 @@ def scratch_folder() -> Iterator[str]:
 
 def _remove_abandoned() -> None:
     with os.scandir(tempfile.gettempdir()) as entries:
-        found = [entry.path for entry in entries if _NAME.fullmatch(entry.name)]
-    for folder in found:
+        folders = [entry.path for entry in entries if _NAME.fullmatch(entry.name)]
+    for folder in folders:
         lock = _locked(folder, wait=False)
         if lock is not None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -212,5 +212,5 @@ def _single_changes(log: Floats, at: Indices, positions: Positions) -> Iterator[
     among = positions[rows]
     for row in at[~np.isnan(log[at])]:
         differs = among != positions[row]
-        one = np.flatnonzero(differs.sum(axis=1) == 1)
-        yield (log[rows[one]] - log[row]) ** 2, differs[one].argmax(axis=1)
+        nearest = np.flatnonzero(differs.sum(axis=1) == 1)
+        yield (log[rows[nearest]] - log[row]) ** 2, differs[nearest].argmax(axis=1)

@@ -108,7 +108,7 @@ def _refused(
         if number.names <= values.keys():
             found = at_least(amount.least, number, values)
             if amount.most and found > (most := parse(amount.most)(values)):
-                yield f"{step.entry} has {found} {amount.what}, the device allows {most}"
+                yield f"{step.entry} has {found} {amount.name}, the device allows {most}"
     for condition in map(parse, conditions(step, device)):
         if condition.names <= values.keys() and not condition.holds(values):
             yield f"{step.entry}: {condition.text} does not hold"

@@ -190,7 +190,7 @@ class LongRun:
     def _data_mend(self, sizes: Sizes, name: str) -> str:
         """The reason why the checks before storing do not show what a data set shows."""
         task, where = self._context.task, f"{data_check(name)} at {size_text(sizes)}"
-        default = self._context.maker.make(task.spec.default)
+        default = self._context.default
         own = (other_data(one, name) for one in default.verify_workloads if one.problem.sizes == sizes)
         workload = next(filter(None, own), None)
         failure = workload and self._failure(default, workload)

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from autotune.core import timeline
 from autotune.core.records import Config
@@ -40,6 +39,8 @@ from autotune.tuning.task import TuningTask
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
 
+_T = TypeVar("_T")
+
 POLICY = MeasurementPolicy()
 # for times that are compared in a report: no configuration is given up early
 FULL_POLICY = MeasurementPolicy(hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf)
@@ -61,9 +62,11 @@ Builds = Mapping[Config, BuiltConfig]
 class TuningContext:
     """All that is open during a run."""
 
-    journaled: JournaledTask
+    task: TuningTask
+    scoring: Scoring  # computes the objective
     processes: Processes
     maker: InstanceMaker
+    default: KernelInstance  # of the default configuration
     worker: DeviceWorker
     ledger: Ledger
     evaluator: Evaluator
@@ -73,16 +76,6 @@ class TuningContext:
     references: References
     further_sizes: FurtherSizes  # only the checks of winners need them
     fleet: Fleet | None = None
-
-    @property
-    def task(self) -> TuningTask:
-        """The task of the run."""
-        return self.journaled.task
-
-    @property
-    def scoring(self) -> Scoring:
-        """The computation of the objective."""
-        return self.journaled.scoring
 
     @property
     def journal(self) -> Journal:
@@ -123,30 +116,29 @@ class TuningContext:
 
     def run(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., _T],
         binary: Binary,
         workload: Workload,
         *arguments: Any,
         timeout_s: float | None = None,
         **options: Any,
-    ) -> Any:
+    ) -> _T | Failure:
         """Load a workload, run `function(state, binary, workload, ...)`; return its answer or a Failure."""
         limit_s = self.timeout_s if timeout_s is None else timeout_s
-        return self.worker.load(workload) or self.worker.run(
-            function, binary, workload, *arguments, timeout_s=limit_s, **options
-        )
+        if (unprepared := self.worker.load(workload)) is not None:
+            return unprepared
+        return self.worker.run(function, binary, workload, *arguments, timeout_s=limit_s, **options)
 
-    def run_default(self, function: Callable[..., Any], what: str, timeout_s: float) -> Any:
-        """Compile the default and run `function(state, binary, workload)`; raises SetupError for `what`."""
-        instance = self.maker.make(self.task.spec.default)
-        answer = self.pool.compile(instance).result()
-        if not isinstance(answer, Failure):
-            answer = self.run(function, answer, instance.workload, timeout_s=timeout_s)
+    def run_default(self, function: Callable[..., _T], name: str, timeout_s: float) -> _T:
+        """Compile the default and run `function(state, binary, workload)`; a SetupError has the `name`."""
+        answer: Binary | _T | Failure = self.pool.compile(self.default).result()
+        if isinstance(answer, Binary):
+            answer = self.run(function, answer, self.default.workload, timeout_s=timeout_s)
         if isinstance(answer, Failure):
-            raise SetupError(f"{what}: {answer}")
+            raise SetupError(f"{name}: {answer}")
         return answer
 
-    def run_or_discard(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def run_or_discard(self, function: Callable[..., _T], *arguments: Any, **options: Any) -> _T | Failure:
         """Run as `run` does; close the worker after a failure, because it may have written anywhere."""
         answer = self.run(function, *arguments, **options)
         if isinstance(answer, Failure):
@@ -155,8 +147,7 @@ class TuningContext:
 
     def verify(self, binary: Binary, workload: Workload, timeout_s: float | None = None) -> Failure | None:
         """Verify a configuration on one workload."""
-        failure: Failure | None = self.run_or_discard(verify_once, binary, workload, timeout_s=timeout_s)
-        return failure
+        return self.run_or_discard(verify_once, binary, workload, timeout_s=timeout_s)
 
     def is_repeatable(self, workload: Workload) -> bool:
         """True if what was verified last on a workload can run again without restoring its arrays."""
@@ -198,14 +189,26 @@ def open_context(
         opened.enter_context(enough_memory(maker, default.workload))
         if warning := memory_warning(maker, default.workload):
             observer.warn(warning)
-        journal = opened.enter_context(closing(_open_journal(journaled, options, maker)))
+        journal = Journal(
+            journaled.journal_path,
+            journaled.header,
+            notes=journaled.notes,
+            fresh=options.fresh,
+            keep=options.keep,
+            key_of=maker.key_now,
+        )
+        opened.enter_context(closing(journal))
         if task.source.hidden:
             observer.warn(
                 f"{task.spec.source}: what {task.source.hidden} reads cannot be known: no trial and no "
                 "binary of an earlier run is used; name folders of headers in include_dirs"
             )
         pool = processes.pool  # compiles while the devices are opened
-        on_lost = partial(_lost, observer, journal)
+
+        def on_lost(device: str, reason: str) -> None:
+            observer.warn(f"{device} is left out: {reason}")
+            journal.append_lost(device, reason)
+
         fleet: Fleet | None = None
         if cluster is not None or task.others:
             _require_parallel(task.spec)
@@ -232,9 +235,11 @@ def open_context(
             on_stage=observer.stage,
         )
         yield TuningContext(
-            journaled=journaled,
+            task=task,
+            scoring=journaled.scoring,
             processes=processes,
             maker=maker,
+            default=default,
             worker=worker,
             ledger=ledger,
             evaluator=evaluator,
@@ -247,25 +252,9 @@ def open_context(
         )
 
 
-def _open_journal(journaled: JournaledTask, options: Options, maker: InstanceMaker) -> Journal:
-    return Journal(
-        journaled.journal_path,
-        journaled.header,
-        notes=journaled.notes,
-        fresh=options.fresh,
-        keep=options.keep,
-        key_of=maker.key_now,
-    )
-
-
 def _require_parallel(spec: SpaceSpec) -> None:
     """Raise InputError for features that need one device process for all configurations."""
     if spec.full == TRUSTED:
         raise InputError(f"{spec.path}: verify.full: {TRUSTED} needs one device; or write `full: reference`")
     if spec.functions.verify is not None:
         raise InputError(f"{spec.path}: results that a Python function verifies need one device")
-
-
-def _lost(observer: Observer, journal: Journal, device: str, reason: str) -> None:
-    observer.warn(f"{device} is left out: {reason}")
-    journal.append_lost(device, reason)

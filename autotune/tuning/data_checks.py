@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TypeGuard
@@ -40,57 +40,120 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
     there, and another warning names these sets. Special values are always used, because the space asks for
     them.
     """
-    default, special = context.task.spec.default, context.task.spec.special
-    by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
     # the names of the sets that the inputs can have
     sets = list(dict.fromkeys(name for name, _ in _default_problems(context))) if builds else []
-    with_default = {**context.build([default])[0], **builds} if sets else {}
-    slow: set[str] = set()  # sizes whose reference would take the time of the other checks
-    doubts: dict[str, Failure] = {}  # the first wrong result on each set that does not count
+    if not sets:
+        return {}
+    on_sets = _OtherSets(context, builds, deadline)
     for number, name in enumerate(sets, 1):
-        for workloads in _by_size(builds if name in special else with_default, name):
+        for workloads in on_sets.by_size(name):
             context.observer.stage(Stage(OTHER_DATA, number, len(sets)))
-            context.references.settle(tuple(one.other for one in workloads.values()))
-            applies: Outcome | None = PASSED
-            if name not in special and (judged := workloads.pop(default, None)) is not None:
-                applies = _applies(context, with_default[default].binary, judged, name, slow, deadline)
-                if applies is not None and default in by_config:
-                    _note(by_config[default], name, applies)
-            elif name in SHAPES:
-                applies = None  # the reference may not take such data, which only the default tells
-            if applies is None:
-                continue
-            for config, workload in workloads.items():
-                if first_failure(by_config[config]) is None:
-                    outcome = NO_TIME if deadline.is_over else applies
-                    if outcome is PASSED:
-                        outcome = _verify(context, builds[config].binary, workload.other, name)
-                    if name not in special and _may_be_rounding(outcome, context.worker, workload):
-                        doubts.setdefault(name, outcome)
-                        outcome = applies = DOUBTFUL  # nor is a later one judged here
-                    _note(by_config[config], name, outcome)
-    if doubts:
-        context.observer.warn(_doubts_text(doubts))
-    return by_config
+            context.references.settle(tuple(workload.other for workload in workloads.values()))
+            on_sets.check(name, workloads)
+    if on_sets.doubts:
+        context.observer.warn(
+            f"what differs with data {', '.join(on_sets.doubts)} counts against no configuration: rounding "
+            "may decide there; give `verify` a wider tolerance, and it counts; the first is "
+            f"{next(iter(on_sets.doubts.values())).detail}"
+        )
+    return on_sets.outcomes
 
 
-def _doubts_text(doubts: Mapping[str, Failure]) -> str:
-    names, first = ", ".join(doubts), next(iter(doubts.values()))
-    return (
-        f"what differs with data {names} counts against no configuration: rounding may decide there; give "
-        f"`verify` a wider tolerance, and it counts; the first is {first.detail}"
-    )
+class _OtherSets:
+    """Checks configurations on other data sets, each at one size, and keeps the outcomes."""
+
+    def __init__(self, context: TuningContext, builds: Builds, deadline: Deadline) -> None:
+        """Compile the default as well, which judges the sets."""
+        self._context, self._deadline = context, deadline
+        self._default, self._special = context.task.spec.default, context.task.spec.special
+        self._builds, self._with_default = builds, {**context.build([self._default])[0], **builds}
+        self._slow: set[str] = set()  # sizes whose reference would take the time of the other checks
+        self.outcomes: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
+        self.doubts: dict[str, Failure] = {}  # the first wrong result on each set that does not count
+
+    def by_size(self, name: str) -> Iterable[dict[Config, OnOtherData]]:
+        """The workloads with a data set, size by size: memory holds one size at a time."""
+        by_size: dict[str, dict[Config, OnOtherData]] = {}
+        builds = self._builds if name in self._special else self._with_default
+        for config, (instance, _) in builds.items():
+            for workload in on_other_data(name, instance.verify_workloads, instance.workload):
+                by_size.setdefault(size_text(workload.usual.problem.sizes), {})[config] = workload
+        return by_size.values()
+
+    def check(self, name: str, workloads: dict[Config, OnOtherData]) -> None:
+        """Check the configurations that have not failed on a data set at one size."""
+        applies = PASSED if name in self._special else self._judge(name, workloads.pop(self._default, None))
+        if applies is None:
+            return
+        for config, workload in workloads.items():
+            if first_failure(self.outcomes[config]) is None:
+                outcome = self._outcome(config, name, workload, applies)
+                applies = DOUBTFUL if outcome is DOUBTFUL else applies  # nor is a later one judged here
+                self._note(config, name, outcome)
+
+    def _outcome(self, config: Config, name: str, workload: OnOtherData, applies: Outcome) -> Outcome:
+        outcome = NO_TIME if self._deadline.is_over else applies
+        if outcome is PASSED:
+            outcome = _verify(self._context, self._builds[config].binary, workload.other, name)
+        if name not in self._special and _may_be_rounding(outcome, self._context.worker, workload):
+            self.doubts.setdefault(name, outcome)
+            return DOUBTFUL
+        return outcome
+
+    def _note(self, config: Config, name: str, outcome: Outcome) -> None:
+        outcomes, check = self.outcomes[config], data_check(name)
+        outcomes[check] = worst((outcomes.get(check, PASSED), outcome))
+
+    def _judge(self, name: str, workload: OnOtherData | None) -> Outcome | None:
+        """PASSED if a data set counts by the default's workload; else why that is unknown, or None."""
+        if workload is None:  # the reference may not take a shape, which only the default tells
+            return None if name in SHAPES else PASSED
+        applies = self._applies(name, workload)
+        if applies is not None and self._default in self.outcomes:
+            self._note(self._default, name, applies)
+        return applies
+
+    def _applies(self, name: str, workload: OnOtherData) -> Outcome | None:
+        """The default's judgement, as far as there is time for it."""
+        size, began_s = size_text(workload.usual.problem.sizes), time.perf_counter()
+        if self._deadline.is_over:
+            return NO_TIME
+        if name in SHAPES and size in self._slow:
+            return None
+        applies = self._on_default(name, workload)
+        if time.perf_counter() - began_s > MAX_JUDGED_S:
+            self._slow.add(size)
+        return applies
+
+    def _on_default(self, name: str, workload: OnOtherData) -> Outcome | None:
+        """PASSED if the default is right on other data; if it clearly is not where that counts, warn of it.
+
+        The reference may be wrong as well, for example where it orders equal values in another way. So no
+        configuration fails, but none is checked on data that a call may have.
+        """
+        context, default = self._context, self._with_default[self._default].binary
+        answer = context.run(verify_once, default, with_margin(workload.other))
+        if answer is None:
+            return PASSED
+        if name not in SHAPES:
+            return None
+        answer = context.run(verify_once, default, with_margin(workload.other, DOUBTED))
+        if not is_finding(answer) or answer.status is Status.CRASHED:
+            return None
+        if not is_robust_to_rounding(context.worker, workload):
+            return None
+        context.observer.warn(
+            f"default and reference disagree with {data_check(name)}, which counts against no other: "
+            f"{answer}; to repeat: {default_command(context.task, 'check')}"
+        )
+        return Unchecked("default and reference disagree") if name in WITHIN_FILLS else None
 
 
 def _may_be_rounding(outcome: Outcome, worker: DeviceWorker, workload: OnOtherData) -> TypeGuard[Failure]:
     """True if a configuration gave numbers that are wrong where rounding may decide."""
-    found = outcome.fault.found if isinstance(outcome, Failure) and outcome.fault is not None else ""
-    is_number = bool(found) and not ("nan" in found or "inf" in found)
+    number = outcome.fault.found if isinstance(outcome, Failure) and outcome.fault is not None else ""
+    is_number = bool(number) and not ("nan" in number or "inf" in number)
     return is_number and not is_robust_to_rounding(worker, workload)
-
-
-def _note(outcomes: dict[str, Outcome], name: str, outcome: Outcome) -> None:
-    outcomes[data_check(name)] = worst((outcomes.get(data_check(name), PASSED), outcome))
 
 
 def _verify(context: TuningContext, binary: Binary, workload: Workload, name: str) -> Outcome:
@@ -98,50 +161,6 @@ def _verify(context: TuningContext, binary: Binary, workload: Workload, name: st
     if isinstance(outcome, Failure):
         return replace(outcome, detail=f"with {data_check(name)}: {outcome.detail}")
     return outcome
-
-
-def _applies(
-    context: TuningContext,
-    default: Binary,
-    workload: OnOtherData,
-    name: str,
-    slow: set[str],
-    deadline: Deadline,
-) -> Outcome | None:
-    """PASSED if the default is right on a data set, so that it counts; else why it is unknown, or None."""
-    size = size_text(workload.usual.problem.sizes)
-    if deadline.is_over:
-        return NO_TIME
-    if name in SHAPES and size in slow:
-        return None
-    began_s = time.perf_counter()
-    outcome = _on_default(context, default, workload, name)
-    if time.perf_counter() - began_s > MAX_JUDGED_S:
-        slow.add(size)
-    return outcome
-
-
-def _on_default(context: TuningContext, default: Binary, workload: OnOtherData, name: str) -> Outcome | None:
-    """PASSED if the default is right on other data; if it clearly is not where that counts, warn of it.
-
-    The reference may be wrong as well, for example where it orders equal values in another way. So no
-    configuration fails, but none is checked on data that a call may have.
-    """
-    answer: Failure | None = context.run(verify_once, default, with_margin(workload.other))
-    if answer is None:
-        return PASSED
-    if name not in SHAPES:
-        return None
-    answer = context.run(verify_once, default, with_margin(workload.other, DOUBTED))
-    if not is_finding(answer) or answer.status is Status.CRASHED:
-        return None
-    if not is_robust_to_rounding(context.worker, workload):
-        return None
-    context.observer.warn(
-        f"default and reference disagree with {data_check(name)}, which counts against no other: {answer}; "
-        f"to repeat: {default_command(context.task, 'check')}"
-    )
-    return Unchecked("default and reference disagree") if name in WITHIN_FILLS else None
 
 
 def default_command(task: TuningTask, verb: str, sizes: Sizes | None = None) -> str:
@@ -154,27 +173,18 @@ def default_command(task: TuningTask, verb: str, sizes: Sizes | None = None) -> 
 def small_data_workloads(context: TuningContext) -> list[Workload]:
     """The workloads on other data whose results are small enough to be kept ahead, in the order of checks."""
     return [
-        one.other
-        for _, one in _default_problems(context)
-        if sum(array.size_bytes for array in one.other.arrays if array.role in ("out", "inout")) <= MAX_BYTES
+        workload
+        for workload in (on_set.other for _, on_set in _default_problems(context))
+        if sum(array.size_bytes for array in workload.arrays if array.role in ("out", "inout")) <= MAX_BYTES
     ]
 
 
 def _default_problems(context: TuningContext) -> Iterator[tuple[str, OnOtherData]]:
     """The workloads of the default on other data, each with the name of the set."""
-    default = context.maker.make(context.task.spec.default)
+    default = context.default
     for name in (*DATA_SETS, *context.task.spec.special):
         for workload in on_other_data(name, default.verify_workloads, default.workload):
             yield name, workload
-
-
-def _by_size(builds: Builds, name: str) -> Iterable[dict[Config, OnOtherData]]:
-    """The workloads with other data, size by size: memory holds one size at a time."""
-    by_size: dict[str, dict[Config, OnOtherData]] = {}
-    for config, built in builds.items():
-        for one in on_other_data(name, built.instance.verify_workloads, built.instance.workload):
-            by_size.setdefault(size_text(one.usual.problem.sizes), {})[config] = one
-    return by_size.values()
 
 
 def is_robust_to_rounding(worker: DeviceWorker, workload: OnOtherData) -> bool:
@@ -198,7 +208,7 @@ def _on_variant(
     context: TuningContext, config: Config, binary: Binary, name: str, workload: Workload
 ) -> Outcome:
     try:
-        other = context.further_sizes.variant(config, workload, name)
+        varied = context.further_sizes.variant(config, workload, name)
     except SetupError as error:
         return Unchecked(str(error))
-    return PASSED if other is None else _verify(context, binary, other, name)
+    return PASSED if varied is None else _verify(context, binary, varied, name)

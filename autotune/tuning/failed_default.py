@@ -53,8 +53,8 @@ class FailedDefault:
     def message(self, trial: Trial, device: str) -> str:
         """The message to the user: the cause or the failure first, then one line per remedy."""
         failure = f"the default configuration fails on {device}: {trial.failure}"
-        what = f"{self.cause}\n  therefore {failure}" if self.cause else failure
-        return "\n  help: ".join((f"{self.place}: {what}", *self.helps))
+        first = f"{self.cause}\n  therefore {failure}" if self.cause else failure
+        return "\n  help: ".join((f"{self.place}: {first}", *self.helps))
 
 
 def failed_default(
@@ -66,8 +66,8 @@ def failed_default(
     `is_dumped`, the wrong arrays are written to a folder.
     """
     source, text = task.spec.source, task.source.text
-    found = trial.failure.fault if trial.failure else None
-    fault = found or ArrayFault("", task.space.problem.sizes)  # none is known of older journals
+    known = trial.failure.fault if trial.failure else None
+    fault = known or ArrayFault("", task.space.problem.sizes)  # none is known of older journals
     if foreign := _foreign_words(task, trial):
         return foreign
     own = task.space.macros(task.spec.default)  # undefined unless a source defines them
@@ -75,10 +75,10 @@ def failed_default(
         return _undeclared(task, undefined[0])
     findings = lint_source(task.space, text)
     if cause := next((one for one in findings if one.kind in _CAUSES), None):
-        what, *mend = cause.detail.split("; ", 1)
-        return FailedDefault(cause.place, f"{cause.subject}: {what}", tuple(mend))
-    if "INVALID_WORK_GROUP_SIZE" in trial.detail and (other := _other_block(task, trial)):
-        return other
+        reason, *mend = cause.detail.split("; ", 1)
+        return FailedDefault(cause.place, f"{cause.subject}: {reason}", tuple(mend))
+    if "INVALID_WORK_GROUP_SIZE" in trial.detail and (block := _other_block(task, trial)):
+        return block
     if log := [mend for what, mend in _LOGS.items() if what in trial.detail]:
         return FailedDefault(str(source), helps=(log[0],))
     if trial.status is Status.WRONG_RESULT:
@@ -95,10 +95,11 @@ def failed_default(
 def _endless(task: TuningTask) -> tuple[str, ...]:
     """Possible causes of a hang: loops, the ones that look endless first, and barriers."""
     source, text, read = task.spec.source, task.source.text, _read(task)
-    found = sorted(loops_of(read) if read else (), key=attrgetter("looks_endless"), reverse=True)
+    loops = sorted(loops_of(read) if read else (), key=attrgetter("looks_endless"), reverse=True)
     is_python = isinstance(read, ast.Module)
     placed = [
-        (f"{source}:{one.place}" if is_python else place_at(source, text, one.place), one) for one in found
+        (f"{source}:{loop.place}" if is_python else place_at(source, text, loop.place), loop)
+        for loop in loops
     ]
     own = [f"{Path(place).name} `{one.head}`" for place, one in placed if place.startswith(f"{source}:")]
     barrier = next((word for word in BARRIERS if word in _used_names(task, read)), "")
@@ -134,10 +135,10 @@ def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:
     read = _read(task)
     words = dict.fromkeys((undefined[0], *sorted(filter(_FOREIGN.fullmatch, _used_names(task, read)))))
     mends = [mend for word in words if (mend := portable_for(word))]
-    found = re.search(rf"{re.escape(task.spec.source.name)}(:\d+)", trial.detail)
+    place = re.search(rf"{re.escape(task.spec.source.name)}(:\d+)", trial.detail)
     space = task.spec.path.name
     return FailedDefault(
-        f"{task.spec.source}{found[1] if found else ''}",
+        f"{task.spec.source}{place[1] if place else ''}",
         f"{undefined[0]} is no word of the portable dialect, which {space} says the source is in",
         (
             f"write {', '.join(mends)}" if mends else f"portable.h has no word for {undefined[0]}",
@@ -188,10 +189,10 @@ def _other_block(task: TuningTask, trial: Trial) -> FailedDefault | None:
         if declared and block != declared:
             while texts[1:] and texts[-1] == "1":
                 texts.pop()
-            what = f"launch[{number}].block"
+            block_place = f"launch[{number}].block"
             return FailedDefault(
-                located(task.spec.path, what),
-                f"{what} gives {block}, but {step.entry} is declared for blocks of {declared} in "
+                located(task.spec.path, block_place),
+                f"{block_place} gives {block}, but {step.entry} is declared for blocks of {declared} in "
                 f"{task.spec.source.name}",
                 (f"write block: [{', '.join(texts)}]",),
             )

@@ -99,8 +99,8 @@ def _search_result(
         groups=compare_groups(task.space, trials.values(), decision.measurements, objective),
         trials=tuple(trials[config] for config in ledger.trials),
         resumed=ledger.resumed,
-        beside_budget=ledger.beside_budget,
-        time_was_over=ledger.time_was_over,
+        beside_budget=context.evaluator.beside_budget,
+        time_was_over=context.evaluator.time_was_over,
         timed_again=frozenset(trial.config for trial in trials.values() if measured_binary(trial) in again),
         lacked_time=setting.deadline.is_strict
         and any(measured_binary(one) not in again for one in setting.choice.fastest(trials.values())),

@@ -15,7 +15,7 @@ from autotune.errors import ExpressionError, InputError, SetupError
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering, divisors
 from autotune.problem.index_runs import IndexRun, IndexRuns, index_runs
-from autotune.problem.large_indices import Overflow, overflow_in, overflowing
+from autotune.problem.large_indices import overflow_in, overflowing
 from autotune.problem.loops import Loops, Make
 from autotune.problem.repeated import Repeated, repeated
 from autotune.problem.workload import Workload, entries
@@ -149,8 +149,8 @@ class FurtherSizes:
         compiled = entries(*instance.verify_workloads, timed)
         is_plain = not timed.views and not any(array.symbol for array in timed.arrays)
         for name in timed.problem.sizes if is_plain else ():
-            found = [(power, repeated(timed, name, 2**power, domain, make)) for power in powers]
-            fitting = ((power, one) for power, one in found if one and one.many.size_bytes <= free_bytes)
+            planned = [(power, repeated(timed, name, 2**power, domain, make)) for power in powers]
+            fitting = ((power, one) for power, one in planned if one and one.many.size_bytes <= free_bytes)
             power, workloads = next(fitting, (0, None))
             if workloads is None or not entries(*workloads.few, workloads.many) <= compiled:
                 continue
@@ -164,18 +164,12 @@ class FurtherSizes:
         if instance.key not in self._limits:
             reason = None
             with self._one_at_a_time:
-                overflow = self._overflow(instance)
-            if overflow is not None:
-                reason = overflowing(
-                    overflow, instance.workload, self._domain(instance), self._make(instance)
-                )
+                runs = self._runs(instance)
+            if runs is not None:
+                domain, make = self._domain(instance), self._make(instance)
+                reason = overflowing(overflow_in(runs), instance.workload, domain, make)
             self._limits[instance.key] = unknown_beyond(min(LARGE)) if reason is None else IndexLimit(reason)
         return self._limits[instance.key]
-
-    def _overflow(self, instance: KernelInstance) -> Overflow | None:
-        """Finds arrays of which an index overflows; None where the kernels cannot be read."""
-        runs = self._runs(instance)
-        return None if runs is None else overflow_in(runs)
 
     def _runs_of(self, instance: KernelInstance, workload: Workload) -> Sequence[IndexRun]:
         """What a configuration does at the sizes of a workload; nothing where its kernels cannot be read."""

@@ -76,10 +76,6 @@ def begin_process(context: TuningContext) -> None:
         worker.begin_spare()
 
 
-def not_estimated(_: Trial) -> None:
-    """Estimate nothing: for rounds that end no search."""
-
-
 def run_last_round(
     context: TuningContext,
     setting: LastRoundSetting,
@@ -181,7 +177,7 @@ def remeasure_and_check(
     checks: WinnerChecks,
     deadline: Deadline,
     measure_again: Remeasure = remeasure,
-    estimate: Estimate = not_estimated,
+    estimate: Estimate = lambda _: None,
 ) -> Decision:
     """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
 
@@ -202,7 +198,7 @@ def check_winners(
     remeasured: Remeasurement,
     checks: WinnerChecks,
     deadline: Deadline,
-    estimate: Estimate = not_estimated,
+    estimate: Estimate = lambda _: None,
 ) -> Decision:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
@@ -219,9 +215,8 @@ def check_winners(
     if failures:
         return Decision(failures=failures, deadline=again)
     outcomes = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)
-    further = tied[1 + MAX_TIES :]
-    measurements, found = remeasured.measurements, estimated.result()
-    return Decision(measurements, stored, outcomes, further, estimate=found, deadline=again)
+    gain, ties_left = estimated.result(), tied[1 + MAX_TIES :]
+    return Decision(remeasured.measurements, stored, outcomes, ties_left, estimate=gain, deadline=again)
 
 
 def _journal_round(context: TuningContext, decision: Decision) -> None:

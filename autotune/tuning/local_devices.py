@@ -17,18 +17,18 @@ def local_devices(text: str, listing: Listing) -> Found:
 
     `listing` is that of `listing_for(text)`. Raises InputError unless all are of one model.
     """
-    found = listing.devices()
+    devices = listing.devices()
     if text == ALL:
-        first, info = choose(None, found)
+        first, info = choose(None, devices)
         return [
-            (address, other)
-            for address, other in found
-            if address.backend == first.backend and environment(other, "") == environment(info, "")
+            (address, alike)
+            for address, alike in devices
+            if address.backend == first.backend and environment(alike, "") == environment(info, "")
         ]
-    chosen = dict(choose(name, found) for name in text.split(","))
+    chosen = dict(choose(name, devices) for name in text.split(","))
     (first, info), *others = chosen.items()
-    for address, other in others:
-        expected, own = environment(info, ""), environment(other, "")
+    for address, alike in others:
+        expected, own = environment(info, ""), environment(alike, "")
         differing = [f"{key} {own[key]}, not {expected[key]}" for key in own if own[key] != expected[key]]
         if differing:
             raise InputError(f"--devices {text}: {address} is not like {first}: {'; '.join(differing)}")

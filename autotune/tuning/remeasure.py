@@ -164,7 +164,7 @@ class _Finalists:
         context, measured = self._context, {}
         for config, measurement in measurements.items():
             instance, binary = self._builds[config]
-            answer: float | Failure | None = context.run(
+            answer = context.run(
                 energy,
                 binary,
                 instance.workload,

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import HOST_TOOLS, HostSanitizer, can_run_on_cpu, find_host_sanitizer
-from autotune.core.outcomes import PASSED, Outcome, Outcomes, Unchecked
+from autotune.core.outcomes import PASSED, Outcomes, Unchecked
 from autotune.core.stages import of_last_round
 from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.check_outcomes import OutcomesByConfig
@@ -48,15 +48,9 @@ def check_on_host(context: TuningContext, instance: KernelInstance, deadline: De
         return {}
     small = context.further_sizes.small(instance)
     outcome = host.check(instance.source, small.verified, deadline, small.looping)
-    return dict.fromkeys(HOST_TOOLS, outcome) | {LOOPS: _loops(context, instance)}
-
-
-def _loops(context: TuningContext, instance: KernelInstance) -> Outcome:
-    """Passed if every loop that turns again at the size to tune for did so under the CPU's sanitizers."""
-    small = context.further_sizes.small(instance)
-    if not (small.is_whole and all(map(can_run_on_cpu, small.looping))):
-        return Unchecked("at no size that the CPU can run does every loop turn again")
-    return PASSED
+    is_whole = small.is_whole and all(map(can_run_on_cpu, small.looping))
+    loops = PASSED if is_whole else Unchecked("at no size that the CPU can run does every loop turn again")
+    return {**dict.fromkeys(HOST_TOOLS, outcome), LOOPS: loops}
 
 
 def sanitizer_processes(context: TuningContext) -> AbstractContextManager[None]:

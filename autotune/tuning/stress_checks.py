@@ -54,8 +54,7 @@ def _reset_by_default(context: TuningContext) -> tuple[str, ...]:
 
     Such as a ticket, which the reference does not return: nothing else tells if callers reset it.
     """
-    default = context.task.spec.default
-    instance = context.maker.make(default)
+    instance = context.default
     constant = {
         array.name for array in instance.workload.arrays if array.fill and array.fill[0] == "constant"
     }
@@ -63,7 +62,7 @@ def _reset_by_default(context: TuningContext) -> tuple[str, ...]:
     if not unknown or not instance.verify_workloads:
         return ()
     kept = tuple(sorted(unknown & context.further_sizes.reached(instance)))
-    built = context.build([default])[0].get(default) if kept else None
+    built = context.build([instance.config])[0].get(instance.config) if kept else None
     is_reset = built is not None and _often(context, instance, built.binary, 2, math.inf, kept) is None
     return kept if is_reset else ()
 
@@ -77,8 +76,7 @@ def _often(
     kept: tuple[str, ...],
 ) -> Failure | None:
     workload = instance.verify_workloads[len(instance.verify_workloads) // 2]
-    found: Failure | None = context.run_or_discard(verify_often, binary, workload, count, limit_s, kept)
-    return found
+    return context.run_or_discard(verify_often, binary, workload, count, limit_s, kept)
 
 
 def check_tile_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
@@ -87,7 +85,7 @@ def check_tile_sizes(context: TuningContext, builds: Builds, deadline: Deadline)
     A failure counts if the sizes are divisible by what divides all sizes of the space. At other sizes, it
     counts if the default is right there; if not, a warning says that default and reference disagree.
     """
-    default = context.build([context.task.spec.default])[0].get(context.task.spec.default)
+    default = context.build([context.default.config])[0].get(context.default.config)
     checked = {
         config: _check_one_at_tile_sizes(context, built, default, deadline)
         for config, built in builds.items()
@@ -136,7 +134,7 @@ def _check_one_at_tile_sizes(
 def _reference_s(context: TuningContext, workload: Workload) -> float:
     """The time that the reference may take at the sizes of a workload; 0 if it is not known."""
     answer = context.worker.run(DeviceState.reference_s, workload, timeout_s=SETUP_TIMEOUT_S)
-    return 0.0 if isinstance(answer, Failure) else float(answer)
+    return 0.0 if isinstance(answer, Failure) else answer
 
 
 def _of_default(context: TuningContext, default: BuiltConfig | None, workload: Workload) -> Outcome:
@@ -227,17 +225,17 @@ def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadlin
 
     There is none if reading has found an index that overflows.
     """
-    config, one = next(iter(builds.items()))
+    config, built = next(iter(builds.items()))
     if deadline.left_s() <= MAX_LARGE_S:
         return {}
-    limit = context.further_sizes.index_limit(one.instance)
+    limit = context.further_sizes.index_limit(built.instance)
     if limit.is_known and limit.reason:
         return {}
-    return {config: run_beyond(context, one, is_unknown=not limit.is_known)}
+    return {config: run_beyond(context, built, is_unknown=not limit.is_known)}
 
 
 def run_beyond(
-    context: TuningContext, one: BuiltConfig, powers: Sequence[int] = LARGE, *, is_unknown: bool
+    context: TuningContext, built: BuiltConfig, powers: Sequence[int] = LARGE, *, is_unknown: bool
 ) -> Outcomes:
     """The outcome of a run at a size that indices of 32 bits do not hold; empty if none makes sense.
 
@@ -245,21 +243,21 @@ def run_beyond(
     `is_unknown` if reading does not tell.
     """
     free_bytes = _FREE_SHARE * context.task.device.memory_bytes
-    for power, workloads in context.further_sizes.large(one.instance, free_bytes, powers):
+    for power, workloads in context.further_sizes.large(built.instance, free_bytes, powers):
         if _REFERENCES * _reference_s(context, workloads.few[-1]) > MAX_LARGE_S:
             continue
-        foretold = context.worker.run(foretell, one.binary, workloads, timeout_s=MAX_LARGE_S)
+        foretold = context.worker.run(foretell, built.binary, workloads, timeout_s=MAX_LARGE_S)
         if foretold is None or isinstance(foretold, Failure):
             continue
         name = f"beyond 2^{power} elements"
-        found = context.worker.run(run_many, one.binary, workloads, foretold, timeout_s=MAX_LARGE_S)
-        if found is None:
+        failure = context.worker.run(run_many, built.binary, workloads, foretold, timeout_s=MAX_LARGE_S)
+        if failure is None:
             is_left = is_unknown and power < max(LARGE)
             left = Unchecked(unknown_beyond(max(LARGE)).reason) if is_left else PASSED
             return {name: PASSED, LARGER_SIZES: left}
         context.worker.discard_child()  # the run may have written anywhere
-        if is_finding(found) or found.status is Status.TIMEOUT:
-            return {LARGER_SIZES: Unchecked(f"a run {name} fails: {found.detail}")}
+        if is_finding(failure) or failure.status is Status.TIMEOUT:
+            return {LARGER_SIZES: Unchecked(f"a run {name} fails: {failure.detail}")}
     return {}
 
 

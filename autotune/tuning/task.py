@@ -161,11 +161,11 @@ def locate(space: Path) -> Path:
 def _require_no_other(space: Path) -> None:
     """Raise InputError for a folder, and for files that are no spaces by their suffix."""
     is_folder = space.is_dir()
-    if what := "a folder" if is_folder else _OTHER_FILES.get(space.suffix):
+    if kind := "a folder" if is_folder else _OTHER_FILES.get(space.suffix):
         listed = sorted((space if is_folder else space.parent).glob("*.yaml"))
         namesakes = [file for file in listed if file.stem == space.stem] or listed
         mend = f"did you mean {namesakes[0]}?" if namesakes else "write one with: autotune new KERNEL.cu"
-        raise InputError(f"{space}: this is {what}, not a space; {mend}")
+        raise InputError(f"{space}: this is {kind}, not a space; {mend}")
 
 
 def bind_target(
@@ -227,9 +227,9 @@ def warn_of_bfloat16(spec: SpaceSpec, dtype: str) -> None:
     """Warn of bfloat16 that a kernel, or another of its file, computes with in Triton's interpreter."""
     if dtype != "bfloat16":
         return
-    found = read_triton(spec.source.read_text(encoding="utf-8-sig"), spec.source)
-    named = [one for name, one in found.items() if name in {step.entry for step in spec.launch}]
-    computed = sorted({array for one in named or found.values() for array in one.computed})
+    kernels = read_triton(spec.source.read_text(encoding="utf-8-sig"), spec.source)
+    named = [one for name, one in kernels.items() if name in {step.entry for step in spec.launch}]
+    computed = sorted({array for one in named or kernels.values() for array in one.computed})
     if computed:
         warnings.warn(
             f"Triton's interpreter computes wrongly with bfloat16, and {', '.join(computed)} seem not to be "

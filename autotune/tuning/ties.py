@@ -9,19 +9,19 @@ from autotune.core.trials import Measurement, Objective, Trial, median_interval
 from autotune.evaluation.stopwatch import ENERGY_RESOLUTION
 
 
-def indistinguishable(winner: Measurement, other: Measurement, objective: Objective) -> bool:
+def indistinguishable(winner: Measurement, rival: Measurement, objective: Objective) -> bool:
     """True if the last round cannot tell another configuration from the winner.
 
     For times, the confidence interval of the ratio, round by round, reaches 1, or the medians differ by no
     more than the noise. The interval allows for the winner being chosen as the fastest.
     """
     if objective is Objective.TIME:
-        if len(other.samples_ms) < len(winner.samples_ms):  # it left because it was behind in every round
+        if len(rival.samples_ms) < len(winner.samples_ms):  # it left because it was behind in every round
             return False
-        ratios = [theirs / ours for theirs, ours in zip(other.samples_ms, winner.samples_ms, strict=False)]
+        ratios = [theirs / ours for theirs, ours in zip(rival.samples_ms, winner.samples_ms, strict=False)]
         slower = median_interval(ratios, winner.chosen_from)[0]
-        return slower <= 1 or other.median_ms <= winner.median_ms * (1 + (winner.noise or 0.0))
-    return (other.score(objective) or math.inf) <= (winner.score(objective) or 0.0) * (1 + ENERGY_RESOLUTION)
+        return slower <= 1 or rival.median_ms <= winner.median_ms * (1 + (winner.noise or 0.0))
+    return (rival.score(objective) or math.inf) <= (winner.score(objective) or 0.0) * (1 + ENERGY_RESOLUTION)
 
 
 def winner_and_ties(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from autotune.core import timeline
 from autotune.core.records import ADOPTION, Config
@@ -89,6 +89,7 @@ def search(
     making = _aside("import and make the searcher", make)
     search_options = options_before_last_round(options)
     with open_context(journaled, search_options, times, policy, processes, cluster) as context:
+        context.evaluator.on_spent = partial(begin_process, context)
         context.evaluator.prefetch([task.spec.default])
         searcher = making.result()
         known = tuple(priors)  # more may come
@@ -115,10 +116,9 @@ def explore(
     searcher: Searcher,
     options: Options,
     note: str,
-    began: CpuTimes,
+    began: CpuTimes | None,
     enqueued: Iterable[Config] = (),
     *,
-    warns: bool = True,
     last_round_follows: bool = False,
 ) -> None:
     """Try the default, then the searcher's proposals until the budget is spent.
@@ -128,33 +128,25 @@ def explore(
         searcher: Proposes configurations.
         options: The budget and the seed.
         note: A text of what the search starts from, for the observer.
-        began: CPU times at the start, to warn of other programs.
+        began: CPU times at the start, to warn of other programs. None leaves out all warnings, also of
+            mistakes in the source: an earlier search gave them.
         enqueued: Configurations to try before the searcher's proposals.
-        warns: False leaves out all warnings, also of mistakes in the source: an earlier search gave them.
-        last_round_follows: True if one follows in this context: its references are computed meanwhile, and
-            its process begins with the last trials.
+        last_round_follows: True if one follows in this context: its references are computed meanwhile.
 
     Raises:
         SetupError: The default configuration fails.
     """
     task, limit = context.task, options.budget.trials
-    looking = look_for_mistakes(task, warns=warns)
+    looking = look_for_mistakes(task, warns=began is not None)
     load = searcher.get_ready if isinstance(searcher, ProposesAhead) else lambda: None
     loading = _aside("load what the searcher needs", load)
-    total = None if limit is None else min(limit, len(task.space))
     known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *enqueued]
-    needed = [task.spec.default] if context.fleet is None else calibration_configs(task.space)
-    proposals: Sequence[Config] = []
-    if isinstance(searcher, ProposesAhead):
-        proposals = searcher.opening(task.space, seed=options.seed)[: PREFETCHED * context.pool.size]
-    prefetched = dict.fromkeys([*needed, *known, *proposals])
-    context.evaluator.prefetch(islice(prefetched, total))  # while the default is verified
-    if last_round_follows:
-        context.evaluator.on_spent = partial(begin_process, context)
+    total = None if limit is None else min(limit, len(task.space))
+    _prefetch(context, searcher, known, options.seed, total)  # while the default is verified
     default = try_default(context, options, total, note, looking, loading)
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
-    for warning in cpu_load_warnings(default, task.device.kind, began) if warns else ():
+    for warning in () if began is None else cpu_load_warnings(default, task.device.kind, began):
         context.observer.warn(warning)
     if context.fleet is not None:
         calibrate(context, context.fleet)
@@ -164,6 +156,17 @@ def explore(
         while True:  # what it left under way
             context.evaluator.collect()
     looking.result()  # what it has found is told before the last round
+
+
+def _prefetch(
+    context: TuningContext, searcher: Searcher, known: Sequence[Config], seed: int, total: int | None
+) -> None:
+    """Begin to compile what is tried first: the default or what all devices time, then the opening."""
+    space, is_one = context.task.space, context.fleet is None
+    first = [space.spec.default] if is_one else calibration_configs(space)
+    opening = searcher.opening(space, seed=seed) if isinstance(searcher, ProposesAhead) else []
+    chosen = dict.fromkeys([*first, *known, *opening[: PREFETCHED * context.pool.size]])
+    context.evaluator.prefetch(islice(chosen, total))
 
 
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
@@ -226,7 +229,7 @@ def try_default(
     total: int | None,
     note: str,
     looking: Future[tuple[Finding, ...]],
-    loading: Future[None] | None = None,
+    *loading: Future[Any],
 ) -> Trial:
     """Announce the run, and try the default; if it fails, the setup is broken.
 
@@ -238,9 +241,8 @@ def try_default(
     _aside("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
     functions = task.spec.functions
     if task.device.kind == "cpu" or functions.source or functions.values:
-        looking.result()
-        if loading is not None:
-            loading.result()
+        for begun in (looking, *loading):
+            begun.result()
     default: Trial | None = None
     try:
         (default,) = evaluate(context.evaluator, [task.spec.default])
@@ -249,7 +251,7 @@ def try_default(
             warn_of(observer, (finding for finding in looking.result() if not finding.is_about_checks))
     if default.status is not Status.OK:
         raise _setup_error(context, default, is_dumped=options.dump_wrong is not None)
-    looking.add_done_callback(lambda found: warn_of(observer, found.result()))
+    looking.add_done_callback(lambda done: warn_of(observer, done.result()))
     return default
 
 
@@ -259,11 +261,11 @@ def look_for_mistakes(task: TuningTask, *, warns: bool = True) -> Future[tuple[F
     return _aside("find mistakes in the source", look if warns else tuple)
 
 
-def _aside(what: str, function: Callable[[], _T]) -> Future[_T]:
+def _aside(span: str, function: Callable[[], _T]) -> Future[_T]:
     """Call a function that takes long in a thread of its own, for which nobody has to wait."""
 
     def call() -> _T:
-        with timeline.span(what):
+        with timeline.span(span):
             return function()
 
     thread = ThreadPoolExecutor(1, thread_name_prefix="searcher")

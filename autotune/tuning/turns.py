@@ -55,15 +55,15 @@ class Turns:
         series: Sequence[Series],
         rejected: dict[Config, Failure],
         summarize: Callable[[tuple[float, ...]], float] = mean,
-        what: str = TIMING,
+        stage: str = TIMING,
     ) -> None:
         """Prepare the workloads of all series in the worker; values are appended to these.
 
         A series that fails is added to `rejected` and no longer timed. `summarize` turns the samples of one
-        turn into one value, and `what` names the turns in the progress line.
+        turn into one value, and `stage` names the turns in the progress line.
         """
         self._context, self._rejected, self._summarize = context, rejected, summarize
-        self._what = what
+        self._stage = stage
         self._order, self._random, self._rounds = list(series), Random(0), 0
         # workloads differ where shapes depend on the configuration: keep all in memory if they fit
         context.worker.load(*(timed.built.instance.workload for timed in series))
@@ -73,7 +73,7 @@ class Turns:
         last = self._rounds + rounds
         while self._rounds < last and (self._rounds < MIN_ROUNDS or not deadline.is_over):
             self._rounds += 1
-            self._context.observer.stage(Stage(self._what, self._rounds, last))
+            self._context.observer.stage(Stage(self._stage, self._rounds, last))
             self._random.shuffle(self._order)  # no series should always follow the same neighbour
             for series in self._order:
                 if series.config not in self._rejected:
@@ -94,7 +94,7 @@ class Turns:
                 self._order.remove(series)
 
     def _time(self, series: Series) -> None:
-        answer: tuple[float, ...] | Failure = self._context.run(
+        answer = self._context.run(
             sample,
             series.built.binary,
             series.built.instance.workload,

@@ -32,6 +32,7 @@ from autotune.evaluation.instance import KernelInstance
 from autotune.tuning.check_outcomes import OutcomesByConfig
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.data_checks import OTHER_DATA, VARIANTS, check_other_data, check_variants
+from autotune.tuning.observer import Observer
 from autotune.tuning.sanitizer_checks import (
     LOOPS,
     SANITIZERS,
@@ -107,20 +108,19 @@ class WinnerChecks:
 
         Those checked before are left out.
         """
+        new = [config for config in configs if config not in self.outcomes]
         is_timed = context.task.device.kind == "cpu"
-        likely = () if is_timed else [config for config in configs if config not in self.outcomes]
-        instances = [context.maker.make(config) for config in likely]
+        likely = {} if is_timed else {config: context.maker.make(config) for config in new}
         self._begun_processes = deadline.processes
         threads = ThreadPoolExecutor(context.pool.size, thread_name_prefix="sanitizer")
         with ExitStack() as standing_by:
             try:
-                for check in CHECKS:
-                    if likely and check.can_run(context):
-                        standing_by.enter_context(check.processes(context))
-                        for config, instance in zip(likely, instances, strict=True):
-                            if check.early is not None:
-                                early = threads.submit(check.early, context, instance, deadline)
-                                self._begun[check, config] = early
+                for check in [check for check in CHECKS if likely and check.can_run(context)]:
+                    standing_by.enter_context(check.processes(context))
+                    if check.early is not None:
+                        for config, instance in likely.items():
+                            early = threads.submit(check.early, context, instance, deadline)
+                            self._begun[check, config] = early
                 yield
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
@@ -144,17 +144,23 @@ class WinnerChecks:
         Returns why some failed; one that was checked before is not run again. The latter may take all the
         time until the deadline; those in turns divide it equally. One that has begun is finished.
         """
-        earlier = {config: self.outcomes[config] for config in configs if config in self.outcomes}
+        checked_before = [config for config in configs if config in self.outcomes]
         # one that compiled before and cannot any more is not stored unchecked
-        builds, failures = context.build([config for config in configs if config not in earlier])
-        failures |= {
-            config: failed for config, outcomes in earlier.items() if (failed := first_failure(outcomes))
-        }
-        expected = expected_checks(context)
-        by_config = {config: dict(expected) for config in builds}
-        whole = replace(deadline, processes=Killable())
+        builds, failures = context.build([config for config in configs if config not in checked_before])
+        _note_failures(failures, {config: self.outcomes[config] for config in checked_before})
+        outcomes = self._make_checks(context, builds, failures, deadline)
+        _warn_of_missed(context.observer, [outcomes[config] for config in builds if config not in failures])
+        self.outcomes |= outcomes
+        return failures
+
+    def _make_checks(
+        self, context: TuningContext, builds: Builds, failures: dict[Config, Failure], deadline: Deadline
+    ) -> dict[Config, Outcomes]:
+        """Make the checks of builds, and return the outcomes; failures are added to those known."""
+        outcomes = dict.fromkeys(builds, expected_checks(context))
         checks = [check for check in CHECKS if builds and check.can_run(context)]
-        turns = sum(not check.is_aside for check in checks)
+        turns = [check for check in checks if not check.is_aside]
+        whole = replace(deadline, processes=Killable())
         # after an interrupt, a sanitizer would go on for a minute: what the threads wait for is killed first
         with ThreadPoolExecutor(len(CHECKS)) as threads, whole.processes, self._begun_processes:
             aside = {
@@ -166,29 +172,21 @@ class WinnerChecks:
                 left = {config: built for config, built in builds.items() if config not in failures}
                 context.observer.stage(Stage(check.stage, configs=len(left)))
                 if check in aside:
-                    found = aside[check].result()
+                    made = aside[check].result()
                 else:
-                    found = self._run(check, context, left, whole.share(turns))
-                    turns -= 1
-                for config, outcomes in found.items():
-                    by_config[config] |= outcomes
-                    if config not in failures and (failed := first_failure(outcomes)) is not None:
-                        failures[config] = failed
-        missed = [unchecked_text(by_config[config]) for config in builds if config not in failures]
-        for text, count in Counter(filter(None, missed)).items():
-            kept = "the best is" if count == 1 else f"the best and {count - 1} as fast are"
-            context.observer.warn(f"{kept} checked {text}")
-        self.outcomes |= by_config
-        return failures
+                    made = self._run(check, context, left, whole.share(len(turns) - turns.index(check)))
+                outcomes |= {config: {**outcomes[config], **own} for config, own in made.items()}
+                _note_failures(failures, made)
+        return outcomes
 
     def _run(
         self, check: Check, context: TuningContext, builds: Builds, deadline: Deadline
     ) -> OutcomesByConfig:
         """Make a check of the configurations of which it has told nothing early."""
         begun = {config: self._begun[key] for config in builds if (key := (check, config)) in self._begun}
-        found = {config: outcomes for config, early in begun.items() if (outcomes := early.result())}
-        others = {config: built for config, built in builds.items() if config not in found}
-        return {**found, **(check.run(context, others, deadline) if others else {})}
+        told = {config: outcomes for config, early in begun.items() if (outcomes := early.result())}
+        others = {config: built for config, built in builds.items() if config not in told}
+        return {**told, **(check.run(context, others, deadline) if others else {})}
 
     def forget_late(self) -> None:
         """Forget configurations with late checks: they are checked again."""
@@ -197,15 +195,29 @@ class WinnerChecks:
         }
 
 
+def _note_failures(failures: dict[Config, Failure], outcomes: OutcomesByConfig) -> None:
+    """Add the first failure of each configuration that had none."""
+    for config, own in outcomes.items():
+        if (failure := first_failure(own)) is not None:
+            failures.setdefault(config, failure)
+
+
+def _warn_of_missed(observer: Observer, outcomes: Iterable[Outcomes]) -> None:
+    """Warn of the checks that were not made, once for all configurations that lack the same."""
+    for text, count in Counter(filter(None, map(unchecked_text, outcomes))).items():
+        kept = "the best is" if count == 1 else f"the best and {count - 1} as fast are"
+        observer.warn(f"{kept} checked {text}")
+
+
 def expected_checks(context: TuningContext) -> Outcomes:
     """The checks that each configuration is to pass on this device, without the checks on other data.
 
     A check is late until it is made; one that cannot run here has the reason. Outputs were compared and other
     sizes verified during the search.
     """
-    instance, compared = context.maker.make(context.task.spec.default), context.worker.compared
+    compared = context.worker.compared
     expected: dict[str, Outcome] = {output_check(name): PASSED for name in sorted(compared)}
-    for name in instance.uncompared(compared):
+    for name in context.default.uncompared(compared):
         expected[output_check(name)] = Unchecked("the reference does not return it")
     expected[OTHER_SIZES] = _lacks_sizes(context) or PASSED
     for check in CHECKS:
@@ -220,8 +232,7 @@ def _named(names: Iterable[str], *obstacles: Unchecked | None) -> _Obstacles:
 
 
 def _lacks_sizes(context: TuningContext) -> Unchecked | None:
-    instance = context.maker.make(context.task.spec.default)
-    return None if instance.verify_workloads else Unchecked("no verify_sizes are given")
+    return None if context.default.verify_workloads else Unchecked("no verify_sizes are given")
 
 
 def _lacks_sanitizers(context: TuningContext) -> Unchecked | None:

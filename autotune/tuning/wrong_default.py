@@ -70,9 +70,9 @@ def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
         return f"{right[0]} is right: look at what {task.source.path.name} does otherwise for the default"
     if wrong := [str(one.config) for one in others if one.status is Status.WRONG_RESULT]:
         place = located(task.spec.path, "launch[0].arguments")
-        what = "`reference`" if task.spec.reference.suffix else _name_of_reference(task)
+        suspect = "`reference`" if task.spec.reference.suffix else _name_of_reference(task)
         return (
-            f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong too: look at {what} and "
+            f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong too: look at {suspect} and "
             f"the order of the arguments ({place}) first"
         )
     return ""
@@ -80,9 +80,9 @@ def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
 
 def beyond_array(fault: ArrayFault, findings: Sequence[Finding]) -> str:
     """An access beyond an array that shows on indices alone, best of the one with the fault."""
-    found = [one for one in findings if one.kind == "out_of_bounds"]
-    found.sort(key=lambda one: one.subject != fault.array)
-    return f"{Path(found[0].place).name}: {found[0].detail}" if found else ""
+    beyond = [one for one in findings if one.kind == "out_of_bounds"]
+    beyond.sort(key=lambda finding: finding.subject != fault.array)
+    return f"{Path(beyond[0].place).name}: {beyond[0].detail}" if beyond else ""
 
 
 def _left_alone(task: TuningTask, fault: ArrayFault, kernel: str) -> Iterator[str]:

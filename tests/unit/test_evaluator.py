@@ -142,7 +142,7 @@ def test_what_is_evaluated_beside_the_budget_costs_none(task, configs):
         evaluate(context.evaluator, configs[:1])
         assert context.evaluator.evaluate_beside_budget(configs[0]).config == configs[0]
         assert context.evaluator.evaluate_beside_budget(configs[1]).status is Status.OK
-        assert context.ledger.beside_budget == 1
+        assert context.evaluator.beside_budget == 1
         with pytest.raises(NoMoreTrials):
             context.evaluator.collect()
 
@@ -209,7 +209,7 @@ def test_one_trial_and_no_other_runs_when_the_time_is_over(task, configs):
         assert [trial.config for trial in context.evaluator.collect()] == configs[:1]
         with pytest.raises(NoMoreTrials):
             context.evaluator.collect()
-        assert [*context.ledger.trials] == configs[:1] and context.ledger.time_was_over
+        assert [*context.ledger.trials] == configs[:1] and context.evaluator.time_was_over
 
 
 def test_what_runs_when_the_time_is_over_is_kept_and_the_best_in_the_cache_can_be_tried(

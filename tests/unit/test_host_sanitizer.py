@@ -281,6 +281,7 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
         processes=SimpleNamespace(skips_sanitizers=False, sanitizer=None),
         further_sizes=ONLY_VERIFIED,
         pool=SimpleNamespace(size=1),
+        default=instance,
         maker=SimpleNamespace(make=lambda config: instance),
     )
     timeline.begin("test")

@@ -246,7 +246,7 @@ def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
         only_noted = remeasure(context, trials[::2], Deadline())  # by a search for time
         assert energy not in asked and not any(one.energy_j for one in only_noted.measurements.values())
         scoring = Scoring(context.task.space, Objective.ENERGY)
-        context = replace(context, journaled=replace(context.journaled, scoring=scoring))
+        context = replace(context, scoring=scoring)
         failing, whole = (remeasure(context, chosen, Deadline()) for chosen in (trials, trials[::2]))
     assert list(failing.rejected) == [trials[1].config] and not whole.rejected
     assert all(found.energy_j for found in whole.measurements.values())
@@ -428,7 +428,7 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', (problem,))
     context = perturbed_context(done, None)
     context.task.device.kind = context.task.dialect = kind
-    context.maker = SimpleNamespace(make=lambda config: instance)
+    context.default, context.maker = instance, SimpleNamespace(make=lambda config: instance)
     context.pool = SimpleNamespace(size=1, compile=lambda one: compiled.put(one.source) or done)
     calls = []
 
@@ -451,7 +451,7 @@ def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypat
     config, instance = Config({}), SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ())
     context = perturbed_context(Future(), None)
     context.task.spec = SimpleNamespace(verify_sizes=({"n": 1},), default=config)
-    context.maker = SimpleNamespace(make=lambda config: instance)
+    context.default, context.maker = instance, SimpleNamespace(make=lambda config: instance)
     context.pool.size = 1
     context.processes = SimpleNamespace(sanitizer=None)
     context.worker = SimpleNamespace(compared=frozenset())
@@ -488,7 +488,7 @@ def test_sizes_whose_references_would_take_the_time_of_the_check_are_left_out_an
     prepared = []
     problems = [Workload(Problem({"n": n}, "int32"), (), (), ()) for n in range(len(expected_s))]
     context = SimpleNamespace(
-        task=SimpleNamespace(spec=SimpleNamespace(default=Config({}))),
+        default=SimpleNamespace(config=Config({})),
         build=lambda configs: ({}, {}),
         observer=SimpleNamespace(stage=lambda stage: None),
         worker=SimpleNamespace(
@@ -542,7 +542,7 @@ def test_checks_in_turns_share_the_time_and_those_aside_have_all_of_it(monkeypat
     instance = SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ())
     context = SimpleNamespace(
         task=SimpleNamespace(spec=SimpleNamespace(default=good)),
-        maker=SimpleNamespace(make=lambda config: instance),
+        default=instance,
         worker=SimpleNamespace(compared=frozenset()),
         build=lambda configs: ({config: BuiltConfig(instance, None) for config in configs}, {}),
         observer=SimpleNamespace(stage=lambda stage: stages.append((stage.name, stage.configs)), warn=print),
@@ -583,7 +583,7 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
             device=SimpleNamespace(kind="gpu"),
             spec=SimpleNamespace(default=Config({}), variants=()),
         ),
-        maker=SimpleNamespace(make=lambda config: instance),
+        default=instance,
         worker=SimpleNamespace(compared=frozenset({"y"})),
         processes=SimpleNamespace(**({"skips_sanitizers": False, "sanitizer": object()} | words)),
     )

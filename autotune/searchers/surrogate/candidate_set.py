@@ -39,5 +39,5 @@ def _neighbours(encoding: Encoding, centres: Indices, rng: np.random.Generator) 
         for number, axis in enumerate(axes):
             moved = np.flatnonzero(chosen == number)
             jumps[moved, axis.column] = rng.integers(0, len(axis.coordinates), len(moved))
-    found = find_rows(encoding.space.rows, np.concatenate([*changed, jumps]))
-    return np.unique(found[found >= 0])
+    rows = find_rows(encoding.space.rows, np.concatenate([*changed, jumps]))
+    return np.unique(rows[rows >= 0])

@@ -94,15 +94,15 @@ class Kernel:
         """For each axis its correlations with their derivatives by log length and by logit of the depth."""
         of_lengths, of_depths, _ = slices_of(len(self.axes))
         lengths, logits = np.exp(self.hyperparameters[of_lengths]), self.hyperparameters[of_depths]
-        found = []
+        by_axis = []
         for axis, length, logit in zip(self.axes, lengths, logits, strict=True):
             depth = 1.0 / (1.0 + math.exp(-logit))
             scaled = ROOT_5 * axis.distances / length
             decay = np.exp(-scaled)
             matern = (1.0 + scaled + scaled**2 / 3.0) * decay
             by_length = depth * scaled**2 / 3.0 * (1.0 + scaled) * decay
-            found.append((1.0 - depth + depth * matern, by_length, depth * (1.0 - depth) * (matern - 1.0)))
-        return found
+            by_axis.append((1.0 - depth + depth * matern, by_length, depth * (1.0 - depth) * (matern - 1.0)))
+        return by_axis
 
 
 def _joined(tables: Sequence[Floats], columns: Positions) -> list[tuple[Floats, Indices]]:
@@ -111,15 +111,15 @@ def _joined(tables: Sequence[Floats], columns: Positions) -> list[tuple[Floats, 
     A table has a row for each value. One of several axes has at most JOINED_ROWS, and no more than are looked
     up, or making it would take longer.
     """
-    found: list[tuple[Floats, Indices]] = []
+    joined: list[tuple[Floats, Indices]] = []
     for table, column in zip(tables, columns, strict=True):
-        if found and len(found[-1][0]) * len(table) <= min(JOINED_ROWS, len(column)):
-            left, rows = found.pop()
+        if joined and len(joined[-1][0]) * len(table) <= min(JOINED_ROWS, len(column)):
+            left, rows = joined.pop()
             product = (left[:, None] * table).reshape(len(left) * len(table), table.shape[1])
-            found.append((product, rows * len(table) + column))
+            joined.append((product, rows * len(table) + column))
         else:
-            found.append((table, column))
-    return found
+            joined.append((table, column))
+    return joined
 
 
 def fit(
@@ -140,10 +140,10 @@ def fit(
     objective = _NegativeLogPosterior(start.axes, prior, positions, targets, basis)
     bounds = list(zip(prior.mean - 4 * prior.deviation, prior.mean + 4 * prior.deviation, strict=True))
     options = {"maxiter": MAX_ITERATIONS}
-    found = scipy.optimize.minimize(
+    optimum = scipy.optimize.minimize(
         objective, start.hyperparameters, jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )
-    return replace(start, hyperparameters=found.x), -float(found.fun)
+    return replace(start, hyperparameters=optimum.x), -float(optimum.fun)
 
 
 class _NegativeLogPosterior:

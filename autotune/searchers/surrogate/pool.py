@@ -103,11 +103,11 @@ class Pool:
     def nearest(self, space: Space, count: int) -> list[PooledProblem]:
         """At most so many of the other problems that have a trial with a time, the nearest first."""
         known = [
-            other
-            for other, trials in self._trials.items()
-            if other is not space and any(trial.score is not None for trial in trials)
+            known_space
+            for known_space, trials in self._trials.items()
+            if known_space is not space and any(trial.score is not None for trial in trials)
         ]
-        known.sort(key=lambda other: problem_distance(other.problem, space.problem))
+        known.sort(key=lambda known_space: problem_distance(known_space.problem, space.problem))
         return [self.problem(other) for other in known[:count]]
 
 

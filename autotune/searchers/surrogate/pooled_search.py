@@ -71,12 +71,12 @@ class _PooledModelFitter:
         self._centres = _fastest_rows(space, nearest, CENTRES_EACH)
         self._known = _fastest_rows(space, nearest, TRAINING_EACH)
         positions, log_score = [self.encoding.positions(slice(0))], [np.zeros(0)]
-        for one in nearest:
-            history, timed = one.history, one.fastest(TRAINING_EACH)
+        for problem in nearest:
+            history, timed = problem.history, problem.fastest(TRAINING_EACH)
             failed = np.flatnonzero(history.failed)
             share = len(timed) / (len(history) - len(failed))
             chosen = np.append(timed, failed[: round(share * len(failed))])
-            positions.append(one.encoding.positions(history.rows[chosen]))
+            positions.append(problem.encoding.positions(history.rows[chosen]))
             log_score.append(history.log_score[chosen] - history.log_score[timed[0]])
         self._positions, self._log_score = np.concatenate(positions), np.concatenate(log_score)
 
@@ -117,8 +117,8 @@ class _PooledModelFitter:
 def _fastest_rows(space: Space, problems: Iterable[PooledProblem], each: int) -> list[int]:
     """Rows of a space: the best of several problems, the second best of each, and so on."""
     ranked = [
-        [one.encoding.space.config(int(row)) for row in one.history.rows[one.fastest(each)]]
-        for one in problems
+        [problem.encoding.space.config(int(row)) for row in problem.history.rows[problem.fastest(each)]]
+        for problem in problems
     ]
     return _rows(space, filter(None, chain.from_iterable(zip_longest(*ranked))))
 

@@ -83,13 +83,13 @@ class SourceModel:
 
 def results_in_space(space: Space, source: PriorResults) -> tuple[Indices, Floats]:
     """Rows of this space that a source has results for, ascending, with their log times (nan: failed)."""
-    found: dict[int, float] = {}
+    log_times: dict[int, float] = {}
     for config, time_ms in source.results:
         row = space.index(config)
         if row is not None:
-            found.setdefault(row, math.nan if time_ms is None else math.log(max(time_ms, MIN_SCORE)))
-    rows = sorted(found)
-    return np.array(rows, dtype=np.intp), np.array([found[row] for row in rows])
+            log_times.setdefault(row, math.nan if time_ms is None else math.log(max(time_ms, MIN_SCORE)))
+    rows = sorted(log_times)
+    return np.array(rows, dtype=np.intp), np.array([log_times[row] for row in rows])
 
 
 def source_weight(here: DeviceInfo, there: Traits) -> float:
