@@ -141,7 +141,7 @@ def run_on_host(
         opened.callback(deadline.processes.kill)
         chosen = list(_named(space)) if config is None else [HostRun("as given", config, _RIGHT, NO_TIME)]
         further = FurtherSizes(maker) if at_tiles else None
-        begun = [threads.submit(_run, one, maker, way, further) for one in chosen]
+        begun = [threads.submit(_run, planned, maker, way, further) for planned in chosen]
         stage = Stage("running on the CPU", total=len(begun))
         on_stage(stage)
         for done, future in enumerate(as_completed(begun), 1):
@@ -181,7 +181,7 @@ def _run(planned: HostRun, maker: InstanceMaker, way: _Way, further: FurtherSize
         planned,
         outcome=outcome,
         sizes=len(right),
-        larger=sum(not can_run_on_cpu(one) for one in workloads),
+        larger=sum(not can_run_on_cpu(workload) for workload in workloads),
         invalid=max(0, len(space.spec.verify_sizes) - len(workloads)),
     )
     if outcome is not PASSED or further is None or not instance.verify_workloads:
@@ -197,10 +197,10 @@ def _run_at_tiles(
     A finding counts at sizes that divide as the space's do, and elsewhere unless the default, which is right
     at the sizes of the space, is wrong there as well.
     """
-    given = [one.problem.sizes for one in (*instance.verify_workloads, instance.workload)]
+    given = [workload.problem.sizes for workload in (*instance.verify_workloads, instance.workload)]
     looping = further.small(instance).looping
-    own = {repr(one.problem.sizes): one for one in (*further.of_tiles(instance), *looping)}
-    workloads = [one for one in own.values() if one.problem.sizes not in given]
+    own = {repr(near.problem.sizes): near for near in (*further.of_tiles(instance), *looping)}
+    workloads = [near for near in own.values() if near.problem.sizes not in given]
     right: list[Workload] = []
 
     def run(chosen: Sequence[Workload]) -> Outcome:
@@ -330,7 +330,7 @@ class _Threads:
             return outcome
 
         small = workloads_for_cpu(workloads)
-        larger = [one for one in workloads if one not in small]
+        larger = [workload for workload in workloads if workload not in small]
         return self._sanitizer.check(instance.source, workloads, self._deadline, larger, compare)
 
     def _compare(self, workload: Workload, files: Mapping[str, Path]) -> Outcome:

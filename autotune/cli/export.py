@@ -40,15 +40,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="KERNEL|FILE",
-        help=f"recorded results, such as a journal; a kernel of the cache for {HEADER}, frameworks, programs "
-        "and CLBlast",
+        help="a kernel's name, its space file or a journal; or another file with recorded results",
     )
     parser.add_argument(
-        "--format",
-        required=True,
-        choices=_FORMATS,
-        metavar="FORMAT",
-        help=", ".join(_FORMATS),
+        "--format", required=True, choices=_FORMATS, metavar="FORMAT", help=", ".join(_FORMATS)
     )
     parser.add_argument(
         "-o",
@@ -85,12 +80,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
+    from autotune.analysis.find_journal import find_journal
     from autotune.interop import WRITERS, optuna_study, read_recording
     from autotune.interop.c_header import header
     from autotune.interop.files import require_own_kind, write_text
 
     others = [name for name, formats in _TAKEN_BY.items() if parsed.format not in formats]
     opt.require_unset(parsed, f"--format {parsed.format}", *others)
+    if parsed.format in (HEADER, *FORMATS, *PROGRAMS, CLBLAST):  # of what the cache serves
+        parsed.source = opt.kernel(parsed.source)
     if parsed.format in (*FORMATS, *PROGRAMS):
         _export_to_folder(parsed)
         return
@@ -110,7 +108,7 @@ def run(parsed: argparse.Namespace) -> None:
         write_text(Path(parsed.output), header(parsed.source, parsed.cache, parsed.data))
         emit(f"wrote {parsed.output}: the tuned results of {parsed.source}")
         return
-    source = Path(parsed.source)
+    source = find_journal(opt.results(parsed.source))
     if not source.is_file():
         raise InputError(
             f"{source}: no such file; --format {parsed.format} takes recorded results, such as runs/FILE"
@@ -138,7 +136,7 @@ def _export_to_folder(parsed: argparse.Namespace) -> None:
             _restore(parsed.source, installed_folder(form))
             return
         request = Request(parsed.source, form, parsed.device_name, parsed.quantization, parsed.data)
-        emit("\n".join(_written_text(one, "M = ") for one in export(request, folder, parsed.cache)))
+        emit("\n".join(_written_text(file, "M = ") for file in export(request, folder, parsed.cache)))
         return
     from autotune.frameworks import fla, triton_cache
     from autotune.frameworks.programs import export_program

@@ -154,6 +154,7 @@ class CallMaker:
             makers=tuple(
                 package.empty(arrays[0], arguments[name].shape, arguments[name].dtype) for name in made
             ),
+            results=given.results,
             like=given.names.index(next(iter(given.arrays))),
             number=lambda name, value: launcher.number(planner.number(name, value)),
             needed_alignment_bytes=lambda: self._needed_alignment_bytes(launcher, best, options, symbols),
@@ -199,8 +200,8 @@ class CallMaker:
             )
         self._warn_if_stale(launcher, best, launcher.compiler(kind))
         text = render(self.source, best.defines)
-        what = (hashlib.sha256(text.encode(errors="surrogateescape")).digest(), options, kind, names)
-        return what, partial(launcher.compile, text, options, kind, names)
+        identity = (hashlib.sha256(text.encode(errors="surrogateescape")).digest(), options, kind, names)
+        return identity, partial(launcher.compile, text, options, kind, names)
 
     def _warn_if_stale(self, launcher: Launcher, best: Best, compiler: str) -> None:
         reasons, origin = list(best.stale_reasons), best.provenance
@@ -216,8 +217,8 @@ class CallMaker:
 def warn_of_stale(kernel: str, best: Best, reasons: Sequence[str]) -> None:
     """Warn the program's line that calls a kernel of changes since its configuration was tuned, if any."""
     if reasons:
-        what = f"{kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
-        text = f"{what} is stale: {' '.join(reasons)} Run `autotune search` again."
+        subject = f"{kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
+        text = f"{subject} is stale: {' '.join(reasons)} Run `autotune search` again."
         warnings.warn(text, StaleWarning, stacklevel=_level_of_caller())
 
 

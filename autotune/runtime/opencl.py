@@ -34,7 +34,7 @@ class PyopenclPackage(Package):
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
         """Read arrays; the key has the queue itself, whose address another one may get later."""
-        queue = _chosen(arrays, stream)
+        queue = _queue_of_call(arrays, stream)
         looks: list[Any] = []
         handles: list[Any] = []
         for array in arrays:
@@ -68,7 +68,7 @@ class PyopenclPackage(Package):
 
     def open(self, arrays: Sequence[Any], stream: Any) -> OpenCLLauncher:
         """Open the given queue, else that of the first array that has one."""
-        queue = _chosen(arrays, stream)
+        queue = _queue_of_call(arrays, stream)
         if queue is None:
             raise InputError("these buffers belong to no queue; give one as stream=")
         if queue.context != self.view(arrays[0]).device:
@@ -104,10 +104,15 @@ def call_on_cpu(
     made = kernel(**there, **others)
     for name in arrays.keys() & written:
         arrays[name][...] = _on_host(there[name])
+    own = {id(there[name]): arrays[name] for name in arrays}  # those that the kernel returns as it got them
+
+    def returned(array: Any) -> Any:
+        return own[id(array)] if id(array) in own else _on_host(array)
+
     if isinstance(made, tuple):
-        made = tuple(map(_on_host, made))
+        made = tuple(map(returned, made))
     elif isinstance(made, cl_array.Array):
-        made = _on_host(made)
+        made = returned(made)
     else:
         made = None
     del there  # the pool has its memory back
@@ -310,7 +315,7 @@ class _Prepared:
             raise LaunchError(f"{size_bytes} bytes of scratch memory: {error}") from None
 
 
-def _chosen(arrays: Sequence[Any], stream: Any) -> cl.CommandQueue | None:
+def _queue_of_call(arrays: Sequence[Any], stream: Any) -> cl.CommandQueue | None:
     """The queue of a call; raises InputError for a stream that is none."""
     if stream is None:
         return _queue(arrays)
