@@ -14,6 +14,7 @@ from autotune.cli.parsing import COMMANDS, parser
 
 HERE = Path(__file__).parent
 GENERATED = "reference"
+PAGES_ABOVE = ("CONTRIBUTING.md", "CHANGELOG.md")  # of the repository's root: the site has copies
 
 project = "autotune"
 author = "the autotune developers"
@@ -31,21 +32,13 @@ autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False
 autodoc_mock_imports = ["torch"]
 nitpicky = False
-# Pages link to sources next to the documentation, which the site does not have
-suppress_warnings = ["myst.xref_missing"]
-
-
-_INCLUDED = """```{include} ../../CONTRIBUTING.md
-:relative-docs: docs/
-:relative-images:
-```
-"""
 
 
 def setup(app: Any) -> None:
     """Generate the reference, then read README.md with its sections as the contents."""
     app.connect("builder-inited", _generate)
     app.connect("source-read", _read)
+    app.connect("html-page-context", _level, priority=900)  # after the theme's own
 
 
 def _generate(_: Any) -> None:
@@ -53,7 +46,9 @@ def _generate(_: Any) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "command-line.md").write_text("\n".join(_command_line()))
     (folder / "python.md").write_text("\n".join(_python()))
-    (folder / "contributing.md").write_text(_INCLUDED)
+    for page in PAGES_ABOVE:
+        text = (HERE.parent / page).read_text().replace("](docs/", "](../")
+        (folder / page.lower()).write_text(text.replace("](tests/", "](path:../../tests/"))
 
 
 def _command_line() -> Iterator[str]:
@@ -79,12 +74,13 @@ def _python() -> Iterator[str]:
 
 
 def _read(_: Any, name: str, source: list[str]) -> None:
-    """Add the contents to an index: each section is a group, and each page that it lists an entry."""
+    """Link to the site's pages; add the contents to an index: a section is a group, a page an entry."""
+    for page in PAGES_ABOVE:
+        source[0] = source[0].replace(f"](../{page}", f"]({GENERATED}/{page.lower()}")
     text = source[0]
     if name == root_doc:
         text = re.sub(r" These pages are also a site.*?\.(?=\n)", "", text, flags=re.DOTALL)
         text = text.replace("](../README.md)", "](install.md)")
-        text = text.replace("](../CONTRIBUTING.md", f"]({GENERATED}/contributing.md")
         text = text.replace("\n## Gallery", f"{_ROWS}\n## Gallery")
     elif name != "decisions/README":
         return
@@ -92,6 +88,12 @@ def _read(_: Any, name: str, source: list[str]) -> None:
         pages = re.findall(r"^\| \[[^]]+\]\(([\w/-]+)\.md\)", body, re.M)
         text += "\n".join(["", "```{toctree}", f":caption: {title}", ":hidden:", "", *pages, "```", ""])
     source[0] = text
+
+
+def _level(_: Any, _name: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
+    """Say of which level the headings of the contents are, which screen readers ask for."""
+    contents = context["furo_navigation_tree"]
+    context["furo_navigation_tree"] = contents.replace('role="heading"', 'role="heading" aria-level="2"')
 
 
 _ROWS = """| [The command line](reference/command-line.md) | every command and option |

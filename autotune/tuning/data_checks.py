@@ -151,7 +151,7 @@ class _OtherSets:
         context.observer.warn(
             f"default and reference disagree with {data_check(name)}{inputs}: {answer.detail}; "
             "no configuration is rejected because of these data; to repeat: "
-            f"{default_command(context.task, 'check')}; see docs/measuring.md, When a set counts"
+            f"{default_command(context.task, 'check')}; see docs/checks.md, When a set counts"
         )
         return None if name in BEYOND_FILLS else Unchecked("default and reference disagree")
 

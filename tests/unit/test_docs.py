@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from functools import cache
 from pathlib import Path
 
@@ -43,8 +44,11 @@ PAGES = [
     ROOT / "tests/README.md",
     *sorted(DOCS.rglob("*.md")),
 ]
-CONTRACT = DOCS / "space-format.md"
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FIRST = DOCS / "space-format.md"
+CONTRACT = [FIRST, *(DOCS / f"space-{part}.md" for part in ("parameters", "launch", "verification"))]
+GUIDES = ["Start", "Describe", "Search", "Understand", "Ship", "Concepts"]
+FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)  # also in a list
+NEEDS = "# needs "  # a block that begins so only parses here: it needs a GPU, or what it names
 
 
 def text_of(name: str) -> str:
@@ -52,7 +56,8 @@ def text_of(name: str) -> str:
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
-    return [code for language, code in FENCE.findall(page.read_text()) if language in languages]
+    found = FENCE.findall(page.read_text())
+    return [textwrap.dedent(code) for language, code in found if language in languages]
 
 
 def described(text: str, words) -> list[str]:
@@ -76,9 +81,13 @@ def pages(paths):
 # ------------------------------------------------------------------------------------------ commands
 
 
-def commands(page: Path) -> list[str]:
-    """Every command line of a page's shell blocks that runs autotune, without comments and pipes."""
-    lines = [line for code in blocks(page, "", "sh") for line in code.splitlines()]
+def commands(page: Path, *, here: bool = False) -> list[str]:
+    """Every command line of a page's shell blocks that runs autotune, without comments and pipes.
+
+    `here` leaves out blocks that say that they need what is not on every machine.
+    """
+    chosen = [code for code in blocks(page, "", "sh") if not (here and code.startswith(NEEDS))]
+    lines = [line for code in chosen for line in code.replace("\\\n", " ").splitlines()]
     parts = [part.strip() for line in lines for part in re.split(r"&&|\|\||\||#", line)]
     return [part for part in parts if part.startswith("autotune ")]
 
@@ -126,12 +135,16 @@ def test_every_listed_verb_is_in_the_readme_and_every_option_in_the_guides():
 # -------------------------------------------------------------------------------------- space format
 
 
+def contract() -> str:
+    return "".join(page.read_text() for page in CONTRACT)
+
+
 def example() -> str:
-    return next(code for code in blocks(CONTRACT, "yaml") if code.startswith("schema:"))
+    return next(code for code in blocks(FIRST, "yaml") if code.startswith("schema:"))
 
 
 def write(folder: Path, text: str) -> Path:
-    for name in ("scale_sum.cu", "scale_sum.py", "faults.py", "reference.py"):
+    for name in ("scale_sum.cu", "scale_sum.py", "products.cu", "products.py"):
         (folder / name).touch()
     path = folder / "example.yaml"
     path.write_text(text)
@@ -159,7 +172,7 @@ def test_every_key_that_the_reader_accepts_is_described(tmp_path, monkeypatch):
         "rtol",
         "flops",
     } <= accepted
-    assert not described(CONTRACT.read_text(), accepted)
+    assert not described(contract(), accepted)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +181,7 @@ def test_every_key_that_the_reader_accepts_is_described(tmp_path, monkeypatch):
     ids=["functions", "roles", "fills", "dialects", "compilers", "device", "types"],
 )
 def test_every_word_of_the_space_format_is_described(words):
-    text = CONTRACT.read_text()
+    text = contract()
     short = [word for word in words if not word.startswith("device.")]
     assert not described(text, short)
     assert not [
@@ -178,14 +191,13 @@ def test_every_word_of_the_space_format_is_described(words):
 
 def test_the_example_and_every_fragment_of_the_space_format_load(tmp_path):
     whole = yaml.safe_load(example())
-    for code in blocks(CONTRACT, "yaml"):
-        load_space(
-            write(tmp_path, code if code == example() else yaml.safe_dump(whole | yaml.safe_load(code)))
-        )
+    for code in [code for page in CONTRACT for code in blocks(page, "yaml")]:
+        is_whole = code.startswith("schema:")
+        load_space(write(tmp_path, code if is_whole else yaml.safe_dump(whole | yaml.safe_load(code))))
 
 
 def mistakes() -> list[tuple[str, str, str]]:
-    table = CONTRACT.read_text().split("\n## Errors\n")[1]
+    table = FIRST.read_text().split("\n## Errors\n")[1]
     return re.findall(r"^\| `(.+?)` \| `(.+?)` \| `(.+)` \|$", table, re.MULTILINE)
 
 
@@ -271,6 +283,18 @@ def test_every_landmark_of_the_ladder_is_on_its_page():
     assert set(re.findall(r"`(reduce\d\w+)`", page)) <= set(names)
 
 
+def guide_pages() -> list[Path]:
+    """The pages of the sections Start to Concepts."""
+    sections = re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text_of("README.md"), re.MULTILINE | re.DOTALL)
+    assert [title for title, _ in sections][: len(GUIDES)] == GUIDES
+    rows = "".join(body for title, body in sections if title in GUIDES)
+    return [DOCS / name for name in re.findall(r"^\| \[[^]]+\]\((.+\.md)\)", rows, re.MULTILINE)]
+
+
+def test_guides_have_at_most_30_000_words():
+    assert sum(len(page.read_text().split()) for page in [DOCS / "README.md", *guide_pages()]) <= 30_000
+
+
 # ---------------------------------------------------------------------------------- links and snippets
 
 
@@ -330,15 +354,15 @@ def script(page: str) -> str:
     ):
         if name:
             steps.append(f"cat > {name} <<'END_OF_FILE'\n{code}END_OF_FILE\n")
-        elif language == "sh":
+        elif language == "sh" and not code.startswith(NEEDS):
             steps.append(code)
     return "".join(steps)
 
 
 def run_script(folder: Path, page: str, *edits: tuple[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a page as a script in a folder, with this checkout for the clone."""
-    commands = script(page)
-    for old, new in (("clone=~/autotune", f"clone={shlex.quote(str(ROOT))}"), *edits):
+    commands = script(page).replace("clone=~/autotune", f"clone={shlex.quote(str(ROOT))}", 1)
+    for old, new in edits:
         assert old in commands
         commands = commands.replace(old, new, 1)
     functions = f'pip() {{ :; }}\nautotune() {{ {shlex.quote(sys.executable)} -m autotune "$@"; }}\n'
@@ -383,3 +407,15 @@ def test_the_first_kernel_in_triton_works_as_its_page_says(tmp_path):
     assert "the default compiles for sm_90" in found and "12 valid of 12 combinations" in found
     assert len(shown(page)) == 2 and [one for one in shown(page) if " ".join(one.split()) not in found] == []
     assert "16 valid of 16 combinations" in found and found.count("no findings") == 2
+
+
+def test_a_guessed_space_becomes_right_as_its_page_says(tmp_path):
+    page = text_of("space-format.md")
+    new = "autotune new products.cu"
+    done = run_script(tmp_path, page, (new, f"{new} && cat products.yaml products.py > guessed\n#"))
+    guessed = (tmp_path / "guessed").read_text()
+    section = page.split("## From what")[1].split("## ")[0]
+    found = re.findall(r"^\d\. \*\*[\w ]+\*\*: `(.+?)`[.,] ", section, re.MULTILINE)
+    assert len(found) == 6 and [one for one in found if one not in guessed] == []
+    assert "9 valid of 9 combinations" in done.stdout and "no findings" in done.stdout
+    assert "ok at 4 sizes" in done.stdout
