@@ -164,11 +164,11 @@ def select(results: Sequence[DeviceResult], sizes: Sizes, dtype: str | None) -> 
 def require_one_kernel(results: Sequence[DeviceResult]) -> None:
     """Raise InputError if two results have no parameter in common: they are of different kernels."""
     for result in results[1:]:
-        first, other = results[0].entry.config.keys(), result.entry.config.keys()
-        if first.isdisjoint(other):
+        expected, names = results[0].entry.config.keys(), result.entry.config.keys()
+        if expected.isdisjoint(names):
             raise InputError(
                 f"{result.folder} has another kernel of that name: its parameters are "
-                f"{', '.join(sorted(other))}, those of {results[0].folder} {', '.join(sorted(first))}"
+                f"{', '.join(sorted(names))}, those of {results[0].folder} {', '.join(sorted(expected))}"
             )
 
 
@@ -196,9 +196,9 @@ def compare(kernel: str, results: Sequence[DeviceResult]) -> KernelComparison:
         name: {folder: config[name] for folder, config in best.items() if name in config} for name in names
     }
     flips = {name: row for name, row in values.items() if len(set(row.values())) > 1}
-    first = next(iter(known.values()))
+    configs = next(iter(known.values()))
     everywhere = [
-        _portable(config, known) for config in first if all(config in times for times in known.values())
+        _portable(config, known) for config in configs if all(config in times for times in known.values())
     ]
     return KernelComparison(
         kernel=kernel,
@@ -206,7 +206,9 @@ def compare(kernel: str, results: Sequence[DeviceResult]) -> KernelComparison:
         flips=flips,
         agreed={name: next(iter(row.values())) for name, row in values.items() if name not in flips},
         matrix={
-            source: {target: _share(times.get(config)) for target, times in known.items()}
+            source: {
+                target: 1 / times[config] if config in times else None for target, times in known.items()
+            }
             for source, config in best.items()
         },
         portable=_portable(next(ranked(list(known.values()))), known),
@@ -263,11 +265,11 @@ def portfolio(known: Mapping[str, Mapping[Config, float]]) -> tuple[PortfolioMem
 
 def comparison_json(comparison: KernelComparison) -> dict[str, Any]:
     """The comparison as JSON values; unknown ones are null."""
-    first = comparison.tuned[0].entry
+    entry = comparison.tuned[0].entry
     return {
         "kernel": comparison.kernel,
-        "sizes": dict(first.sizes),
-        "dtype": first.dtype,
+        "sizes": dict(entry.sizes),
+        "dtype": entry.dtype,
         "devices": [_device_json(result) for result in comparison.tuned],
         "flips": {name: dict(row) for name, row in comparison.flips.items()},
         "agreed": dict(comparison.agreed),
@@ -310,10 +312,6 @@ def _problem_text(entry: Entry) -> str:
 
 def _portable(config: Config, known: Mapping[str, Mapping[Config, float]]) -> Portable:
     return Portable(config, {device: times.get(config) for device, times in known.items()})
-
-
-def _share(slowdown: float | None) -> float | None:
-    return None if slowdown is None else 1 / slowdown
 
 
 def _per_second(amount: float | None, time_ms: float) -> float | None:

@@ -90,11 +90,11 @@ class Settings:
 def _is_idle(name: str, compiled: Iterable[Checked]) -> bool:
     works: dict[Config, list[str]] = {}
     for item in compiled:
-        others = Config({other: value for other, value in item.config.items() if other != name})
+        others = Config({parameter: value for parameter, value in item.config.items() if parameter != name})
         works.setdefault(others, []).append(item.work)
-    compared = sum(len(one) for one in works.values() if len(one) > 1)
+    compared = sum(len(alike) for alike in works.values() if len(alike) > 1)
     total = sum(map(len, works.values()))
-    return compared > total / 2 and all(len({*one}) == 1 for one in works.values())
+    return compared > total / 2 and all(len({*alike}) == 1 for alike in works.values())
 
 
 def survey(
@@ -112,7 +112,7 @@ def survey(
     spec = load_space(locate(target.space))
     if spec.dialect not in BACKENDS[_DIALECT].accepts:
         raise InputError(f"{spec.path}: the kernel is written in dialect {spec.dialect!r}, not for CUDA")
-    amd = next((one.name for one in architectures if one.is_amd), None)
+    amd = next((item.name for item in architectures if item.is_amd), None)
     if amd and spec.compiler != TRITON:
         raise InputError(
             f"{spec.path}: for {amd}, an architecture of AMD, only kernels in Triton can be compiled here; "
@@ -121,27 +121,27 @@ def survey(
         )
     source = read_source(spec.source, spec.include_dirs)
     cuda_compiler(architectures[0].name, spec.compiler)  # report a missing compiler once, not per process
-    found = []
+    surveys = []
     for architecture in architectures:
         device = architecture.device
         problem = problem_of(spec, device, target.sizes, target.dtype)
         try:
             space = bind(spec, device, problem)
         except SpaceError as error:
-            found.append(Survey(architecture, 0, (), str(error)))
+            surveys.append(Survey(architecture, 0, (), str(error)))
             continue
         require_seen(space, source.text)
-        configs = _chosen(space, settings)
+        configs = _chosen_configs(space, settings)
         stage = Stage(f"compiling for {architecture.name}", total=len(configs))
         on_stage(stage)
         checked = []
         for result in _compiled(configs, space, source, architecture, settings):
             checked.append(result)
             on_stage(replace(stage, done=len(checked)))
-        found.append(
+        surveys.append(
             Survey(architecture, len(space), tuple(checked), failure=_failure(space, checked, settings))
         )
-    return found
+    return surveys
 
 
 def _failure(space: Space, checked: list[Checked], settings: Settings) -> str:
@@ -152,14 +152,14 @@ def _failure(space: Space, checked: list[Checked], settings: Settings) -> str:
     return next(filter(None, chain(invalid, failures)), "")
 
 
-def _chosen(space: Space, settings: Settings) -> list[Config]:
+def _chosen_configs(space: Space, settings: Settings) -> list[Config]:
     """The default, then all others or a sample of them; or those that were asked for, if they are valid."""
     if settings.configs:
         return [config for config in settings.configs if config in space]
-    first = space.index(space.spec.default)
-    others = [row for row in range(len(space)) if row != first]
+    default_row = space.index(space.spec.default)
+    others = [row for row in range(len(space)) if row != default_row]
     count = len(space) if settings.count is None else settings.count
-    rows = ([] if first is None else [first])[:count]
+    rows = ([] if default_row is None else [default_row])[:count]
     left = min(len(others), count - len(rows))
     if left < len(others):
         others = random.Random(settings.seed).sample(others, left)
@@ -184,15 +184,15 @@ def _compiled(
         for config in configs:
             text = render(source, space.macros(config))
             options = (*space.options(config, _DIALECT), *settings.options)
-            pending.append((config, pool.compile_source(text, options, _names(config, space))))
+            pending.append((config, pool.compile_source(text, options, _symbol_names(config, space))))
             if len(pending) > compilers * _AHEAD:
-                first, compiled = pending.popleft()
-                yield _checked(first, compiled.result(), space, architecture)
+                oldest, compiled = pending.popleft()
+                yield _checked(oldest, compiled.result(), space, architecture)
         for config, compiled in pending:
             yield _checked(config, compiled.result(), space, architecture)
 
 
-def _names(config: Config, space: Space) -> tuple[str, ...]:
+def _symbol_names(config: Config, space: Space) -> tuple[str, ...]:
     try:
         return space.symbol_names(space.launches(config))
     except ExpressionError:  # `_checked` says so
@@ -209,18 +209,18 @@ def _checked(config: Config, compiled: Compilation, space: Space, architecture: 
     except (ExpressionError, LaunchError) as error:
         reason = f"no launch: {error}" if isinstance(error, ExpressionError) else str(error)
         return Checked(config, Failure(Status.LAUNCH_ERROR, reason), cached=compiled.cached)
-    found = _with_resources(config, used, architecture)
-    work = _work(cubins, [step for step, _ in used])
-    return replace(found, compile_ms=compiled.compile_ms, cached=compiled.cached, work=work)
+    checked = _with_resources(config, used, architecture)
+    work = _code_sha256(cubins, [step for step, _ in used])
+    return replace(checked, compile_ms=compiled.compile_ms, cached=compiled.cached, work=work)
 
 
-def _work(cubins: Cubins, launches: Iterable[Launch]) -> str:
+def _code_sha256(cubins: Cubins, launches: Iterable[Launch]) -> str:
     """A hash of launches and their code, without their entries: in Triton these name all options."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for step in launches:
-        found.update(repr(replace(step, entry=cubins.symbol(step.entry).decode())).encode())
-        found.update(cubins.contents[cubins.key(step.entry)])
-    return found.hexdigest()
+        digest.update(repr(replace(step, entry=cubins.symbol(step.entry).decode())).encode())
+        digest.update(cubins.contents[cubins.key(step.entry)])
+    return digest.hexdigest()
 
 
 def _with_resources(

@@ -35,8 +35,8 @@ def read_external(kernel: str, paths: Iterable[Path]) -> list[External]:
     Raises:
         InputError: A file cannot be read, or holds another kernel or no time.
     """
-    found = [External(path, read_recording(path)) for path in paths]
-    for path, recording in found:
+    externals = [External(path, read_recording(path)) for path in paths]
+    for path, recording in externals:
         if recording.kernel != kernel:
             advice = (
                 f"expected those of {kernel!r}; autotune import --kernel {kernel} makes a journal of them"
@@ -44,7 +44,7 @@ def read_external(kernel: str, paths: Iterable[Path]) -> list[External]:
             raise InputError(f"{path}: holds results of {recording.kernel!r}, {advice}")
         if recording.best is None:
             raise InputError(f"{path}: no configuration has a time: there is nothing to compare")
-    return found
+    return externals
 
 
 def of_same_kernel(
@@ -54,7 +54,7 @@ def of_same_kernel(
 
     Without recorded results, all count.
     """
-    theirs = {parameter.name for one in external for parameter in one.recording.parameters}
+    theirs = {parameter.name for recorded in external for parameter in recorded.recording.parameters}
     same, others = [], dict[str, None]()
     for result in results:
         if external and theirs.isdisjoint(result.entry.config):
@@ -79,12 +79,12 @@ def as_results(
         theirs = sizes if recording.sizes is None else _named_as_own(recording.sizes, own)
         entry = _entry(recording, theirs, recording.dtype or dtype or UNKNOWN_DTYPE)
         name = slug(recording.device)
-        known = (one.device for one in own if is_same(one.device.name, recording.device))
+        known = (result.device for result in own if is_same(result.device.name, recording.device))
         device = next(known, None) or unknown_device(recording.device, name)
         if (name, entry.problem) in seen:
             problem = problem_text(entry.sizes, entry.dtype, entry.data)
-            other = f"{recording.device}, {problem}, as {seen[name, entry.problem]} does"
-            raise InputError(f"{path}: holds results of {other}; give one of them")
+            subject = f"{recording.device}, {problem}, as {seen[name, entry.problem]} does"
+            raise InputError(f"{path}: holds results of {subject}; give one of them")
         seen[name, entry.problem] = path
         results.append(DeviceResult(f"{name} (imported)", device, entry))
     return results
@@ -92,7 +92,7 @@ def as_results(
 
 def _named_as_own(sizes: Sizes, own: Iterable[DeviceResult]) -> Sizes:
     """Sizes by the names of the only own problem with these numbers, if no own one has their names."""
-    problems = [one.entry.sizes for one in own]
+    problems = [result.entry.sizes for result in own]
     if any(known.keys() == sizes.keys() for known in problems):
         return sizes
     numbers = sorted(sizes.values())

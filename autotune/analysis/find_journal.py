@@ -34,9 +34,9 @@ def find_journal(name: str, runs: Path = RUNS) -> Path:
         )
         return next(filter(_has_trials, own), own[0])
     kernels = {file.name.partition(".")[0] for file in journals}
-    what = f"journal of that kernel{hint(name, kernels)}" if kernels else "journal of any kernel"
+    expected = f"journal of that kernel{hint(name, kernels)}" if kernels else "journal of any kernel"
     place = f"{runs}/" if runs.is_absolute() else f"{runs}/ of {Path.cwd()}"
-    raise InputError(f"{name}: no such file, and in {place} no {what}; {_ELSEWHERE}")
+    raise InputError(f"{name}: no such file, and in {place} no {expected}; {_ELSEWHERE}")
 
 
 def _has_trials(file: Path) -> bool:

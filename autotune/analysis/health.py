@@ -16,14 +16,7 @@ from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.nvidia_tools import find_tool
 from autotune.core.records import DeviceInfo
 from autotune.core.text import count_text
-from autotune.devices import (
-    BACKENDS,
-    CPU_ADVICE,
-    INTEL_PACKAGES,
-    WITHOUT_HARDWARE,
-    Address,
-    backend,
-)
+from autotune.devices import BACKENDS, CPU_ADVICE, INTEL_PACKAGES, WITHOUT_HARDWARE, Address, backend
 from autotune.devices.trial_kernel import device_fault
 from autotune.errors import AutotuneError, InputError, MissingExtra, WriteError
 from autotune.hardware.cuda_driver import driver_version
@@ -85,7 +78,7 @@ def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFi
                 yield HealthFinding(name, Severity.WARNING, problem, advice)
         own = [(address, device) for address, device in devices if address.backend == name]
         for address, device in own:
-            finding = _tried(address, device)
+            finding = _runs_kernel(address, device)
             works |= finding.state is Severity.GOOD
             yield finding
         if not own:
@@ -96,7 +89,7 @@ def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFi
         yield HealthFinding("devices", Severity.PROBLEM, "none that works", CPU_ADVICE)
 
 
-def _tried(address: Address, device: DeviceInfo) -> HealthFinding:
+def _runs_kernel(address: Address, device: DeviceInfo) -> HealthFinding:
     """Run a small kernel on a device."""
     detail = f"{device.name}, {device.runtime.strip()}"
     if fault := device_fault(address):
@@ -168,12 +161,12 @@ def _cache(cache: Path | None, runs: Path) -> Iterator[HealthFinding]:
         check_writable(root)
     except WriteError as error:
         yield HealthFinding("cache", Severity.PROBLEM, str(error), "choose another folder with --cache")
-    found = inventory(read_roots(cache), runs)
-    for reason in found.unreadable:
+    stored = inventory(read_roots(cache), runs)
+    for reason in stored.unreadable:
         yield HealthFinding("stored results", Severity.PROBLEM, reason, "move the file away, or restore it")
-    stale = sum(bool(result.stale) for result in found.results)
-    journals = count_text(len(found.journals), "journal")
-    detail = f"{len(found.results)} in {' and '.join(read_roots(cache))}, {journals}"
+    stale = sum(bool(result.stale) for result in stored.results)
+    journals = count_text(len(stored.journals), "journal")
+    detail = f"{len(stored.results)} in {' and '.join(read_roots(cache))}, {journals}"
     if stale:
         advice = "autotune list says why; search again"
         yield HealthFinding("stored results", Severity.WARNING, f"{detail}, {stale} stale", advice)

@@ -126,7 +126,7 @@ def run_on_host(
         opened.callback(way.close)
         opened.callback(deadline.processes.kill)
         chosen = list(_named(space)) if config is None else [HostRun("as given", config, _RIGHT, NO_TIME)]
-        begun = [threads.submit(_run, one, maker, way) for one in chosen]
+        begun = [threads.submit(_run, planned, maker, way) for planned in chosen]
         stage = Stage("running on the CPU", total=len(begun))
         on_stage(stage)
         for done, future in enumerate(as_completed(begun), 1):
@@ -165,7 +165,7 @@ def _run(planned: HostRun, maker: InstanceMaker, way: _Way) -> HostRun:
         planned,
         outcome=way.check(instance, workloads, right.append),
         sizes=len(right),
-        larger=sum(not can_run_on_cpu(one) for one in workloads),
+        larger=sum(not can_run_on_cpu(workload) for workload in workloads),
         invalid=max(0, len(space.spec.verify_sizes) - len(workloads)),
     )
 
@@ -255,7 +255,7 @@ class _Threads:
             return outcome
 
         small = workloads_for_cpu(workloads)
-        larger = [one for one in workloads if one not in small]
+        larger = [workload for workload in workloads if workload not in small]
         return self._sanitizer.check(instance.source, workloads, self._deadline, larger, compare)
 
     def _compare(self, workload: Workload, files: Mapping[str, Path]) -> Outcome:

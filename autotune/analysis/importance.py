@@ -56,8 +56,8 @@ def importance(trials: Sequence[Trial], trees: int = _TREES) -> Importance:
     if len(timed) > MAX_TRIALS:
         timed = [timed[index] for index in rng.choice(len(timed), MAX_TRIALS, replace=False)]
     logs = np.array([math.log(max(trial.time_ms or 0.0, _MIN_MS)) for trial in timed])
-    found = domains(timed[0].config, [trial.config for trial in timed])
-    parameters = [item for item in found if len(item.values) > 1]
+    listed = domains(timed[0].config, [trial.config for trial in timed])
+    parameters = [item for item in listed if len(item.values) > 1]
     if not parameters or np.ptp(logs) == 0:
         raise InputError("importance needs trials that differ in a parameter and in time")
     points = np.array(
@@ -88,10 +88,10 @@ def _shares(
     columns = {item.name: sample[:, place] for place, item in enumerate(parameters)}
     single = {name: _explained(column, predicted) / total for name, column in columns.items()}
     pairs = {}
-    for one, other in combinations(parameters, 2):
-        joint = columns[one.name] * len(other.values) + columns[other.name]
+    for left, right in combinations(parameters, 2):
+        joint = columns[left.name] * len(right.values) + columns[right.name]
         explained = _explained(joint, predicted) / total
-        pairs[one.name, other.name] = explained - single[one.name] - single[other.name]
+        pairs[left.name, right.name] = explained - single[left.name] - single[right.name]
     return single, pairs
 
 

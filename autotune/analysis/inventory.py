@@ -97,15 +97,15 @@ def only_stale(results: Iterable[StoredResult]) -> tuple[StoredResult, ...]:
     """The results that have aged, with the reasons; for devices of this machine its present tools count."""
     here = {device.name: (address, device) for address, device in find_devices()}
     present = cache(present_provenance)
-    found = []
+    aged = []
     for result in results:
         reasons = dict.fromkeys(result.stale)
         if result.device in here:
             now = present(result.kernel, *here[result.device])
             reasons |= dict.fromkeys(changes(result.entry.provenance, now))
         if reasons:
-            found.append(replace(result, stale=tuple(reasons)))
-    return tuple(found)
+            aged.append(replace(result, stale=tuple(reasons)))
+    return tuple(aged)
 
 
 def _results(
@@ -113,7 +113,7 @@ def _results(
 ) -> Iterator[StoredResult]:
     """The results of a cache; adds the names of its kernels, and why files could not be read."""
     own = Path(root).glob(f"{Path(objective_root(root, Objective.OWN.value)).name}-*")
-    names = [one.value for one in Objective if one is not Objective.OWN]
+    names = [objective.value for objective in Objective if objective is not Objective.OWN]
     for objective in (*names, *sorted(path.name.partition(".")[2] for path in own)):
         folder = objective_root(root, objective)
         present = kernels(folder)

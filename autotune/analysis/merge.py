@@ -23,13 +23,7 @@ from autotune.evaluation.journal import locked_journal, parse_journal
 from autotune.interop.journals import is_journal
 from autotune.processes.files import locked, replace_file
 from autotune.runtime.trust import is_in_project
-from autotune.serving.cache import (
-    DEVICE_FILE,
-    OBJECTIVE,
-    read_device,
-    read_record,
-    same_device,
-)
+from autotune.serving.cache import DEVICE_FILE, OBJECTIVE, read_device, read_record, same_device
 from autotune.serving.cache_schema import device_text, entry_text, record_text
 from autotune.serving.miss_log import FILE as MISSES
 from autotune.serving.miss_log import read_misses
@@ -48,23 +42,23 @@ def merge_records(
     """
     ordered = _newest_first(records)
     base = ordered[0]
-    found: dict[ProblemKey, dict[str, Entry]] = {}
+    by_problem: dict[ProblemKey, dict[str, Entry]] = {}
     for record in records:
         for entry in record.entries:
-            results = found.setdefault(entry.problem, {})
+            results = by_problem.setdefault(entry.problem, {})
             for result in (replace(entry, rivals=()), *entry.rivals):
                 results[entry_text(result)] = result
     return replace(
         base,
         source=next((record.source for record in ordered if record.source not in left_out), ""),
-        entries=tuple(_with_rivals(found[problem], by_time) for problem in sorted(found)),
+        entries=tuple(_with_rivals(by_problem[problem], by_time) for problem in sorted(by_problem)),
         variants=merge_variants(sorted(records, key=lambda record: (record.tuned_at, record_text(record)))),
     )
 
 
 def _newest_first(records: Iterable[KernelRecord]) -> list[KernelRecord]:
     return sorted(
-        records, key=lambda one: (one.tuned_at, record_text(replace(one, entries=()))), reverse=True
+        records, key=lambda record: (record.tuned_at, record_text(replace(record, entries=()))), reverse=True
     )
 
 
@@ -172,45 +166,45 @@ def merge_folders(folders: Sequence[Path], into: Path) -> Merged:
             written.
         JournalError: A journal is damaged, or a search is writing it.
     """
-    found = _Found()
+    contents = _Found()
     for folder in folders:
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder; merge takes folders of caches and journals")
         if folder.resolve() != into.resolve() and into.resolve().is_relative_to(folder.resolve()):
             raise InputError(f"--into {into}: lies inside {folder}, which is read; choose another folder")
-        _read_folder(folder, found)
-    if not (found.records or found.journals or found.misses):
+        _read_folder(folder, contents)
+    if not (contents.records or contents.journals or contents.misses):
         raise InputError(f"{', '.join(map(str, folders))}: there are neither results nor journals")
     if into.is_dir():
-        _read_folder(into, found)
-    for place, devices in found.devices.items():
+        _read_folder(into, contents)
+    for place, devices in contents.devices.items():
         for device in devices:
             if not same_device(device, devices[0]):
                 raise CacheError(f"{place}: is {devices[0].name} in one cache and {device.name} in another")
     try:
-        _check_writable(found, into)
-        return _write(found, into)
+        _check_writable(contents, into)
+        return _write(contents, into)
     except OSError as error:
         raise CacheError(f"{into}: cannot be written: {error.strerror}") from None
 
 
-def _read_folder(folder: Path, found: _Found) -> None:
+def _read_folder(folder: Path, contents: _Found) -> None:
     for path in sorted(_files(folder)):
         place = path.relative_to(folder)
         if any(part.startswith(".") for part in place.parts):
             continue
         if path.name == DEVICE_FILE:
-            found.devices.setdefault(place.parent, []).append(read_device(str(path)))
+            contents.devices.setdefault(place.parent, []).append(read_device(str(path)))
         elif path.suffix == ".json" and is_name(path.stem) and (path.parent / DEVICE_FILE).exists():
-            found.records.setdefault(place, {})[path] = read_record(str(path))
+            contents.records.setdefault(place, {})[path] = read_record(str(path))
         elif path.name == MISSES:
-            found.misses.setdefault(place, set()).update(miss.line for miss in read_misses(path.parent))
+            contents.misses.setdefault(place, set()).update(miss.line for miss in read_misses(path.parent))
         elif path.suffix == ".jsonl" and (lines := _journal_lines(path)):
             header, *rows = lines
             plain = place.with_name(place.name.replace(f".{_mark(header)}.jsonl", ".jsonl"))
-            found.journals.setdefault(plain, {}).setdefault(header, []).extend(rows)
+            contents.journals.setdefault(plain, {}).setdefault(header, []).extend(rows)
         else:
-            found.ignored.append(path)
+            contents.ignored.append(path)
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -241,7 +235,7 @@ def _journal_lines(path: Path) -> list[str]:
     return lines[:-1]  # the part after the last line break is empty or was cut off
 
 
-def _check_writable(found: _Found, into: Path) -> None:
+def _check_writable(contents: _Found, into: Path) -> None:
     """Check before anything is written that no link leads elsewhere and that no search writes a journal.
 
     Raises:
@@ -249,11 +243,13 @@ def _check_writable(found: _Found, into: Path) -> None:
         JournalError: A search is writing a journal.
     """
     journals = [
-        name for place, headers in found.journals.items() for name, _ in _names(place, sorted(headers))
+        name for place, headers in contents.journals.items() for name, _ in _names(place, sorted(headers))
     ]
-    folders = {parent for place in (*found.devices, *found.misses) for parent in (place, *place.parents)}
+    folders = {
+        parent for place in (*contents.devices, *contents.misses) for parent in (place, *place.parents)
+    }
     folders |= {parent for place in journals for parent in place.parents}
-    for place in sorted({*folders, *journals} - {Path(), *found.misses}):
+    for place in sorted({*folders, *journals} - {Path(), *contents.misses}):
         if (into / place).is_symlink():
             raise CacheError(f"{into / place}: is a link, and nothing is written through it; move it away")
     for path in (into / name for name in journals if (into / name).exists()):
@@ -285,37 +281,37 @@ def _merged(read: Mapping[Path, KernelRecord], path: Path) -> MergedRecord:
         merged,
         origins,
         next(file for file, record in records.items() if record == newest),
-        {file: found for file, record in records.items() if (found := _differing(record, newest))},
+        {file: properties for file, record in records.items() if (properties := _differing(record, newest))},
         left_out,
     )
 
 
-def _differing(one: KernelRecord, other: KernelRecord) -> tuple[str, ...]:
+def _differing(record: KernelRecord, other: KernelRecord) -> tuple[str, ...]:
     """The properties of a kernel in which two records differ, in words."""
     names = (item.name for item in fields(KernelRecord) if item.name not in ("entries", "variants", "kernel"))
-    return tuple(name.replace("_", " ") for name in names if getattr(one, name) != getattr(other, name))
+    return tuple(name.replace("_", " ") for name in names if getattr(record, name) != getattr(other, name))
 
 
-def _write(found: _Found, into: Path) -> Merged:
+def _write(contents: _Found, into: Path) -> Merged:
     records = {}
-    for place, devices in found.devices.items():
+    for place, devices in contents.devices.items():
         folder = into / place
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder):
             replace_file(folder / DEVICE_FILE, device_text(merge_devices(devices)))
-            for file in (file for file in found.records if file.parent == place):
-                merged = _merged(found.records[file], into / file)
+            for file in (file for file in contents.records if file.parent == place):
+                merged = _merged(contents.records[file], into / file)
                 replace_file(into / file, record_text(merged.record))
                 records[file.as_posix()] = merged
-    for place, lines in found.misses.items():
+    for place, lines in contents.misses.items():
         (into / place).parent.mkdir(parents=True, exist_ok=True)
         with locked((into / place).parent):
             replace_file(into / place, "".join(sorted(lines)))
     journals = {}
-    for place, by_header in found.journals.items():
+    for place, by_header in contents.journals.items():
         for name, header in _names(place, sorted(by_header)):
             journals[name.as_posix()] = _write_journal(into / name, header, by_header[header])
-    return Merged(into, records, journals, tuple(found.ignored))
+    return Merged(into, records, journals, tuple(contents.ignored))
 
 
 def _names(place: Path, headers: Sequence[str]) -> Iterator[tuple[Path, str]]:

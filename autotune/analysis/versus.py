@@ -70,22 +70,22 @@ class Versus:
     # measured bytes and flops of the host in a second; empty where nobody measured them
     host_peaks: Mapping[str, float] = field(default_factory=dict)
 
-    def share_of_peak(self, contender: Contender, what: str) -> float | None:
+    def share_of_peak(self, contender: Contender, amount: str) -> float | None:
         """The share of the host's peak that a contender on it reaches with its bytes or flops."""
-        if contender.on_device or not contender.time_ms or not {what} <= self.work.keys() & self.host_peaks:
+        if contender.on_device or not contender.time_ms or not {amount} <= self.work.keys() & self.host_peaks:
             return None
-        return self.work[what] / (contender.time_ms * 1e-3 * self.host_peaks[what])
+        return self.work[amount] / (contender.time_ms * 1e-3 * self.host_peaks[amount])
 
     @property
     def tuned_ms(self) -> float | None:
         """The time of the tuned kernel alone."""
-        return next((one.time_ms for one in self.contenders if one.name == TUNED), None)
+        return next((contender.time_ms for contender in self.contenders if contender.name == TUNED), None)
 
     @property
     def fastest_host(self) -> Contender | None:
         """The fastest contender that needs no copies."""
-        timed = [one for one in self.contenders if not one.on_device and one.time_ms is not None]
-        return min(timed, key=lambda one: one.time_ms or 0.0, default=None)
+        timed = [item for item in self.contenders if not item.on_device and item.time_ms is not None]
+        return min(timed, key=lambda contender: contender.time_ms or 0.0, default=None)
 
     @property
     def pays(self) -> bool | None:
@@ -97,11 +97,7 @@ class Versus:
 
 
 def versus(
-    target: Target,
-    options: Options,
-    observer: Observer,
-    cpu: str | None,
-    naive: str | None,
+    target: Target, options: Options, observer: Observer, cpu: str | None, naive: str | None
 ) -> Versus:
     """Time all contenders for one problem.
 
@@ -119,24 +115,24 @@ def versus(
     task = bind_target(target, observer.stage)
     ways = list(_ways_on_device(task, options, naive))
     pinned_ms = pageable_ms = None
-    with _open(task, options, observer) as context:
+    with _begin(task, options, observer) as context:
         observer.started(task, len(ways), context.journal)
         trials = evaluate(context.evaluator, [way.config for way in ways])
         workload = context.default.workload
         if task.device.kind == "gpu":
             pinned_ms = call_transfer_ms(context, workload, pinned=True)
             pageable_ms = call_transfer_ms(context, workload, pinned=False)
-    found = [
+    contenders = [
         Contender(way.name, trial.time_ms, str(trial.failure or way.detail), on_device=True)
         for way, trial in zip(ways, trials, strict=True)
     ]
-    found += _baselines(task, workload)
+    contenders += _baselines(task, workload)
     if cpu is not None and task.device.kind == "gpu":
         on_host = replace(target, device=cpu, sizes=task.space.problem.sizes, dtype=task.space.problem.dtype)
-        found.append(on_all_cores(on_host, options, observer))
+        contenders.append(on_all_cores(on_host, options, observer))
     return Versus(
         dict(task.space.problem.sizes),
-        tuple(found),
+        tuple(contenders),
         pinned_ms,
         pageable_ms,
         work(task.space, task.spec.default, task.space.problem.sizes),
@@ -154,27 +150,27 @@ def _host_peaks(task: TuningTask, workload: Workload, cpu: str | None, options: 
             _, host = find_device(cpu)
         except AutotuneError:
             return {}
-    stored = sum(one.size_bytes for one in workload.arrays if one.role != "in")
+    stored = sum(array.size_bytes for array in workload.arrays if array.role != "in")
     share = stored / workload.size_bytes
     rates = DeviceRates(host, known_ceilings(host.slug, options.cache))
     flops, moved = rates.operations(pipe_of(task.space.problem.dtype)), rates.memory_bytes(share)
-    found = {"flops": flops and flops.scaled(MULTIPLY_ADD), "bytes": moved}
-    return {what: rate.per_s for what, rate in found.items() if rate is not None and rate.is_measured}
+    rates_of = {"flops": flops and flops.scaled(MULTIPLY_ADD), "bytes": moved}
+    return {amount: rate.per_s for amount, rate in rates_of.items() if rate is not None and rate.is_measured}
 
 
 def _baselines(task: TuningTask, workload: Workload) -> list[Contender]:
     """The baselines of the reference file and numpy, timed in a process of their own."""
     child = Child(Baselines, task.spec.reference, workload, task.space.macros(task.spec.default))
     try:
-        found: Sequence[BaselineTime] = child.call(Baselines.times, timeout_s=_BASELINES_TIMEOUT_S)
-        return [Contender(one.name, one.time_ms, one.detail, on_device=not one.on_host) for one in found]
+        times: Sequence[BaselineTime] = child.call(Baselines.times, timeout_s=_BASELINES_TIMEOUT_S)
+        return [Contender(time.name, time.time_ms, time.detail, on_device=not time.on_host) for time in times]
     except ChildFailed as error:
         return [Contender("baselines", None, str(error).partition("\n")[0], on_device=True)]
     finally:
         child.kill()
 
 
-def _open(task: TuningTask, options: Options, observer: Observer) -> AbstractContextManager[TuningContext]:
+def _begin(task: TuningTask, options: Options, observer: Observer) -> AbstractContextManager[TuningContext]:
     return open_run(task, replace(options, fresh=True), observer, "versus.jsonl")
 
 
@@ -182,14 +178,14 @@ def _ways_on_device(task: TuningTask, options: Options, naive: str | None) -> It
     """The tuned configuration, the default and a naive landmark; raises InputError for an unknown one."""
     yield _served(task, options)
     yield _Way(DEFAULT, task.spec.default, "the default of the space")
-    landmarks = {one.name: one.config for one in task.spec.landmarks}
+    landmarks = {landmark.name: landmark.config for landmark in task.spec.landmarks}
     if naive is not None and naive not in landmarks:
         raise InputError(
             f"--naive {naive}: no such landmark; {task.spec.path} has {', '.join(landmarks) or 'none'}"
         )
-    first = naive or next((name for name, config in landmarks.items() if config in task.space), None)
-    if first is not None:
-        yield _Way(NAIVE, landmarks[first], f"the landmark {first}")
+    chosen = naive or next((name for name, config in landmarks.items() if config in task.space), None)
+    if chosen is not None:
+        yield _Way(NAIVE, landmarks[chosen], f"the landmark {chosen}")
 
 
 def _served(task: TuningTask, options: Options) -> _Way:
@@ -209,9 +205,9 @@ def on_all_cores(target: Target, options: Options, observer: Observer) -> Conten
     try:
         task = bind_target(target, observer.stage)
         tuned = _served(task, options)
-        ranked = [one for one in _fastest_on_host(target, options, observer) if one in task.space]
+        ranked = [config for config in _fastest_on_host(target, options, observer) if config in task.space]
         chosen = list(dict.fromkeys((tuned.config, *ranked)))
-        with _open(task, replace(options, journal=None), observer) as context:
+        with _begin(task, replace(options, journal=None), observer) as context:
             observer.started(task, len(chosen), context.journal)
             trials = _timed(context, chosen)
     except AutotuneError as error:
@@ -220,7 +216,7 @@ def on_all_cores(target: Target, options: Options, observer: Observer) -> Conten
     if best is None:
         return Contender(CPU, None, "no configuration ran", on_device=False)
     known = {task.spec.default: "the default"}
-    known |= {one.config: f"the landmark {one.name}" for one in task.spec.landmarks}
+    known |= {landmark.config: f"the landmark {landmark.name}" for landmark in task.spec.landmarks}
     known[tuned.config] = tuned.detail
     detail = f"{task.device.compute_units} compute units of {task.device.name}, {known[best.config]}"
     return Contender(CPU, best.time_ms, detail, on_device=False)
@@ -242,7 +238,7 @@ def _fastest_on_host(target: Target, options: Options, observer: Observer) -> li
 
 
 def _landmarks_on_host(task: TuningTask, options: Options, observer: Observer) -> list[Trial]:
-    known = dict.fromkeys([task.spec.default, *(one.config for one in task.spec.landmarks)])
+    known = dict.fromkeys([task.spec.default, *(landmark.config for landmark in task.spec.landmarks)])
     with open_run(task, options, observer, "versus.jsonl", POLICY) as context:
         configs = [config for config in known if config in task.space]
         observer.started(task, len(configs), context.journal)

@@ -36,9 +36,9 @@ class Trials(tuple[Trial, ...]):
 
     def __new__(cls, trials: Iterable[Trial], metrics: Sequence[Mapping[str, float]] = ()) -> Self:
         """Take the trials, and the metrics of each if the space has some."""
-        found = super().__new__(cls, trials)
-        found._metrics = metrics or [{} for _ in found]
-        return found
+        made = super().__new__(cls, trials)
+        made._metrics = metrics or [{} for _ in made]
+        return made
 
     def __repr__(self) -> str:
         return f"{count_text(len(self), 'trial')}; to_pandas() gives a table, rows() dictionaries"

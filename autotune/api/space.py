@@ -74,7 +74,7 @@ class Space:
         functions = Functions(
             reference=reference if callable(reference) else None,
             inputs=inputs,
-            constraints=tuple(one for one in constraints if callable(one)),
+            constraints=tuple(item for item in constraints if callable(item)),
         )
         is_plain = all(isinstance(size, Real) for size in sizes.values())
         document = {
@@ -85,7 +85,7 @@ class Space:
             "reference": None if callable(reference) else str(reference),
             "sizes": {"default": sizes} if is_plain else sizes,
             "parameters": parameters,
-            "constraints": [one for one in constraints if not callable(one)] or None,
+            "constraints": [item for item in constraints if not callable(item)] or None,
             "default": default or {name: _first_value(name, values) for name, values in parameters.items()},
             "arguments": arguments,
             "launch": [launch] if isinstance(launch, Mapping) else launch,
@@ -138,7 +138,7 @@ class Space:
 
     def __repr__(self) -> str:
         spec = self.spec
-        domains = ", ".join(f"{one.name}: {len(one.values)} values" for one in spec.parameters)
+        domains = ", ".join(f"{item.name}: {len(item.values)} values" for item in spec.parameters)
         return f"Space({spec.kernel!r}, {domains})"
 
 

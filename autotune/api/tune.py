@@ -24,7 +24,7 @@ from autotune.errors import InputError
 from autotune.evaluation.ledger import OnTrial
 from autotune.evaluation.scoring import OwnObjective
 from autotune.plans.requests import plan_of_requests, requests_of_misses
-from autotune.plans.search_plan import PlanResult, run_searches
+from autotune.plans.search_plan import run_searches
 from autotune.plans.several_spaces import plan_of_spaces
 from autotune.plans.sweep import Sweep, bind_sweep, sweep
 from autotune.searchers import engine_names, strategy_names
@@ -116,8 +116,8 @@ def tune(
         keep=keep,
     )
     with given.progress(callback) as progress, opened_cluster(cluster, device, progress) as opened:
-        found = None if opened is None else [(opened.address, opened.info)]
-        task = known.bind(device, sizes, dtype, data, found, given.measure, devices)
+        present = None if opened is None else [(opened.address, opened.info)]
+        task = known.bind(device, sizes, dtype, data, present, given.measure, devices)
         task = alone_if_enough(task, devices, options.budget, progress.warn)
         if options.engine == ADOPTION and opened is None:
             adopted = adopt(task, options, progress)
@@ -157,9 +157,9 @@ def tune_sweep(
     """
     given = _Given(tune_sweep, how)
     points = (
-        [dict(zip(sizes, one, strict=True)) for one in product(*sizes.values())]
+        [dict(zip(sizes, row, strict=True)) for row in product(*sizes.values())]
         if isinstance(sizes, Mapping)
-        else [dict(one) for one in sizes]
+        else [dict(row) for row in sizes]
     )
     options = given.options(budget, strategy, seed, cache, fresh=fresh)
     target = Target(Path(space), device, data=data, measure=given.measure)
@@ -219,28 +219,21 @@ def tune_all(
         if wanted:
             progress.stage(Stage("finding devices"))
             requests = requests_of_misses(options.cache, device, targets[0].space if targets else None)
-            found = run_searches(plan_of_requests(requests, options, progress.stage), progress)
+            plan_result = run_searches(plan_of_requests(requests, options, progress.stage), progress)
             failed = f"of {requests.total} requests failed and stay"
         elif each_model:
-            found, failed = _on_each_model(targets[0], options, progress, str(cluster))
+            from autotune.cluster.connection import open_each_model  # needs the extra
+            from autotune.plans.each_model import search_each_model
+
+            with open_each_model(str(cluster), device, progress.stage, progress.warn) as clusters:
+                plan_result = search_each_model(targets[0], options, progress, clusters)
+            failed = f"of {len(clusters)} models failed"
         else:
             with opened_cluster(cluster, device, progress) as opened:
-                found = run_searches(plan_of_spaces(targets, options, progress.stage, opened), progress)
+                plan_result = run_searches(plan_of_spaces(targets, options, progress.stage, opened), progress)
             failed = f"of {len(spaces)} spaces failed"
-    found.require_all(failed)
-    return [Result(one) for one in found.results]
-
-
-def _on_each_model(
-    target: Target, options: Options, progress: SearchProgress, cluster: str
-) -> tuple[PlanResult, str]:
-    """Search on every model of a cluster; also returns what to say of failures."""
-    from autotune.cluster.connection import open_each_model  # needs the extra
-    from autotune.plans.each_model import search_each_model
-
-    with open_each_model(cluster, target.device, progress.stage, progress.warn) as clusters:
-        found = search_each_model(target, options, progress, clusters)
-    return found, f"of {len(clusters)} models failed"
+    plan_result.require_all(failed)
+    return [Result(result) for result in plan_result.results]
 
 
 class _Given:

@@ -52,7 +52,7 @@ def run(parsed: argparse.Namespace) -> None:
 
     sizes = parse_sizes(parsed.size)
     device = resolve_device(parsed.device, parsed.cache)
-    found = best_config(
+    best = best_config(
         parsed.kernel,
         device,
         dtype=parsed.dtype,
@@ -64,13 +64,13 @@ def run(parsed: argparse.Namespace) -> None:
         **sizes,
     )
     if parsed.flags:
-        if not found.match.tier.reaches(Tier.NEAREST_SIZE):
-            found_text = f"{found.match.tier.value}: {found.match.detail}"
+        if not best.match.tier.reaches(Tier.NEAREST_SIZE):
+            found_text = f"{best.match.tier.value}: {best.match.detail}"
             warnings.warn(f"{found_text}; --min-match nearest_size refuses that", stacklevel=1)
-        flags = (f"-I{packaged_folder('kernels')}", *found.flags)
+        flags = (f"-I{packaged_folder('kernels')}", *best.flags)
         print(terminal_text(" ".join(flags)))  # in one line, to be copied
     else:
-        emit(best_json(found) if parsed.json else best_text(found))
+        emit(best_json(best) if parsed.json else best_text(best))
 
 
 def best_json(best: Best) -> dict[str, Any]:

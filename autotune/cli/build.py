@@ -50,21 +50,22 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.source is not None and len(parsed.kernels) > 1:
         raise InputError("--source is for one kernel; build the kernels one by one")
     architectures = gpu_architectures(parsed.architectures)
-    if amd := next((one.name for one in architectures if one.is_amd), None):
+    if amd := next((architecture.name for architecture in architectures if architecture.is_amd), None):
         raise InputError(
             f"{amd}: load_kernel launches on NVIDIA GPUs only; autotune space --compile is for AMD's"
         )
-    names = [one.name for one in architectures]
+    names = [architecture.name for architecture in architectures]
     trust = Trust(parsed.trusted)
     sources = [find_source(kernel, parsed.source, parsed.cache, trust) for kernel in parsed.kernels]
     built = [
-        one
+        file
         for kernel, source in zip(parsed.kernels, sources, strict=True)
-        for one in build(kernel, source, parsed.output, list(dict.fromkeys(names)), parsed.cache, trust)
+        for file in build(kernel, source, parsed.output, list(dict.fromkeys(names)), parsed.cache, trust)
     ]
     if parsed.json:
-        emit([one._asdict() for one in built])
+        emit([file._asdict() for file in built])
         return
-    for one in built:
-        count = count_text(one.configurations, "configuration")
-        emit(f"{one.kernel}  {one.architecture}  {count}, {one.size_bytes / 1e3:.1f} kB in {parsed.output}")
+    for file in built:
+        count = count_text(file.configurations, "configuration")
+        size = f"{file.size_bytes / 1e3:.1f} kB in {parsed.output}"
+        emit(f"{file.kernel}  {file.architecture}  {count}, {size}")

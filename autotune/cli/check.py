@@ -35,13 +35,13 @@ EXAMPLE = "autotune check reduce --refresh"
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
-    what = parser.add_mutually_exclusive_group()
-    opt.add_config(what, "check this configuration; repeat for more", default=[])
-    what.add_argument("--refresh", action="store_true", help="update each cached result with what was found")
-    what.add_argument(
+    mode = parser.add_mutually_exclusive_group()
+    opt.add_config(mode, "check this configuration; repeat for more", default=[])
+    mode.add_argument("--refresh", action="store_true", help="update each cached result with what was found")
+    mode.add_argument(
         "--strength", action="store_true", help="count the planted mistakes that verification catches"
     )
-    what.add_argument(
+    mode.add_argument(
         "--stale",
         action="store_true",
         help="check what an older driver, compiler or source gave, and search anew where it loses",
@@ -52,12 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="compare bits of results, at these sizes: of several runs, and of all served configurations or "
         "those of --config",
     )
-    parser.add_argument(
-        "--no-sanitizer",
-        dest="sanitizer",
-        action="store_false",
-        help="run neither compute-sanitizer nor the sanitizers of g++",
-    )
+    opt.add_no_sanitizer(parser, "run neither compute-sanitizer nor the sanitizers of g++")
     parser.add_argument(
         "--time",
         metavar="SECONDS",
@@ -96,11 +91,11 @@ def _check_bits(parsed: argparse.Namespace) -> None:
                 f"{root} serves nothing of {task.spec.kernel} for {task.device.name} that is valid at these "
                 "sizes; run autotune search, or name configurations with --config"
             )
-        found = compare_bits(task, opt.run_options(parsed, sanitizer=False), progress, configs)
-    emit(bits_json(found) if parsed.json else bits_text(found))
-    bad = sum(bool(one.failure or one.unsteady) for one in found.values())
+        compared = compare_bits(task, opt.run_options(parsed, sanitizer=False), progress, configs)
+    emit(bits_json(compared) if parsed.json else bits_text(compared))
+    bad = sum(bool(bits.failure or bits.unsteady) for bits in compared.values())
     if bad:
-        raise SetupError(f"wrong or not repeatable: {bad} of {count_text(len(found), 'configuration')}")
+        raise SetupError(f"wrong or not repeatable: {bad} of {count_text(len(compared), 'configuration')}")
 
 
 def _check_strength(parsed: argparse.Namespace) -> None:
@@ -110,12 +105,9 @@ def _check_strength(parsed: argparse.Namespace) -> None:
 
     with opt.opened_task(parsed) as (task, progress):
         options = opt.run_options(parsed, sanitizer=parsed.sanitizer)
-        found = measure(task, options, progress, parsed.time)
-    keep(found, strength_file(task.spec.kernel, task.device.slug))
-    if parsed.json:
-        emit(strength_json(found))
-    else:
-        emit(*strength_text(found))
+        strength = measure(task, options, progress, parsed.time)
+    keep(strength, strength_file(task.spec.kernel, task.device.slug))
+    emit(strength_json(strength) if parsed.json else strength_text(strength))
 
 
 def _check_configurations(parsed: argparse.Namespace) -> None:
@@ -123,13 +115,13 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
 
     with opt.opened_task(parsed) as (task, progress):
         configs = opt.valid_configs(parsed.config, task)
-        found = check(task, opt.run_options(parsed, sanitizer=parsed.sanitizer), progress, configs)
+        outcomes = check(task, opt.run_options(parsed, sanitizer=parsed.sanitizer), progress, configs)
     expected = task.spec.declared_wrong
-    emit(findings_json(found, expected) if parsed.json else findings_text(found, expected))
-    ended = {config: failure.status if failure else Status.OK for config, failure in found.items()}
+    emit(findings_json(outcomes, expected) if parsed.json else findings_text(outcomes, expected))
+    ended = {config: failure.status if failure else Status.OK for config, failure in outcomes.items()}
     wrong = sum(status is not expected.get(config, Status.OK) for config, status in ended.items())
     if wrong:
-        raise SetupError(f"wrong: {wrong} of {count_text(len(found), 'configuration')}")
+        raise SetupError(f"wrong: {wrong} of {count_text(len(outcomes), 'configuration')}")
 
 
 def _check_cache(parsed: argparse.Namespace) -> None:
@@ -169,98 +161,98 @@ def _check_cache(parsed: argparse.Namespace) -> None:
             if parsed.refresh:
                 refresh(of_entry, root, checked[-1])
     if parsed.stale:
-        found = [one for one in aged if one is not None]
-        emit(aged_json(found) if parsed.json else aged_text(found, len(entries)))
+        updates = [update for update in aged if update is not None]
+        emit(aged_json(updates) if parsed.json else aged_text(updates, len(entries)))
         return
     emit(entries_json(checked) if parsed.json else entries_text(checked, parsed.refresh))
-    wrong = sum(one.state is CheckState.WRONG for one in checked)
+    wrong = sum(result.state is CheckState.WRONG for result in checked)
     if wrong and not parsed.refresh:
         raise SetupError(
             f"wrong: {wrong} of {count_text(len(checked), 'result')}; add --refresh, or search again"
         )
 
 
-def bits_text(found: Mapping[Config, Bits]) -> str:
+def bits_text(compared: Mapping[Config, Bits]) -> str:
     """A line for each configuration: the number of its result, or the reason why it has none."""
     numbers: dict[tuple[str, ...], int] = {}
     lines = []
-    for config, one in found.items():
-        if one.failure:
-            lines.append(f"wrong     {config}: {one.failure}")
-        elif one.unsteady:
+    for config, bits in compared.items():
+        if bits.failure:
+            lines.append(f"wrong     {config}: {bits.failure}")
+        elif bits.unsteady:
             lines.append(
-                f"varies    {config}: {', '.join(one.unsteady)} differs between {len(one.runs)} runs"
+                f"varies    {config}: {', '.join(bits.unsteady)} differs between {len(bits.runs)} runs"
             )
         else:
-            number = numbers.setdefault(tuple(one.outputs.values()), len(numbers) + 1)
-            lines.append(f"result {number}  {config}: the same bits in {len(one.runs)} runs")
+            number = numbers.setdefault(tuple(bits.outputs.values()), len(numbers) + 1)
+            lines.append(f"result {number}  {config}: the same bits in {len(bits.runs)} runs")
     if len(numbers) > 1:
         lines.append("configurations give different bits: sums are added up in other orders")
     return "\n".join(lines)
 
 
-def bits_json(found: Mapping[Config, Bits]) -> list[dict[str, Any]]:
+def bits_json(compared: Mapping[Config, Bits]) -> list[dict[str, Any]]:
     return [
         {
             "config": dict(config),
-            "failure": str(one.failure) if one.failure else "",
-            "unsteady": list(one.unsteady),
-            "sha256": dict(one.outputs),
+            "failure": str(bits.failure) if bits.failure else "",
+            "unsteady": list(bits.unsteady),
+            "sha256": dict(bits.outputs),
         }
-        for config, one in found.items()
+        for config, bits in compared.items()
     ]
 
 
-def aged_text(found: Sequence[AgedResult], count: int) -> str:
+def aged_text(updates: Sequence[AgedResult], count: int) -> str:
     """For each aged result what the update cost or gained, and what a new search then gained."""
-    if not found:
+    if not updates:
         return f"nothing is stale: {count_text(count, 'result')}"
-    return "\n".join("\n           ".join(_aged_lines(one)) for one in found)
+    return "\n".join("\n           ".join(_aged_lines(update)) for update in updates)
 
 
-def _aged_lines(one: AgedResult) -> Iterator[str]:
-    entry, fresh, time_ms = one.checked.entry, one.checked.refreshed, one.checked.time_ms
-    yield entries_text([one.checked], not one.loses)
-    yield from one.changes
+def _aged_lines(update: AgedResult) -> Iterator[str]:
+    entry, fresh, time_ms = update.checked.entry, update.checked.refreshed, update.checked.time_ms
+    yield entries_text([update.checked], not update.loses)
+    yield from update.changes
     if fresh and time_ms and fresh.default_time_ms and entry.default_time_ms:
         now, before = fresh.default_time_ms / time_ms, entry.default_time_ms / entry.time_ms
         yield f"{now:.3g} times as fast as the default; {before:.3g} times before"
-    if one.searched_ms is not None:
-        what = f"{one.searched_ms:.4g} ms"
+    if update.searched_ms is not None:
+        new_time = f"{update.searched_ms:.4g} ms"
         if time_ms:
-            saved = 1 - one.searched_ms / time_ms
-            what = f"{what}, {saved:.1%} less" if saved > 0 else f"nothing faster than {what}"
-        yield f"a new search found {what}, which is stored"
-    if one.note:
-        yield one.note
+            saved = 1 - update.searched_ms / time_ms
+            new_time = f"{new_time}, {saved:.1%} less" if saved > 0 else f"nothing faster than {new_time}"
+        yield f"a new search found {new_time}, which is stored"
+    if update.note:
+        yield update.note
 
 
-def aged_json(found: Sequence[AgedResult]) -> list[dict[str, Any]]:
-    checked = entries_json([one.checked for one in found])
+def aged_json(updates: Sequence[AgedResult]) -> list[dict[str, Any]]:
+    checked = entries_json([update.checked for update in updates])
     return [
         row
         | {
-            "changes": list(one.changes),
-            "default_ms": one.checked.refreshed.default_time_ms if one.checked.refreshed else None,
-            "loses": one.loses,
-            "searched_ms": one.searched_ms,
-            "note": one.note,
+            "changes": list(update.changes),
+            "default_ms": update.checked.refreshed.default_time_ms if update.checked.refreshed else None,
+            "loses": update.loses,
+            "searched_ms": update.searched_ms,
+            "note": update.note,
         }
-        for row, one in zip(checked, found, strict=True)
+        for row, update in zip(checked, updates, strict=True)
     ]
 
 
-def findings_text(found: Mapping[Config, Failure | None], expected: Mapping[Config, Status]) -> str:
+def findings_text(outcomes: Mapping[Config, Failure | None], expected: Mapping[Config, Status]) -> str:
     """A line for each configuration; `expected` has those that the space declares wrong."""
     return "\n".join(
         (f"ok     {config}" if failure is None else f"wrong  {config}: {failure}")
         + (f" (the space declares it as {expected[config].value})" if config in expected else "")
-        for config, failure in found.items()
+        for config, failure in outcomes.items()
     )
 
 
 def findings_json(
-    found: Mapping[Config, Failure | None], expected: Mapping[Config, Status]
+    outcomes: Mapping[Config, Failure | None], expected: Mapping[Config, Status]
 ) -> list[dict[str, Any]]:
     return [
         {
@@ -269,19 +261,19 @@ def findings_json(
             "expected": expected.get(config, Status.OK).value,
             "detail": failure.detail if failure else "",
         }
-        for config, failure in found.items()
+        for config, failure in outcomes.items()
     ]
 
 
 def entries_text(checked: Sequence[CheckedEntry], is_refreshed: bool) -> str:
     """A line for each result, for what was stored, and for the checks that the fastest passed."""
     lines = []
-    for one in checked:
-        entry, fresh = one.entry, one.refreshed
+    for result in checked:
+        entry, fresh = result.entry, result.refreshed
         problem = problem_text(entry.sizes, entry.dtype, entry.data)
-        times = f"{entry.time_ms:.4g} ms" + ("" if one.time_ms is None else f", now {one.time_ms:.4g} ms")
-        detail = f": {one.detail}" if one.detail else ""
-        lines.append(f"{one.state.name:9}  {problem}: {times}{detail}")
+        now = "" if result.time_ms is None else f", now {result.time_ms:.4g} ms"
+        detail = f": {result.detail}" if result.detail else ""
+        lines.append(f"{result.state.name:9}  {problem}: {entry.time_ms:.4g} ms{now}{detail}")
         if is_refreshed and fresh is not None:
             lines.append(f"           stored {fresh.config}, {fresh.time_ms:.4g} ms")
         if fresh is not None:
@@ -293,16 +285,18 @@ def entries_text(checked: Sequence[CheckedEntry], is_refreshed: bool) -> str:
 def entries_json(checked: Sequence[CheckedEntry]) -> list[dict[str, Any]]:
     return [
         {
-            "sizes": dict(one.entry.sizes),
-            "dtype": one.entry.dtype,
-            "config": dict(one.entry.config),
-            "state": one.state.value,
-            "detail": one.detail,
-            "stored_ms": one.entry.time_ms,
-            "time_ms": one.time_ms,
-            "best": dict(one.refreshed.config) if one.refreshed else None,
-            "best_ms": one.refreshed.time_ms if one.refreshed else None,
-            "checks": checks_text(of_reasons(one.refreshed.provenance.checked)) if one.refreshed else "",
+            "sizes": dict(result.entry.sizes),
+            "dtype": result.entry.dtype,
+            "config": dict(result.entry.config),
+            "state": result.state.value,
+            "detail": result.detail,
+            "stored_ms": result.entry.time_ms,
+            "time_ms": result.time_ms,
+            "best": dict(result.refreshed.config) if result.refreshed else None,
+            "best_ms": result.refreshed.time_ms if result.refreshed else None,
+            "checks": checks_text(of_reasons(result.refreshed.provenance.checked))
+            if result.refreshed
+            else "",
         }
-        for one in checked
+        for result in checked
     ]

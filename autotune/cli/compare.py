@@ -48,10 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="also compare results of other tools: T4 files, Kernel Tuner caches, journals of `import`",
     )
-    opt.add_plot(
-        parser,
-        "also draw as a heat map how fast each device's best runs on the others",
-    )
+    opt.add_plot(parser, "also draw as a heat map how fast each device's best runs on the others")
     opt.add_json(parser)
 
 
@@ -61,50 +58,50 @@ def run(parsed: argparse.Namespace) -> None:
 
     sizes = parse_sizes(parsed.size)
     try:
-        found = results_of(device_records(parsed.kernel, parsed.cache))
+        results = results_of(device_records(parsed.kernel, parsed.cache))
     except NoConfig:
         if not parsed.imported:
             raise
-        found = []
+        results = []
     external = read_external(parsed.kernel, parsed.imported)
-    found, namesakes = of_same_kernel(found, external)
+    results, namesakes = of_same_kernel(results, external)
     if namesakes:
         listed = ", ".join(namesakes)
         say(f"not compared, because of another kernel of that name: {listed}")
     # An imported file without sizes or type counts as one for the cache's problem.
-    likely = problem_of(found, sizes, parsed.dtype) or problem_of(found, {}, parsed.dtype)
+    likely = problem_of(results, sizes, parsed.dtype) or problem_of(results, {}, parsed.dtype)
     dtype, cached_sizes, _ = likely or (parsed.dtype, (), "")
-    found += as_results(external, found, sizes or dict(cached_sizes), dtype)
-    unknown = dict.fromkeys(one.folder for one in found if one.device.kind == UNKNOWN_KIND)
-    if unknown and any(one.device.kind == "cpu" for one in found):
+    results += as_results(external, results, sizes or dict(cached_sizes), dtype)
+    unknown = dict.fromkeys(result.folder for result in results if result.device.kind == UNKNOWN_KIND)
+    if unknown and any(result.device.kind == "cpu" for result in results):
         say(f"not known whether it is a CPU or a GPU, so set against neither: {', '.join(unknown)}")
-    require_one_kernel(found)
-    selected = select(found, sizes, parsed.dtype)
+    require_one_kernel(results)
+    selected = select(results, sizes, parsed.dtype)
     comparison = compare(parsed.kernel, selected)
-    beside = list(against_cpus(found))
+    beside = list(against_cpus(results))
     if parsed.plot is not None:
         save(matrix_figure(comparison), parsed.plot)
     if parsed.json:
         emit(comparison_json(comparison) | {"against_cpu": [_against_json(pair) for pair in beside]})
     else:
-        emit(*comparison_text(comparison, beside), *_others(found, comparison))
+        emit(*comparison_text(comparison, beside), *_all_results(results, comparison))
     compared = [*selected, *(pair.cpu for pair in beside), *(pair.gpu for pair in beside)]
-    if others := left_out(found, compared):
+    if others := left_out(results, compared):
         listed = ", ".join(f"{folder} ({problems})" for folder, problems in others.items())
         say(f"not compared, because of another problem: {listed}")
 
 
 def comparison_text(comparison: KernelComparison, beside: Sequence[AgainstCpu] = ()) -> Iterator[Table | str]:
     """The comparison as tables, each with sentences below it and an empty line before the next."""
-    first = comparison.tuned[0].entry
-    yield from _times(comparison, problem_text(first.sizes, first.dtype, first.data))
+    entry = comparison.tuned[0].entry
+    yield from _times_table(comparison, problem_text(entry.sizes, entry.dtype, entry.data))
     if len(comparison.tuned) == 1 and not beside:
         yield _ALONE
     if beside:
-        yield from _against(beside)
+        yield from _gpus_against_cpus(beside)
     if len(comparison.tuned) > 1:
-        yield from _flips(comparison)
-        yield from _matrix(comparison)
+        yield from _differing_parameters(comparison)
+        yield from _speed_matrix(comparison)
         yield from _portability(comparison)
         rows = [(str(config), ", ".join(devices)) for config, devices in comparison.portfolio]
         yield ""
@@ -112,26 +109,26 @@ def comparison_text(comparison: KernelComparison, beside: Sequence[AgainstCpu] =
         yield table(("configuration", "for"), rows, title=title)
 
 
-def _others(results: Sequence[DeviceResult], comparison: KernelComparison) -> Iterator[Table | str]:
+def _all_results(results: Sequence[DeviceResult], comparison: KernelComparison) -> Iterator[Table | str]:
     """A table of all results if the comparison lacks some CPUs or sizes."""
-    if all(one in comparison.tuned for one in results):
+    if all(result in comparison.tuned for result in results):
         return
     rows = [
         (
-            one.folder,
-            table_sizes(one.entry.sizes),
-            one.entry.dtype,
-            f"{one.entry.time_ms:.4g}",
-            _rate(one.bytes_per_s, "B/s"),
+            result.folder,
+            table_sizes(result.entry.sizes),
+            result.entry.dtype,
+            f"{result.entry.time_ms:.4g}",
+            _rate_cell(result.bytes_per_s, "B/s"),
         )
-        for one in results
+        for result in results
     ]
     columns = ("device", "sizes", "dtype", "ms", "rate")
     yield ""
     yield table(columns, rows, title="All results, on CPUs and GPUs and at every size")
 
 
-def _times(comparison: KernelComparison, problem: str) -> Iterator[Table | str]:
+def _times_table(comparison: KernelComparison, problem: str) -> Iterator[Table | str]:
     columns = ("device", "ms", "rate", "of bandwidth", "operations", "over default", "found by")
     rows = [_times_row(result) for result in comparison.tuned]
     yield table(columns, rows, columns, f"{comparison.kernel}, {problem}: the best on each device")
@@ -144,24 +141,18 @@ def _times_row(result: DeviceResult) -> tuple[str, ...]:
     return (
         result.folder,
         f"{result.entry.time_ms:.4g}",
-        _rate(result.bytes_per_s, "B/s"),
+        _rate_cell(result.bytes_per_s, "B/s"),
         cell(result.bandwidth_share, "{:.0%}"),
-        _rate(result.flops_per_s, "FLOP/s"),
+        _rate_cell(result.flops_per_s, "FLOP/s"),
         ratio_cell(result.speedup),
         f"{origin.engine}, {origin.trials:,} of {origin.valid_configurations:,}",
     )
 
 
-def _against(pairs: Sequence[AgainstCpu]) -> Iterator[Table | str]:
+def _gpus_against_cpus(pairs: Sequence[AgainstCpu]) -> Iterator[Table | str]:
     """The speed of each GPU relative to the fastest CPU."""
     rows = [
-        (
-            pair.gpu.folder,
-            _time_text(pair.gpu),
-            pair.cpu.folder,
-            _time_text(pair.cpu),
-            ratio_cell(pair.ratio),
-        )
+        (pair.gpu.folder, _time_text(pair.gpu), pair.cpu.folder, _time_text(pair.cpu), ratio_cell(pair.ratio))
         for pair in pairs
     ]
     yield ""
@@ -177,7 +168,7 @@ def _time_text(result: DeviceResult) -> str:
     return f"{result.entry.time_ms:.4g} ms at {problem}"
 
 
-def _flips(comparison: KernelComparison) -> Iterator[Table | str]:
+def _differing_parameters(comparison: KernelComparison) -> Iterator[Table | str]:
     devices = [result.folder for result in comparison.tuned]
     rows = [
         (name, *(str(row.get(device, UNKNOWN)) for device in devices))
@@ -189,7 +180,7 @@ def _flips(comparison: KernelComparison) -> Iterator[Table | str]:
         yield f"The same everywhere: {Config(comparison.agreed)}"
 
 
-def _matrix(comparison: KernelComparison) -> Iterator[Table | str]:
+def _speed_matrix(comparison: KernelComparison) -> Iterator[Table | str]:
     rows = [
         (source, *(cell(share, "{:.1%}") for share in row.values()))
         for source, row in comparison.matrix.items()
@@ -223,7 +214,7 @@ def _portable_row(name: str, portable: Portable, comparison: KernelComparison) -
     return (name, cell(portable.portability, "{:.1%}"), *(cell(factor, "{:.3g}") for factor in factors))
 
 
-def _rate(rate: float | None, unit: str) -> str:
+def _rate_cell(rate: float | None, unit: str) -> str:
     return UNKNOWN if rate is None else per_second(rate, unit)
 
 

@@ -66,8 +66,8 @@ def compile_space(parsed: argparse.Namespace) -> None:
         emit(_table(surveys), *(("", failures) if failures else ()), *(("", *notes) if notes else ()))
     for item in surveys:
         if item.failure:
-            what = "the default configuration" if chosen is None else chosen
-            raise SetupError(f"{what} cannot run on {item.architecture.name}: {item.failure}")
+            subject = "the default configuration" if chosen is None else chosen
+            raise SetupError(f"{subject} cannot run on {item.architecture.name}: {item.failure}")
 
 
 def _budget(text: str) -> int:
@@ -88,26 +88,26 @@ _AMD_COLUMNS = ("scalar registers", "accumulation registers")
 def _table(surveys: Sequence[Survey]) -> Table:
     """A row for each architecture; AMD's further registers have columns where there is one of AMD."""
     has_amd = any(survey.architecture.is_amd for survey in surveys)
-    rows = [(*_row(survey), *(_amd_cells(survey) if has_amd else ())) for survey in surveys]
+    rows = [(*_survey_cells(survey), *(_amd_cells(survey) if has_amd else ())) for survey in surveys]
     return table((*_COLUMNS, *(_AMD_COLUMNS if has_amd else ())), rows)
 
 
 def _amd_cells(survey: Survey) -> tuple[str, str]:
-    scalar = _values(survey.checked, lambda item: item.scalar_registers)
-    accumulation = _values(survey.checked, lambda item: item.accumulation_registers)
-    return _spread(scalar, "{:.0f}"), _spread(accumulation, "{:.0f}")
+    scalar = _known_values(survey.checked, lambda item: item.scalar_registers)
+    accumulation = _known_values(survey.checked, lambda item: item.accumulation_registers)
+    return _range_text(scalar, "{:.0f}"), _range_text(accumulation, "{:.0f}")
 
 
 def failures_table(surveys: Sequence[Survey]) -> Table | None:
     """Make a table of the reasons why configurations cannot run; None if all can."""
     rows = []
-    for one in surveys:
-        name = one.architecture.name
-        if one.note:
-            rows.append((name, "all", one.note, ""))
-        failed = [item for item in one.checked if item.failure is not None]
-        examples = {_kind(item): item for item in reversed(failed)}  # one of each kind
-        for kind, count in Counter(map(_kind, failed)).most_common():
+    for gpu in surveys:
+        name = gpu.architecture.name
+        if gpu.note:
+            rows.append((name, "all", gpu.note, ""))
+        failed = [item for item in gpu.checked if item.failure is not None]
+        examples = {_failure_kind(item): item for item in reversed(failed)}  # one of each kind
+        for kind, count in Counter(map(_failure_kind, failed)).most_common():
             rows.append((name, str(count), _reason(examples[kind]), str(examples[kind].config)))
     return (
         table(("architecture", "number", "reason (of the first)", "first configuration"), rows)
@@ -118,21 +118,21 @@ def failures_table(surveys: Sequence[Survey]) -> Table | None:
 
 def _most_spilled(surveys: Sequence[Survey]) -> Iterator[str]:
     """A line for each architecture with spills: the configuration with the most."""
-    for one in surveys:
-        spills = {item.config: item.spill_bytes or 0 for item in one.checked}
+    for gpu in surveys:
+        spills = {item.config: item.spill_bytes or 0 for item in gpu.checked}
         config = max(spills, key=spills.__getitem__, default=None)
         if config is not None and spills[config]:
-            yield f"{one.architecture.name}: {config} spills most, {spills[config]:,} bytes a thread"
+            yield f"{gpu.architecture.name}: {config} spills most, {spills[config]:,} bytes a thread"
 
 
 def _idle_parameters(surveys: Sequence[Survey], dialect: str) -> Iterator[str]:
     """A line for each parameter that changes nothing of what was compiled for an architecture."""
-    found: dict[tuple[str, int, int], list[str]] = {}
-    for one in surveys:
-        works = [item.work for item in one.checked if item.work]
-        for name in one.idle_parameters:
-            found.setdefault((name, len({*works}), len(works)), []).append(one.architecture.name)
-    for (name, binaries, configs), architectures in found.items():
+    idle: dict[tuple[str, int, int], list[str]] = {}
+    for gpu in surveys:
+        works = [item.work for item in gpu.checked if item.work]
+        for name in gpu.idle_parameters:
+            idle.setdefault((name, len({*works}), len(works)), []).append(gpu.architecture.name)
+    for (name, binaries, configs), architectures in idle.items():
         on = ", ".join(architectures)
         why = _PIPELINED if dialect == TRITON and name == "num_stages" else ""
         yield f"{name} changes no binary on {on}: {binaries:,} binaries for {configs:,} configurations{why}"
@@ -163,12 +163,12 @@ def _checked_json(item: Checked) -> dict[str, Any]:
     return row
 
 
-def _row(survey: Survey) -> tuple[str, ...]:
+def _survey_cells(survey: Survey) -> tuple[str, ...]:
     checked, device = survey.checked, survey.architecture.device
     can_launch = [item for item in checked if item.failure is None]
     places = [item.occupancy for item in can_launch if item.occupancy is not None]
     limits = Counter(place.limit for place in places)
-    spills = _values(checked, lambda item: item.spill_bytes)
+    spills = _known_values(checked, lambda item: item.spill_bytes)
     return (
         survey.architecture.name,
         f"{device.name} ({device.compute_units} units)",
@@ -176,21 +176,21 @@ def _row(survey: Survey) -> tuple[str, ...]:
         f"{len(checked):,}",
         f"{sum(_compiles(item) for item in checked):,}",
         f"{len(can_launch):,}",
-        _spread(_values(checked, lambda item: item.registers), "{:.0f}"),
+        _range_text(_known_values(checked, lambda item: item.registers), "{:.0f}"),
         f"{sum(value > 0 for value in spills):,}",
         f"{max(spills, default=0):,}",
-        f"{max(_values(checked, lambda item: item.local_bytes), default=0):,}",
-        f"{max(_values(checked, lambda item: item.shared_bytes), default=0):,}",
-        _spread([place.share for place in places], "{:.0%}"),
+        f"{max(_known_values(checked, lambda item: item.local_bytes), default=0):,}",
+        f"{max(_known_values(checked, lambda item: item.shared_bytes), default=0):,}",
+        _range_text([place.share for place in places], "{:.0%}"),
         ", ".join(f"{limit} {count / len(places):.0%}" for limit, count in limits.most_common()) or "-",
     )
 
 
-def _values(checked: Iterable[Checked], of: Callable[[Checked], int | None]) -> list[int]:
+def _known_values(checked: Iterable[Checked], of: Callable[[Checked], int | None]) -> list[int]:
     return [value for item in checked if (value := of(item)) is not None]
 
 
-def _spread(values: Sequence[float], style: str) -> str:
+def _range_text(values: Sequence[float], style: str) -> str:
     if not values:
         return "-"
     shown = (min(values), median(values), max(values)) if len(values) > 1 else values
@@ -201,7 +201,7 @@ def _compiles(item: Checked) -> bool:
     return item.failure is None or item.failure.status is Status.LAUNCH_ERROR
 
 
-def _kind(item: Checked) -> str:
+def _failure_kind(item: Checked) -> str:
     """The kind of a failure: its text without numbers."""
     assert item.failure is not None
     if item.failure.status is Status.LAUNCH_ERROR:

@@ -32,10 +32,10 @@ class DeviceUse:
     @property
     def cells(self) -> tuple[str, str, str]:
         """A cell for each of COLUMNS."""
-        held = self.occupancy
+        occupancy = self.occupancy
         return (
-            cell(held.share if held else None, "{:.0%}"),
-            held.limit if held else UNKNOWN,
+            cell(occupancy.share if occupancy else None, "{:.0%}"),
+            occupancy.limit if occupancy else UNKNOWN,
             cell(self.bandwidth_share, "{:.0%}"),
         )
 
@@ -43,22 +43,22 @@ class DeviceUse:
 def use_of(space: Space, trial: Trial) -> DeviceUse:
     """A trial's use of the device of a bound space."""
     moved_bytes = work(space, trial.config, space.problem.sizes).get("bytes")
-    return DeviceUse(occupancy_of(space, trial), _share(moved_bytes, trial, space.device))
+    return DeviceUse(occupancy_of(space, trial), _bandwidth_share(moved_bytes, trial, space.device))
 
 
 def uses_of_journal(journal: Path) -> Mapping[Config, DeviceUse]:
     """The same for a journal's trials, if its kernel's space is found."""
     from autotune.report.gather import gather_sources
 
-    found: dict[Config, DeviceUse] = {}
+    uses: dict[Config, DeviceUse] = {}
     for search in gather_sources([journal]).searches:
         moved = search.work.get("bytes", [None] * len(search.trials))
-        for trial, held, moved_bytes in zip(search.trials, search.occupancies, moved, strict=True):
-            found[trial.config] = DeviceUse(held, _share(moved_bytes, trial, search.device))
-    return found
+        for trial, occupancy, moved_bytes in zip(search.trials, search.occupancies, moved, strict=True):
+            uses[trial.config] = DeviceUse(occupancy, _bandwidth_share(moved_bytes, trial, search.device))
+    return uses
 
 
-def _share(moved_bytes: float | None, trial: Trial, device: DeviceInfo | None) -> float | None:
+def _bandwidth_share(moved_bytes: float | None, trial: Trial, device: DeviceInfo | None) -> float | None:
     """The share of the nominal bandwidth: these bytes, moved in the trial's time."""
     peak = device.memory_bandwidth_bytes_per_s if device else None
     return moved_bytes / (trial.time_ms * 1e-3) / peak if moved_bytes and trial.time_ms and peak else None

@@ -26,9 +26,9 @@ EXAMPLE = "autotune devices"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--measure", action="store_true", help="measure what a device can reach")
-    what.add_argument("--lesson", action="store_true", help="work Little's law and occupancy, as a page")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--measure", action="store_true", help="measure what a device can reach")
+    mode.add_argument("--lesson", action="store_true", help="work Little's law and occupancy, as a page")
     opt.add_device(parser)
     parser.add_argument("--only", metavar="WORD", help="measure only figures with this word in their name")
     opt.add_cache(parser, "where the figures are kept")
@@ -50,11 +50,9 @@ def run(parsed: argparse.Namespace) -> None:
 def _list(parsed: argparse.Namespace) -> None:
     from autotune.devices.listing import find_devices
 
-    found = [(str(address), info) for address, info in find_devices()]
-    if parsed.json:
-        emit([{"device": address, **asdict(info)} for address, info in found])
-    else:
-        emit(devices_table(found) if found else f"no device found; for one, {CPU_ADVICE}")
+    devices = [(str(address), info) for address, info in find_devices()]
+    shown = devices_table(devices) if devices else f"no device found; for one, {CPU_ADVICE}"
+    emit([{"device": address, **asdict(info)} for address, info in devices] if parsed.json else shown)
 
 
 def devices_table(devices: Sequence[tuple[str, DeviceInfo]]) -> Table:
@@ -82,14 +80,12 @@ def _measure(parsed: argparse.Namespace) -> None:
     root = Path(writable_root(parsed.cache))
     only = (parsed.only or "").lower()
     with opt.progress(parsed) as progress:
-        found = list(
+        ceilings = list(
             measure_ceilings(address, device, progress.stage, lambda probe: only in probe.name.lower())
         )
-    path = keep_ceilings(root, device, found)
-    if parsed.json:
-        emit([asdict(one) for one in found])
-    else:
-        emit(ceilings_table(found), f"kept    {path}")
+    path = keep_ceilings(root, device, ceilings)
+    shown = (ceilings_table(ceilings), f"kept    {path}")
+    emit([asdict(ceiling) for ceiling in ceilings] if parsed.json else shown)
 
 
 def _teach(parsed: argparse.Namespace) -> None:
@@ -105,19 +101,19 @@ def ceilings_table(ceilings: Sequence[Ceiling]) -> Table:
     """Make a table of figures, with the driver's own figure if there is one."""
     rows = [
         (
-            one.name,
-            _text(one),
-            f"{one.value / one.nominal:.0%}" if one.nominal else "",
-            str(Config(one.config)),
+            ceiling.name,
+            _ceiling_text(ceiling),
+            f"{ceiling.value / ceiling.nominal:.0%}" if ceiling.nominal else "",
+            str(Config(ceiling.config)),
         )
-        for one in ceilings
+        for ceiling in ceilings
     ]
     return table(("ceiling", "measured", "of nominal", "with"), rows)
 
 
-def _text(one: Ceiling) -> str:
-    if one.unit == BYTES:
-        return per_second(one.value, "B/s")
-    if one.unit == OPERATIONS:
-        return per_second(one.value, "/s")
-    return f"{one.value * 1e9:.4g} ns" if one.value < 1e-5 else f"{one.value * 1e6:.4g} us"
+def _ceiling_text(ceiling: Ceiling) -> str:
+    if ceiling.unit == BYTES:
+        return per_second(ceiling.value, "B/s")
+    if ceiling.unit == OPERATIONS:
+        return per_second(ceiling.value, "/s")
+    return f"{ceiling.value * 1e9:.4g} ns" if ceiling.value < 1e-5 else f"{ceiling.value * 1e6:.4g} us"

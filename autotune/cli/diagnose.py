@@ -46,59 +46,60 @@ def run(parsed: argparse.Namespace) -> None:
     with opt.opened_task(parsed) as (task, progress):
         config, origin = opt.chosen_config(parsed, task)
         with open_diagnosis(task, options, progress) as context:
-            found = diagnose(context, config, origin, cache=parsed.cache, with_transfers=parsed.transfers)
-    keep(found, task.space.problem.data, diagnosis_file(task.spec.kernel, task.device.slug))
-    emit(diagnosis_json(found) if parsed.json else diagnosis_text(found))
+            diagnosis = diagnose(context, config, origin, cache=parsed.cache, with_transfers=parsed.transfers)
+    keep(diagnosis, task.space.problem.data, diagnosis_file(task.spec.kernel, task.device.slug))
+    emit(diagnosis_json(diagnosis) if parsed.json else diagnosis_text(diagnosis))
 
 
-def diagnosis_text(found: Diagnosis) -> str:
+def diagnosis_text(diagnosis: Diagnosis) -> str:
     """The verdict, then the evidence, one kind per line, then remedies and what trials say of them."""
     from autotune.diagnosis.bound import WHAT_HELPS
 
+    problem = problem_text(diagnosis.sizes, diagnosis.dtype)
     return "\n".join(
         [
-            f"{found.kernel} on {found.device}, {problem_text(found.sizes, found.dtype)}, {found.origin}:",
-            f"  {found.config}",
-            f"verdict    {found.bound}: {found.reason}",
-            f"time       {found.time_ms:.4g} ms",
-            *_evidence(found),
-            *([f"helps      {WHAT_HELPS[found.bound]}"] if found.bound in WHAT_HELPS else []),
-            *(f"change     {line}" for line in found.advice),
-            *(f"missing    {line}" for line in found.missing),
+            f"{diagnosis.kernel} on {diagnosis.device}, {problem}, {diagnosis.origin}:",
+            f"  {diagnosis.config}",
+            f"verdict    {diagnosis.bound}: {diagnosis.reason}",
+            f"time       {diagnosis.time_ms:.4g} ms",
+            *_evidence(diagnosis),
+            *([f"helps      {WHAT_HELPS[diagnosis.bound]}"] if diagnosis.bound in WHAT_HELPS else []),
+            *(f"change     {line}" for line in diagnosis.advice),
+            *(f"missing    {line}" for line in diagnosis.missing),
         ]
     )
 
 
-def _evidence(found: Diagnosis) -> Iterator[str]:
+def _evidence(diagnosis: Diagnosis) -> Iterator[str]:
     from autotune.diagnosis.bottleneck import overlap
     from autotune.diagnosis.foretold import foretold_text
     from autotune.diagnosis.resource_use import use_text
 
-    yield from (f"use        {use_text(use)}" for use in found.uses)
-    if found.launch_ms is not None:
-        yield f"launches   {found.launches}; empty ones take {found.launch_ms:.4g} ms"
-    if found.transfer_ms is not None:
-        yield f"transfers  {found.transfer_ms:.4g} ms to and from pageable memory of the host"
-    held = found.occupancy
-    if held is not None:
+    yield from (f"use        {use_text(use)}" for use in diagnosis.uses)
+    if diagnosis.launch_ms is not None:
+        yield f"launches   {diagnosis.launches}; empty ones take {diagnosis.launch_ms:.4g} ms"
+    if diagnosis.transfer_ms is not None:
+        yield f"transfers  {diagnosis.transfer_ms:.4g} ms to and from pageable memory of the host"
+    occupancy = diagnosis.occupancy
+    if occupancy is not None:
         yield (
-            f"occupancy  {held.share:.0%}, limited by {held.limit}; "
-            f"{found.resident_warps} warps on a multiprocessor"
+            f"occupancy  {occupancy.share:.0%}, limited by {occupancy.limit}; "
+            f"{diagnosis.resident_warps} warps on a multiprocessor"
         )
-    if found.ladder:
-        steps = ", ".join(f"{step.occupancy:.0%} {step.time_ms:.4g} ms" for step in found.ladder)
+    if diagnosis.ladder:
+        steps = ", ".join(f"{step.occupancy:.0%} {step.time_ms:.4g} ms" for step in diagnosis.ladder)
         yield f"ladder     {steps}"
-    for name, time_ms in found.variants_ms.items():
-        yield f"variant    {name}: {time_ms:.4g} ms ({time_ms / found.time_ms:.0%})"
-    yield from (f"foretold   {foretold_text(one, found.time_ms)}" for one in found.foretold)
-    overlapped = overlap(found.time_ms, found.variants_ms)
+    for name, time_ms in diagnosis.variants_ms.items():
+        yield f"variant    {name}: {time_ms:.4g} ms ({time_ms / diagnosis.time_ms:.0%})"
+    yield from (f"foretold   {foretold_text(forecast, diagnosis.time_ms)}" for forecast in diagnosis.foretold)
+    overlapped = overlap(diagnosis.time_ms, diagnosis.variants_ms)
     if overlapped is not None:
         yield f"overlap    {overlapped:.0%} of the shorter variant's time overlaps the other"
-    if found.littles_law is not None:
-        yield f"in flight  {found.littles_law}"
-    if found.arithmetic_in_flight is not None:
-        yield f"in flight  {found.arithmetic_in_flight}"
-    counts = found.counts
+    if diagnosis.littles_law is not None:
+        yield f"in flight  {diagnosis.littles_law}"
+    if diagnosis.arithmetic_in_flight is not None:
+        yield f"in flight  {diagnosis.arithmetic_in_flight}"
+    counts = diagnosis.counts
     if counts is not None:
         yield (
             f"executed   {counts.instructions:,.0f} instructions of warps, with {counts.active_lanes:.1f} "
@@ -106,9 +107,9 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
             f"for), {counts.shared_passes:,.0f} passes of shared memory ({counts.conflict_degree:.2f} times "
             f"the least), {counts.atomics:,.0f} atomics, {counts.barriers:,.0f} barriers"
         )
-    if found.hardware_counters:
-        yield counters_text(found.hardware_counters)
-    code = found.machine_code
+    if diagnosis.hardware_counters:
+        yield counters_text(diagnosis.hardware_counters)
+    code = diagnosis.machine_code
     if code is not None:
         kinds = ", ".join(f"{count} {kind}" for kind, count in code.kinds.items())
         loop = ", ".join(f"{count} {kind}" for kind, count in code.loop_kinds.items())
@@ -124,17 +125,17 @@ def _evidence(found: Diagnosis) -> Iterator[str]:
             yield "unrolling  none: the code is the same where no loop is to be unrolled"
 
 
-def diagnosis_json(found: Diagnosis) -> dict[str, Any]:
+def diagnosis_json(diagnosis: Diagnosis) -> dict[str, Any]:
     from autotune.diagnosis.bottleneck import overlap
     from autotune.diagnosis.bound import WHAT_HELPS
 
-    code = found.machine_code
+    code = diagnosis.machine_code
     bits = {f"{kind} {width}": count for (kind, width), count in code.access_bits.items()} if code else {}
     return {
-        **asdict(replace(found, uses=(), machine_code=None, config=Config({}))),
-        "config": dict(found.config),
-        "overlap": overlap(found.time_ms, found.variants_ms),
-        "helps": WHAT_HELPS.get(found.bound),
-        "uses": [{**asdict(use), "share": use.share} for use in found.uses],
+        **asdict(replace(diagnosis, uses=(), machine_code=None, config=Config({}))),
+        "config": dict(diagnosis.config),
+        "overlap": overlap(diagnosis.time_ms, diagnosis.variants_ms),
+        "helps": WHAT_HELPS.get(diagnosis.bound),
+        "uses": [{**asdict(use), "share": use.share} for use in diagnosis.uses],
         "machine_code": {**asdict(replace(code, access_bits={})), "access_bits": bits} if code else None,
     }

@@ -39,13 +39,13 @@ def run(parsed: argparse.Namespace) -> None:
     if not parsed.json:
         works = {finding.subject for finding in findings if finding.state is Severity.GOOD}
         taken = {
-            one
+            dialect
             for address, _ in devices
             if str(address) in works
-            for one in BACKENDS[address.backend].accepts
+            for dialect in BACKENDS[address.backend].accepts
         }
         can, cannot = (
-            [one for one in DIALECTS if one != PYTHON and (one in taken) is is_taken]
+            [dialect for dialect in DIALECTS if dialect != PYTHON and (dialect in taken) is is_taken]
             for is_taken in (True, False)
         )
         emit(f"nothing keeps searches of kernels in {' and '.join(can)} from running here")

@@ -44,11 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "and CLBlast",
     )
     parser.add_argument(
-        "--format",
-        required=True,
-        choices=_FORMATS,
-        metavar="FORMAT",
-        help=", ".join(_FORMATS),
+        "--format", required=True, choices=_FORMATS, metavar="FORMAT", help=", ".join(_FORMATS)
     )
     parser.add_argument(
         "-o",
@@ -138,7 +134,7 @@ def _export_to_folder(parsed: argparse.Namespace) -> None:
             _restore(parsed.source, installed_folder(form))
             return
         request = Request(parsed.source, form, parsed.device_name, parsed.quantization, parsed.data)
-        emit("\n".join(_written_text(one, "M = ") for one in export(request, folder, parsed.cache)))
+        emit("\n".join(_written_text(file, "M = ") for file in export(request, folder, parsed.cache)))
         return
     from autotune.frameworks import fla, triton_cache
     from autotune.frameworks.programs import export_program

@@ -42,29 +42,29 @@ def run_space(parsed: argparse.Namespace) -> None:
     target = resolve(opt.target(parsed))
     chosen = None if parsed.config is None else opt.config(parsed.config, load_space(target.space))
     with opt.progress(parsed, first_line_s=0.3) as progress:
-        found = run_on_host(target, parsed.timeout, chosen, progress.stage)
-    emit(runs_json(found) if parsed.json else runs_text(found))
-    if not all(run.is_as_expected for run in found.runs):
+        result = run_on_host(target, parsed.timeout, chosen, progress.stage)
+    emit(runs_json(result) if parsed.json else runs_text(result))
+    if not all(run.is_as_expected for run in result.runs):
         raise SystemExit(1)
 
 
-def runs_text(found: HostRuns) -> str:
+def runs_text(result: HostRuns) -> str:
     """A line for each configuration, and what was and was not done."""
-    longest = max(len(run.name) for run in found.runs)
-    lines = [f"{run.name:{longest}}  {_line(run)}" for run in found.runs]
-    lines += ["", f"checked {found.checks} on the CPU ({found.tool})"]
-    if found.uncompared:
-        lines.append(f"not compared: {', '.join(found.uncompared)}, which the reference does not return")
+    longest = max(len(run.name) for run in result.runs)
+    lines = [f"{run.name:{longest}}  {_outcome_text(run)}" for run in result.runs]
+    lines += ["", f"checked {result.checks} on the CPU ({result.tool})"]
+    if result.uncompared:
+        lines.append(f"not compared: {', '.join(result.uncompared)}, which the reference does not return")
     lines.append("nothing was timed, and nothing is kept")
-    tried = sum(run.status is not Status.INVALID and Status.OK in run.expected for run in found.runs)
-    if tried < found.valid:
+    tried = sum(run.status is not Status.INVALID and Status.OK in run.expected for run in result.runs)
+    if tried < result.valid:
         lines.append(
-            f"{tried:,} of {found.valid:,} configurations; name landmarks, or give --config, for others"
+            f"{tried:,} of {result.valid:,} configurations; name landmarks, or give --config, for others"
         )
     return "\n".join(lines)
 
 
-def _line(run: HostRun) -> str:
+def _outcome_text(run: HostRun) -> str:
     if isinstance(run.outcome, Unchecked):
         return f"not run: {run.outcome.reason}"
     if isinstance(run.outcome, Failure):
@@ -79,13 +79,13 @@ def _line(run: HostRun) -> str:
     return "; ".join(parts)
 
 
-def runs_json(found: HostRuns) -> dict[str, Any]:
+def runs_json(result: HostRuns) -> dict[str, Any]:
     """The runs as JSON values."""
     return {
-        "kernel": found.kernel,
-        "tool": found.tool,
-        "uncompared": found.uncompared,
-        "valid": found.valid,
+        "kernel": result.kernel,
+        "tool": result.tool,
+        "uncompared": result.uncompared,
+        "valid": result.valid,
         "configurations": [
             {
                 "name": run.name,
@@ -97,7 +97,7 @@ def runs_json(found: HostRuns) -> dict[str, Any]:
                 "larger_sizes": run.larger,
                 "invalid_sizes": run.invalid,
             }
-            for run in found.runs
+            for run in result.runs
         ],
     }
 

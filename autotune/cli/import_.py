@@ -34,10 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernel", metavar="NAME", help="name of the kernel (default: as in the file)")
     parser.add_argument("--device", metavar="NAME", help="name of the device (default: as in the file)")
     parser.add_argument(
-        "--journal",
-        metavar="FILE",
-        type=Path,
-        help="where to record the results (default: a file in runs/)",
+        "--journal", metavar="FILE", type=Path, help="where to record the results (default: a file in runs/)"
     )
     parser.add_argument("--fresh", action="store_true", help="replace the journal if it exists")
     opt.add_json(parser)
@@ -48,17 +45,15 @@ def run(parsed: argparse.Namespace) -> None:
 
     if len(parsed.files) > 1:
         opt.require_unset(parsed, "each of several files has a journal of its own", "journal")
-    found = [_configurations(path) or read_recording(path) for path in parsed.files]
+    recordings = [_configurations(path) or read_recording(path) for path in parsed.files]
     done = []
-    for recording in found:
+    for recording in recordings:
         named = replace(
             recording, kernel=parsed.kernel or recording.kernel, device=parsed.device or recording.device
         )
         done.append((named, journals.store(named, parsed.journal, fresh=parsed.fresh)))
-    if parsed.json:
-        emit([imported_json(*one) for one in done])
-    else:
-        emit("\n".join((*(imported_text(*one) for one in done), NEXT_STEPS)))
+    shown = (*(imported_text(*pair) for pair in done), NEXT_STEPS)
+    emit([imported_json(*pair) for pair in done] if parsed.json else shown)
 
 
 def _configurations(path: Path) -> Recording | None:
@@ -71,7 +66,7 @@ def _configurations(path: Path) -> Recording | None:
     shape = form.shape(path.name) if form else None
     if form is None or shape is None:
         return None
-    configs = list(dict.fromkeys(Config(one) for one in config_file.load(form, path).entries.values()))
+    configs = list(dict.fromkeys(Config(entry) for entry in config_file.load(form, path).entries.values()))
     names = list(configs[0])
     alike = [config for config in configs if set(config) == set(names)]
     trials = tuple(imported_trial(config, Status.OK) for config in alike)
@@ -83,10 +78,10 @@ def imported_text(recording: Recording, journal: Path) -> str:
     """Say how many results there are, how many succeeded, which is best, and where they were recorded."""
     timed = sum(trial.time_ms is not None for trial in recording.trials)
     best = recording.best
-    found = f"best {best.time_ms:.6g} ms with {best.config}" if best else "none has a time"
+    best_text = f"best {best.time_ms:.6g} ms with {best.config}" if best else "none has a time"
     return (
         f"{recording.kernel} on {recording.device}: {count_text(len(recording.trials), 'result')}, "
-        f"{timed:,} with a time; {found}; recorded in {journal}"
+        f"{timed:,} with a time; {best_text}; recorded in {journal}"
     )
 
 

@@ -68,9 +68,9 @@ def lesson(device: DeviceInfo, ceilings: Mapping[str, Ceiling]) -> Iterator[Tabl
     paces = (FERMI, pace_of(device, ceilings))
     titles = ("", *(pace.name for pace in paces))
     yield "Memory: latency x bandwidth are in flight on the whole device"
-    yield table(titles, list(zip(_MEMORY, *map(_memory, paces), strict=True)))
+    yield table(titles, list(zip(_MEMORY, *map(_memory_cells, paces), strict=True)))
     yield "\nArithmetic: latency x throughput are in flight on a multiprocessor"
-    yield table(titles, list(zip(_ARITHMETIC, *map(_arithmetic, paces), strict=True)))
+    yield table(titles, list(zip(_ARITHMETIC, *map(_arithmetic_cells, paces), strict=True)))
     if device.kind == "cpu":
         yield (
             f"\n{device.name} is a CPU: a core runs the threads of a block one after the other, or in "
@@ -81,7 +81,7 @@ def lesson(device: DeviceInfo, ceilings: Mapping[str, Ceiling]) -> Iterator[Tabl
         yield "\nnot measured: run `autotune devices --measure` with this device and cache first"
     yield f"\nOccupancy: resident warps of their maximum, for blocks of {_BLOCK} threads"
     known = ARCHITECTURES.get(device.architecture)
-    rows = [(str(count), _held(_FERMI, count), _held(known, count)) for count in _REGISTERS]
+    rows = [(str(count), _resident_text(_FERMI, count), _resident_text(known, count)) for count in _REGISTERS]
     yield table(("registers of a thread", *titles[1:]), rows)
     if known:
         most = range(255, 0, -1)
@@ -112,7 +112,7 @@ _ARITHMETIC = (
 )
 
 
-def _memory(pace: Pace) -> Iterator[str]:
+def _memory_cells(pace: Pace) -> Iterator[str]:
     yield _latency(pace, pace.memory_s)
     rate, has_warps = pace.bytes_per_s, pace.warps is not None
     per_cycle = f" = {rate / pace.ghz * 1e-9:.0f} bytes a cycle" if rate and pace.ghz else ""
@@ -125,7 +125,7 @@ def _memory(pace: Pace) -> Iterator[str]:
     yield _of_most(threads / WARP / pace.units, pace) if threads and has_warps else UNKNOWN
 
 
-def _arithmetic(pace: Pace) -> Iterator[str]:
+def _arithmetic_cells(pace: Pace) -> Iterator[str]:
     yield _latency(pace, pace.arithmetic_s)
     rate = pace.operations_per_s / pace.units if pace.operations_per_s else None
     yield f"{rate / pace.ghz * 1e-9:.0f}" if rate and pace.ghz else UNKNOWN
@@ -148,9 +148,9 @@ def _latency(pace: Pace, seconds: float | None) -> str:
     return f"{seconds * pace.ghz * 1e9:.3g} cycles = {seconds * 1e9:.3g} ns at {pace.ghz:.4g} GHz"
 
 
-def _held(where: Architecture | None, registers: int) -> str:
+def _resident_text(where: Architecture | None, registers: int) -> str:
     """The blocks that a multiprocessor holds, and their share of its warps."""
     if where is None:
         return UNKNOWN
-    held = occupancy(where, _BLOCK, registers, 0)
-    return f"{held.blocks} blocks, {held.share:.3g}"
+    resident = occupancy(where, _BLOCK, registers, 0)
+    return f"{resident.blocks} blocks, {resident.share:.3g}"

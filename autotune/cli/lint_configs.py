@@ -30,11 +30,12 @@ def run(parsed: argparse.Namespace) -> None:
     """List findings; the exit code is 1 if a file is broken."""
     files = [file for path in parsed.paths for file in files_of(path)]
     findings = [*lint(files, FORMATS.get(parsed.format))]
-    shown = [one for one in findings if one.kind in (parsed.kind or Kind)]
+    shown = [finding for finding in findings if finding.kind in (parsed.kind or Kind)]
+    rows = [(str(finding.path), finding.kind.value, finding.text) for finding in shown]
     if parsed.json:
-        emit([{"file": str(one.path), "kind": one.kind, "finding": one.text} for one in shown])
+        emit([dict(zip(("file", "kind", "finding"), row, strict=True)) for row in rows])
     else:
-        emit(*(f"{one.path}: {one.kind}: {one.text}" for one in shown), summary(len(files), findings))
-    broken = {one.path for one in findings if one.kind is Kind.BROKEN}
+        emit(*map(": ".join, rows), summary(len(files), findings))
+    broken = {finding.path for finding in findings if finding.kind is Kind.BROKEN}
     if broken:
         raise AutotuneError(f"{len(broken)} of {len(files)} files are broken")

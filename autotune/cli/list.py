@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -53,30 +53,31 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.journals != RUNS and not parsed.journals.is_dir():
         raise InputError(f"--journals {parsed.journals}: no such folder")
     roots = read_roots(parsed.cache)
-    found = inventory(roots, parsed.journals, parsed.kernel)
+    stored = inventory(roots, parsed.journals, parsed.kernel)
     if parsed.stale:
-        found = replace(found, results=only_stale(found.results), journals=())
+        stored = replace(stored, results=only_stale(stored.results), journals=())
     if parsed.json:
-        emit(inventory_json(found))
+        emit(inventory_json(stored))
         return
     now_s = time.time()
-    tables = [results_table([*one], now_s) for _, one in groupby(found.results, lambda one: one.cache)]
-    tables += [journals_table(found.journals, now_s)] if found.journals else []
+    by_cache = groupby(stored.results, lambda result: result.cache)
+    tables = [results_table([*results], now_s) for _, results in by_cache]
+    tables += [journals_table(stored.journals, now_s)] if stored.journals else []
     for number, drawn in enumerate(tables):
         emit(*([""] if number else []), drawn)
-    if parsed.stale and not found.results:
+    if parsed.stale and not stored.results:
         emit("nothing is stale")
-    elif not (found.results or found.journals):
+    elif not (stored.results or stored.journals):
         of = f" of {parsed.kernel}" if parsed.kernel else ""
-        near = nearest(parsed.kernel or "", found.kernels)
+        near = nearest(parsed.kernel or "", stored.kernels)
         emit(
             f"nothing{of} in {' or '.join(roots)}, no journals{of} in {parsed.journals}"
             f"{near or '; run autotune search'}"
         )
-    stale = dict.fromkeys(_stale_line(result) for result in found.results if result.stale)
+    stale = dict.fromkeys(_stale_line(result) for result in stored.results if result.stale)
     if stale:
         emit(*stale, "`autotune check KERNEL --stale` times the stale results of this machine's device again")
-    emit(*(f"skipped {reason}" for reason in found.unreadable))
+    emit(*(f"skipped {reason}" for reason in stored.unreadable))
 
 
 def _stale_line(result: StoredResult) -> str:
@@ -121,7 +122,7 @@ def journals_table(journals: Sequence[JournalSummary], now_s: float) -> Table:
     return table(("journal", "device", "sizes", "dtype", "trials", "failed", "best ms", "age"), rows)
 
 
-def inventory_json(found: Inventory) -> dict[str, Any]:
+def inventory_json(stored: Inventory) -> dict[str, Any]:
     return {
         "results": [
             {
@@ -138,23 +139,17 @@ def inventory_json(found: Inventory) -> dict[str, Any]:
                 "trials": result.entry.provenance.trials,
                 "stale": list(result.stale),
             }
-            for result in found.results
+            for result in stored.results
         ],
         "journals": [
             {
+                **{name: value for name, value in asdict(journal).items() if name != "is_concluded"},
                 "path": str(journal.path),
-                "kernel": journal.kernel,
-                "device": journal.device,
-                "sizes": dict(journal.sizes),
-                "dtype": journal.dtype,
-                "trials": journal.trials,
-                "failed": journal.failed,
-                "best_ms": journal.best_ms,
                 "written_at": datetime.fromtimestamp(journal.written_at, UTC).isoformat(timespec="seconds"),
             }
-            for journal in found.journals
+            for journal in stored.journals
         ],
-        "unreadable": list(found.unreadable),
+        "unreadable": list(stored.unreadable),
     }
 
 

@@ -41,20 +41,22 @@ def run(parsed: argparse.Namespace) -> None:
 
 def merged_text(merged: Merged) -> str:
     """Counts, the result served among several, and the source used among several, with their files."""
-    results = sum(len(one.record.entries) for one in merged.records.values())
+    results = sum(len(union.record.entries) for union in merged.records.values())
     lines = [
         f"{merged.into}: {count_text(results, 'result')} in {count_text(len(merged.records), 'record')}, "
         f"{count_text(sum(merged.journals.values()), 'row')} in {count_text(len(merged.journals), 'journal')}"
     ]
-    for place, one, entry in _contested(merged):
-        rivals = "; ".join(_result_text(one, rival) for rival in entry.rivals)
+    for place, union, entry in _contested(merged):
+        rivals = "; ".join(_result_text(union, rival) for rival in entry.rivals)
         problem = f"{place}, {problem_text(entry.sizes, entry.dtype, entry.data)}"
-        lines.append(f"several {problem}: {_result_text(one, entry)} is served before {rivals}")
-    for place, one in merged.records.items():
-        for file, properties in one.others.items():
-            source = f"; the source is {one.record.source}" * ("source" in properties)
-            lines.append(f"differing {place}: {', '.join(properties)} as in {one.newest}, not {file}{source}")
-        for file, source in one.left_out.items():
+        lines.append(f"several {problem}: {_result_text(union, entry)} is served before {rivals}")
+    for place, union in merged.records.items():
+        for file, properties in union.others.items():
+            source = f"; the source is {union.record.source}" * ("source" in properties)
+            lines.append(
+                f"differing {place}: {', '.join(properties)} as in {union.newest}, not {file}{source}"
+            )
+        for file, source in union.left_out.items():
             lines.append(
                 f"left out {place}: the source {source} of {file} is outside the project of the cache; "
                 "a program that means it names it: load_kernel(source=)"
@@ -66,41 +68,41 @@ def merged_text(merged: Merged) -> str:
 def merged_json(merged: Merged) -> dict[str, Any]:
     return {
         "into": str(merged.into),
-        "records": {place: len(one.record.entries) for place, one in merged.records.items()},
+        "records": {place: len(union.record.entries) for place, union in merged.records.items()},
         "journals": merged.journals,
         "several": [
             {
                 "record": place,
                 "sizes": dict(entry.sizes),
                 "dtype": entry.dtype,
-                "served": _result_json(one, entry),
-                "rivals": [_result_json(one, rival) for rival in entry.rivals],
+                "served": _result_json(union, entry),
+                "rivals": [_result_json(union, rival) for rival in entry.rivals],
             }
-            for place, one, entry in _contested(merged)
+            for place, union, entry in _contested(merged)
         ],
         "differing": [
             {
                 "record": place,
                 "properties": list(properties),
-                "as_in": str(one.newest),
+                "as_in": str(union.newest),
                 "not_as_in": str(file),
-                "source": one.record.source,
+                "source": union.record.source,
             }
-            for place, one in merged.records.items()
-            for file, properties in one.others.items()
+            for place, union in merged.records.items()
+            for file, properties in union.others.items()
         ],
         "left_out": [
             {"record": place, "file": str(file), "source": source}
-            for place, one in merged.records.items()
-            for file, source in one.left_out.items()
+            for place, union in merged.records.items()
+            for file, source in union.left_out.items()
         ],
         "ignored": [str(path) for path in merged.ignored],
     }
 
 
 def _contested(merged: Merged) -> Iterator[tuple[str, MergedRecord, Entry]]:
-    for place, one in merged.records.items():
-        yield from ((place, one, entry) for entry in one.record.entries if entry.rivals)
+    for place, union in merged.records.items():
+        yield from ((place, union, entry) for entry in union.record.entries if entry.rivals)
 
 
 def _result_text(merged: MergedRecord, entry: Entry) -> str:

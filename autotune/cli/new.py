@@ -50,14 +50,14 @@ def run(parsed: argparse.Namespace) -> None:
         progress.stage(Stage(f"reading {parsed.kernel.name}"))
         from autotune.new.first_space import first_space  # progress shows before this is imported
 
-        found = first_space(
+        result = first_space(
             parsed.kernel,
             parsed.entry,
             progress.stage,
             include_dirs=parsed.include,
             definitions=parsed.define,
         )
-    emit("\n".join((findings(found), *map(str, found.notes), next_steps(found))))
+    emit("\n".join((findings(result), *map(str, result.notes), next_steps(result))))
 
 
 def _definition(text: str) -> tuple[str, str]:
@@ -67,18 +67,18 @@ def _definition(text: str) -> tuple[str, str]:
     return name, value if separator else "1"  # as compilers take it
 
 
-def findings(found: FirstSpace) -> str:
+def findings(result: FirstSpace) -> str:
     """A text of the kernels, arguments and parameters found, and the files written."""
-    draft, space = found.draft, found.space
+    draft, space = result.draft, result.space
     several = len(draft.kernels) > 1
     chosen = f"; the space is for {draft.entry}, --entry takes another" if several else ""
     lines = [f"{', '.join(draft.kernels)}: dialect {draft.dialect}{chosen}", ""]
     for title, rows in draft.tables:
-        lines += [title, *(f"  {name:<40} {what}" for name, what in rows)]
+        lines += [title, *(f"  {name:<40} {meaning}" for name, meaning in rows)]
     guessed = (
         "guessed from its formula" if draft.has_reference else "returns nothing yet: nothing is compared"
     )
-    lines += ["", f"wrote {space}: read its comments", f"wrote {found.reference}: {guessed}"]
+    lines += ["", f"wrote {space}: read its comments", f"wrote {result.reference}: {guessed}"]
     if draft.stand_ins:
         folder = space.with_name(Path(draft.stand_ins).parts[0])
         lines.append(
@@ -88,20 +88,20 @@ def findings(found: FirstSpace) -> str:
     return "\n".join(lines)
 
 
-def next_steps(found: FirstSpace) -> str:
+def next_steps(result: FirstSpace) -> str:
     """The next steps; a kernel that no device here takes is run on the CPU and compiled first."""
     from autotune.new.space_draft import ARCHITECTURE
 
-    draft, space = found.draft, found.space
+    draft, space = result.draft, result.space
     steps = [f"autotune search {space}"]
-    if not found.can_run:
-        is_proved = draft.has_reference and found.notes[-1].is_good
+    if not result.can_run:
+        is_proved = draft.has_reference and result.notes[-1].is_good
         looks = [] if is_proved else ["run"]
         looks += [] if draft.dialect == "opencl" else ["compile"]
         steps = [f"on a machine with such a device: {steps[0]}"]
         steps = [*(f"autotune space {space} --{look} --device {ARCHITECTURE}" for look in looks), *steps]
     if not draft.has_reference:
-        steps.insert(0, f"write {found.reference}: it says what is expected")
+        steps.insert(0, f"write {result.reference}: it says what is expected")
     if draft.arrays:
         named = (f'**{{"{name}": ...}}' if iskeyword(name) else f"{name}=..." for name in draft.numbers)
         given = ", ".join((*draft.arrays, *named))

@@ -140,8 +140,8 @@ def require_valid(task: TuningTask, config: Config) -> None:
 def valid_configs(texts: Iterable[str], task: TuningTask) -> list[Config]:
     """Parse the texts of several configurations; raises InputError for one that is not valid."""
     configs = [config([text], task.spec) for text in texts]
-    for one in configs:
-        require_valid(task, one)
+    for chosen in configs:
+        require_valid(task, chosen)
     return configs
 
 
@@ -200,23 +200,21 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
 
 def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--data",
-        metavar="NAME",
-        help="which of the input contents named in the space (default: the first)",
+        "--data", metavar="NAME", help="which of the input contents named in the space (default: the first)"
     )
 
 
-def add_sweep(parser: argparse._ActionsContainer, what: str) -> None:
-    parser.add_argument("--sweep", metavar="NAME=SIZES|FILE", action="append", default=[], help=what)
+def add_sweep(parser: argparse._ActionsContainer, help_text: str) -> None:
+    parser.add_argument("--sweep", metavar="NAME=SIZES|FILE", action="append", default=[], help=help_text)
 
 
-def add_config(parser: argparse._ActionsContainer, what: str, **settings: Any) -> None:
+def add_config(parser: argparse._ActionsContainer, help_text: str, **settings: Any) -> None:
     """Add configurations as texts for `config`; `what` is their help text."""
     parser.add_argument(
         "--config",
         metavar="A=1,B=x",
         action="append",
-        help=f"{what}; parameters that are left out have the default's value",
+        help=f"{help_text}; parameters that are left out have the default's value",
         **settings,
     )
 
@@ -293,6 +291,10 @@ def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
     add_verbosity(parser)
 
 
+def add_no_sanitizer(parser: argparse._ActionsContainer, help_text: str) -> None:
+    parser.add_argument("--no-sanitizer", dest="sanitizer", action="store_false", help=help_text)
+
+
 def add_verbosity(parser: argparse.ArgumentParser) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument("-q", "--quiet", action="store_true", help="show no progress, only warnings")
@@ -317,11 +319,11 @@ def run_options(parsed: argparse.Namespace, **others: Any) -> Options:
     )
 
 
-def add_cache(parser: argparse.ArgumentParser, what: str, *, reads: bool = True) -> None:
+def add_cache(parser: argparse.ArgumentParser, help_text: str, *, reads: bool = True) -> None:
     """Add the cache folder; with `reads`, results are also read from the cache that comes with autotune."""
     places = "./cache and the one that comes with autotune" if reads else "./cache"
     parser.add_argument(
-        "--cache", metavar="DIR", type=Path, help=f"{what} (default: $AUTOTUNE_CACHE, else {places})"
+        "--cache", metavar="DIR", type=Path, help=f"{help_text} (default: $AUTOTUNE_CACHE, else {places})"
     )
 
 
@@ -348,12 +350,12 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument("--plot", metavar="FILE", type=figure_file, help=f"{what}: .svg, .png or .pdf")
+def add_plot(parser: argparse.ArgumentParser, help_text: str) -> None:
+    parser.add_argument("--plot", metavar="FILE", type=figure_file, help=f"{help_text}: .svg, .png or .pdf")
 
 
-def add_output(parser: argparse.ArgumentParser, what: str, **settings: Any) -> None:
-    parser.add_argument("-o", "--output", type=Path, help=what, **{"metavar": "FILE", **settings})
+def add_output(parser: argparse.ArgumentParser, help_text: str, **settings: Any) -> None:
+    parser.add_argument("-o", "--output", type=Path, help=help_text, **{"metavar": "FILE", **settings})
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import textwrap
+from collections.abc import Iterator
 from typing import Any, TextIO
 
 from autotune.cli.tables import Table, shown_table
@@ -16,9 +17,11 @@ _LABEL = re.compile(r" *\S+ {2,}| +")  # before a line's text: a word in a colum
 
 
 def emit(*results: Any) -> None:
-    """Print texts and tables, and anything else as JSON."""
+    """Print texts, tables and what a tuple or an iterator has of them, and anything else as JSON."""
     for result in results:
-        if isinstance(result, Table):
+        if isinstance(result, tuple | Iterator):
+            emit(*result)
+        elif isinstance(result, Table):
             if shown := shown_table(result):
                 print(shown)
         else:

@@ -201,7 +201,7 @@ def _add_command(subparser: _Parser, command: ModuleType) -> None:
     """Give a command's parser its description, its options and the function it runs."""
     width = max(40, min(80, shutil.get_terminal_size().columns)) - 2  # as argparse keeps it for options
     paragraphs = (command.__doc__ or "").strip().split("\n\n")
-    subparser.description = "\n\n".join(textwrap.fill(" ".join(one.split()), width) for one in paragraphs)
+    subparser.description = "\n\n".join(textwrap.fill(" ".join(text.split()), width) for text in paragraphs)
     subparser.epilog = f"Example: {command.EXAMPLE}"
     command.add_options(subparser)
     subparser.set_defaults(run=command.run, parser=subparser)

@@ -150,8 +150,8 @@ class SearchProgress(Observer):
 
     def last_round(self, count: int) -> None:
         """Describe the last round, and show only its stages."""
-        what = count_text(count, "configuration")
-        self._say(f"last round: {what} verified again and timed in turns")
+        finalists = count_text(count, "configuration")
+        self._say(f"last round: {finalists} verified again and timed in turns")
         self._count(None)
         if self._forecast is not None:
             self._forecast.last_round(count, time.monotonic())

@@ -51,7 +51,7 @@ def run(parsed: argparse.Namespace) -> None:
             f"{parsed.command[0]}: ended with code {code} before a kernel under @triton.autotune was tuned, "
             "for which Triton needs a GPU"
         )
-    emit([_json(one) for one in tunings] if parsed.json else recorded_text(tunings, parsed.output))
+    emit([_json(tuning) for tuning in tunings] if parsed.json else recorded_text(tunings, parsed.output))
     if new := _requests() - before:
         say(f"{count_text(len(new), 'request')} without an exact result: autotune search --wanted")
     if code:
@@ -63,12 +63,12 @@ def recorded_text(tunings: Sequence[Tuning], path: Path) -> str:
     if not tunings:
         return "no kernel under @triton.autotune was tuned"
     kernels: dict[tuple[str, str], list[Tuning]] = {}
-    for one in tunings:
-        kernels.setdefault((one.function, one.file), []).append(one)
+    for tuning in tunings:
+        kernels.setdefault((tuning.function, tuning.file), []).append(tuning)
     lines = []
     for (function, file), mine in sorted(kernels.items(), key=lambda item: -_seconds(item[1])):
         lines.append(f"{function}: {count_text(len(mine), 'key')}, {_seconds(mine):.1f} s of tuning; {file}")
-        lines += [f"  {', '.join(map(str, one.key))}: {one.seconds:.1f} s" for one in mine]
+        lines += [f"  {', '.join(map(str, tuning.key))}: {tuning.seconds:.1f} s" for tuning in mine]
     total = f"{count_text(len(kernels), 'kernel')}, {count_text(len(tunings), 'key')}"
     return "\n".join([*lines, f"{total}, {_seconds(tunings):.1f} s of tuning, in {path}"])
 
@@ -79,8 +79,13 @@ def _requests() -> set[str]:
 
 
 def _seconds(tunings: Sequence[Tuning]) -> float:
-    return sum(one.seconds for one in tunings)
+    return sum(tuning.seconds for tuning in tunings)
 
 
-def _json(one: Tuning) -> dict[str, object]:
-    return {"kernel": one.function, "file": one.file, "key": list(one.key), "seconds": one.seconds}
+def _json(tuning: Tuning) -> dict[str, object]:
+    return {
+        "kernel": tuning.function,
+        "file": tuning.file,
+        "key": list(tuning.key),
+        "seconds": tuning.seconds,
+    }

@@ -131,7 +131,7 @@ def _show_live(parsed: argparse.Namespace) -> None:
         raise InputError("--live shows one folder, with the folders in it; name one")
     folder = ExploredFolder(Path(*parsed.names))
     with ExploreServer(folder, parsed.port) as server, suppress(KeyboardInterrupt):
-        found = len(folder.sources())
-        emit(f"{server.url} shows {found:,} searches and kernels of {folder.root}; Ctrl-C ends it")
+        count = len(folder.sources())
+        emit(f"{server.url} shows {count:,} searches and kernels of {folder.root}; Ctrl-C ends it")
         sys.stdout.flush()
         server.serve_forever()

@@ -111,7 +111,7 @@ def _run_ladder(parsed: argparse.Namespace) -> None:
         best = tuned_best(task, parsed.cache)  # first: a damaged cache should cost no time
         steps = ladder(task, options, progress, best)
         counted = _counted_runs(parsed, task, options, progress, steps)
-    figures = {one.name: source_figures(one.note) for one in task.spec.landmarks}
+    figures = {landmark.name: source_figures(landmark.note) for landmark in task.spec.landmarks}
     if parsed.json:
         emit(ladder_json(task.space, steps, figures, counted))
     else:
@@ -149,9 +149,9 @@ def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:
         lines.append(f"verified   at {', '.join(checked)}")
     if space.device.backend == INTERPRETER:
         measured = []  # such a time says nothing
-    lines += [f"time       {measured_text(space, first.config, one)}" for one in measured]
+    lines += [f"time       {measured_text(space, first.config, measurement)}" for measurement in measured]
     if len(measured) > 1:
-        each_ms = [one.median_ms for one in measured]
+        each_ms = [measurement.median_ms for measurement in measured]
         spread = (max(each_ms) - min(each_ms)) / median(each_ms)
         lines.append(f"runs       {len(each_ms)}, the slowest and the fastest {spread:.1%} apart")
     if first.registers is not None:
@@ -159,11 +159,11 @@ def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:
             f"resources  {first.registers} registers, {first.spill_bytes or 0:,} bytes spilled, "
             f"{first.shared_bytes or 0:,} bytes of shared memory"
         )
-    held = use.occupancy
-    if held is not None:
+    occupancy = use.occupancy
+    if occupancy is not None:
         lines.append(
-            f"occupancy  {held.share:.0%}: {held.blocks} blocks, {held.warps} warps on a multiprocessor, "
-            f"limited by {held.limit}"
+            f"occupancy  {occupancy.share:.0%}: {occupancy.blocks} blocks, {occupancy.warps} warps on a "
+            f"multiprocessor, limited by {occupancy.limit}"
         )
     if use.bandwidth_share is not None:
         lines.append(f"bandwidth  {use.bandwidth_share:.0%} of the device's peak")
@@ -174,7 +174,7 @@ def run_json(
     space: Space, trials: Sequence[Trial], counted: CountedRun | None = None
 ) -> list[dict[str, Any]]:
     """The same for scripts, as JSON values: one object for each run."""
-    held = use_of(space, trials[0]).occupancy
+    occupancy = use_of(space, trials[0]).occupancy
     return [
         {
             "config": dict(trial.config),
@@ -185,8 +185,8 @@ def run_json(
             "registers": trial.registers,
             "spill_bytes": trial.spill_bytes,
             "shared_bytes": trial.shared_bytes,
-            "occupancy": None if held is None else held.share,
-            "occupancy_limit": None if held is None else held.limit,
+            "occupancy": None if occupancy is None else occupancy.share,
+            "occupancy_limit": None if occupancy is None else occupancy.limit,
             **({"counters": dict(counted)} if counted else {}),
         }
         for trial in trials
@@ -196,7 +196,7 @@ def run_json(
 def ladder_table(space: Space, steps: Mapping[str, Trial]) -> Table:
     """Make a table with a row per step: time, rate, speed-up over the first step that ran."""
     landmarks = {landmark.name: landmark for landmark in space.spec.landmarks}
-    first_ms = next((one.time_ms for one in steps.values() if one.time_ms is not None), 0.0)
+    first_ms = next((trial.time_ms for trial in steps.values() if trial.time_ms is not None), 0.0)
     rows = [
         _row(space, landmarks.get(name) or Landmark(name, trial.config, str(trial.config)), trial, first_ms)
         for name, trial in steps.items()
@@ -222,7 +222,7 @@ def ladder_json(
     space: Space, steps: Mapping[str, Trial], figures: _Figures, counted: Mapping[str, CountedRun]
 ) -> list[dict[str, Any]]:
     """The same for scripts, as JSON values, with the figures of the sources."""
-    expected = {one.name: one.expect.value for one in space.spec.landmarks}
+    expected = {landmark.name: landmark.expect.value for landmark in space.spec.landmarks}
     return [
         {
             "step": name,
@@ -244,7 +244,7 @@ def sources_table(space: Space, steps: Mapping[str, Trial], figures: _Figures) -
     column.
     """
     quoted = {name: trial for name, trial in steps.items() if figures.get(name)}
-    sources = dict.fromkeys((one.device, one.unit) for name in quoted for one in figures[name])
+    sources = dict.fromkeys((figure.device, figure.unit) for name in quoted for figure in figures[name])
     units = dict.fromkeys(unit for _, unit in sources)
     figures_of = [
         *(
@@ -261,7 +261,7 @@ def sources_table(space: Space, steps: Mapping[str, Trial], figures: _Figures) -
 
 
 def _quoted(figures: Sequence[SourceFigure], device: str, unit: str) -> float | None:
-    return next((one.value for one in figures if (one.device, one.unit) == (device, unit)), None)
+    return next((figure.value for figure in figures if (figure.device, figure.unit) == (device, unit)), None)
 
 
 def _own_figure(space: Space, trial: Trial, unit: str) -> float | None:

@@ -150,11 +150,8 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="stop as soon as a faster untried configuration is unlikely",
     )
-    group.add_argument(
-        "--no-sanitizer",
-        dest="sanitizer",
-        action="store_false",
-        help="check the winner and its ties neither with compute-sanitizer nor with the sanitizers of g++",
+    opt.add_no_sanitizer(
+        group, "check the winner and its ties neither with compute-sanitizer nor with the sanitizers of g++"
     )
 
 
@@ -234,11 +231,11 @@ def _adopt(parsed: argparse.Namespace, options: Options) -> None:
     from autotune.tuning.tuner import adopt
 
     with _opened_task(parsed, options) as (task, progress):
-        found = adopt(task, options, progress)
-    if isinstance(found, KnownResult):
-        emit(known_json(found) if parsed.json else known_text(found))
+        adopted = adopt(task, options, progress)
+    if isinstance(adopted, KnownResult):
+        emit(known_json(adopted) if parsed.json else known_text(adopted))
     else:
-        emit(result_json(found) | {"adopted": True} if parsed.json else result_text(found))
+        emit(result_json(adopted) | {"adopted": True} if parsed.json else result_text(adopted))
 
 
 @contextmanager
@@ -307,8 +304,8 @@ def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
         if not parsed.json:
             emit(result_line(result))
 
-    first = opt.target(parsed)
-    targets = [first, *(replace(first, space=space) for space in parsed.more_spaces)]
+    target = opt.target(parsed)
+    targets = [target, *(replace(target, space=space) for space in parsed.more_spaces)]
     with (
         opt.progress(parsed) as progress,
         opt.opened_cluster(parsed.cluster, parsed.device, progress) as several,
@@ -336,10 +333,7 @@ def _sweep(parsed: argparse.Namespace, options: Options) -> None:
             tasks = _with_installed(tasks, form, progress)
         keyed = KeyedTable(KEY, nearest) if form else None
         result = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS, keyed)
-    if parsed.json:
-        emit(sweep_json(result))
-    else:
-        emit(*sweep_text(result))
+    emit(sweep_json(result) if parsed.json else sweep_text(result))
 
 
 def _with_installed(tasks: Sequence[TuningTask], form: Format, progress: Observer) -> list[TuningTask]:

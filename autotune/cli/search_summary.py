@@ -62,28 +62,28 @@ def result_text(result: SearchResult) -> str:
         f"{task.spec.kernel} on {task.device.name} ({task.address}), {space_problem(task.space)}"
         + _unverified(result),
         f"best    {measured_text(task.space, winner.config, final)}"
-        + _energy(final)
+        + _energy_text(final)
         + (", of an earlier search" if is_earlier else ""),
-        f"        {_difference(winner.config, task.spec.default, 'default')}",
-        *_own(result),
-        *_use(result),
-        f"default {result.default.median_ms:.4g} ms{_energy(result.default)}: {_speedup(result)}",
-        *_rejected(result),
-        _tried(result),
-        *_front(result),
-        *_ties(result),
-        *_groups(result),
+        f"        {_difference_text(winner.config, task.spec.default, 'default')}",
+        *_metrics_line(result),
+        *_device_use_line(result),
+        f"default {result.default.median_ms:.4g} ms{_energy_text(result.default)}: {_speedup_text(result)}",
+        *_rejected_line(result),
+        _trials_line(result),
+        *_front_line(result),
+        *_tie_lines(result),
+        *_group_line(result),
         *([f"timed   {task.spec.measure}"] if str(task.spec.measure) else []),
-        *_noise(final),
-        *([f"warning {'; '.join(found)}"] if (found := timing_warnings(result)) else []),
+        *_noise_line(final),
+        *([f"warning {'; '.join(warnings)}"] if (warnings := timing_warnings(result)) else []),
         *uncompared(result),
         *failures(result),
-        *_learnt(result),
+        *_lesson_line(result),
         result.coverage,
         *([f"checks  {checks}"] if (checks := outcomes_text(result.checks)) else []),
         *([f"limit   {limit}"] if (limit := index_limit(result.checks)) else []),
         f"kept    {result.cache_file}{before} (trials: {result.journal})",
-        f"next    {_next(result)}",
+        f"next    {_next_command(result)}",
     ]
     return "\n".join(lines)
 
@@ -153,7 +153,7 @@ def _unverified(result: SearchResult) -> str:
     return f": not verified in full, without {count}: {names_text(names)}" if names else ""
 
 
-def _tried(result: SearchResult) -> str:
+def _trials_line(result: SearchResult) -> str:
     count = len(result.trials)
     statuses = ", ".join(f"{number} {status.value}" for status, number in result.counts.most_common())
     start = f", from {count_text(len(result.priors), 'other result')}," if result.priors else ""
@@ -171,14 +171,14 @@ def _tried(result: SearchResult) -> str:
     return line + ("; the time was over" if result.time_was_over else "")
 
 
-def _difference(config: Config, other: Config, name: str) -> str:
+def _difference_text(config: Config, base: Config, name: str) -> str:
     """A configuration as its difference from another one, which `--config` takes for the default."""
-    differing = {parameter: value for parameter, value in config.items() if value != other[parameter]}
+    differing = {parameter: value for parameter, value in config.items() if value != base[parameter]}
     rest = "" if len(differing) == len(config) else f"; the rest as in the {name}"
     return f"{Config(differing)}{rest}" if differing else f"the {name}"
 
 
-def _cost(result: SearchResult) -> str:
+def _objective_noun(result: SearchResult) -> str:
     """The objective of a search, as a noun."""
     return _COSTS.get(result.objective, result.objective_name)
 
@@ -189,41 +189,41 @@ def _metrics(result: SearchResult) -> Mapping[str, float]:
     return next((metrics for trial, metrics in pairs if trial.config == result.winner.config), {})
 
 
-def _own(result: SearchResult) -> list[str]:
-    found = [f"{name} {value:.4g}" for name, value in _metrics(result).items()]
+def _metrics_line(result: SearchResult) -> list[str]:
+    figures = [f"{name} {value:.4g}" for name, value in _metrics(result).items()]
     if result.objective is Objective.OWN:
-        found.insert(0, f"{result.objective_name} = {result.final.value:.4g}")
-    return [f"        {', '.join(found)}"] if found else []
+        figures.insert(0, f"{result.objective_name} = {result.final.value:.4g}")
+    return [f"        {', '.join(figures)}"] if figures else []
 
 
-def _use(result: SearchResult) -> list[str]:
+def _device_use_line(result: SearchResult) -> list[str]:
     """The best configuration's use of a GPU, as far as known."""
     winner = replace(result.winner, measurement=result.final)
     use = use_of(result.task.space, winner)
-    found = []
+    parts = []
     if winner.registers is not None:
-        found.append(f"{winner.registers} registers")
+        parts.append(f"{winner.registers} registers")
     if use.occupancy is not None:
-        found.append(f"occupancy {use.occupancy.share:.0%}, limited by {use.occupancy.limit}")
+        parts.append(f"occupancy {use.occupancy.share:.0%}, limited by {use.occupancy.limit}")
     if use.bandwidth_share is not None:
-        found.append(f"{use.bandwidth_share:.0%} of the peak bandwidth")
-    return [f"        {'; '.join(found)}"] if found else []
+        parts.append(f"{use.bandwidth_share:.0%} of the peak bandwidth")
+    return [f"        {'; '.join(parts)}"] if parts else []
 
 
-def _energy(measurement: Measurement) -> str:
+def _energy_text(measurement: Measurement) -> str:
     return f", {measurement.energy_j:.4g} J a run" if measurement.energy_j is not None else ""
 
 
-def _speedup(result: SearchResult) -> str:
+def _speedup_text(result: SearchResult) -> str:
     """The gain of the best over the default, as far as the measurement can tell."""
     default, ratio = result.task.spec.default, result.speedup
     if result.winner.config == default:
-        return _no_speedup(result)
+        return _why_default(result)
     if default in (*result.ties, *result.unchecked_ties) or ratio <= 1:
         return "the best cannot be told from it"
     doubt = "" if result.compares else ", if its result is right"
     if result.objective is not Objective.TIME:
-        cost = f"{1 / ratio:.0%} of its {_cost(result)}"
+        cost = f"{1 / ratio:.0%} of its {_objective_noun(result)}"
         time = f"{result.final.median_ms / result.default.median_ms:.0%} of its time"
         return f"the best takes {cost} and {time}{doubt}"
     if ratio < 1.005:
@@ -234,7 +234,7 @@ def _speedup(result: SearchResult) -> str:
     return f"the best is {factor} times as fast{doubt}{why}"
 
 
-def _no_speedup(result: SearchResult) -> str:
+def _why_default(result: SearchResult) -> str:
     """The reason why the default is the best."""
     others = [trial for trial in result.trials if trial.config != result.winner.config]
     if not others:
@@ -243,7 +243,7 @@ def _no_speedup(result: SearchResult) -> str:
         return "all others that were tried failed"
     if result.objective is Objective.TIME:
         return "nothing that was tried is faster"
-    return f"nothing that was tried takes less {_cost(result)}"
+    return f"nothing that was tried takes less {_objective_noun(result)}"
 
 
 def _beaten_by_default(result: SearchResult) -> float:
@@ -254,7 +254,7 @@ def _beaten_by_default(result: SearchResult) -> float:
     return sum(time_ms > default_ms for time_ms in times_ms.values()) / max(1, len(times_ms))
 
 
-def _front(result: SearchResult) -> list[str]:
+def _front_line(result: SearchResult) -> list[str]:
     if not result.front:
         return []
     ends = [f"{time_ms:.4g} ms, {energy_j:.4g} J" for _, time_ms, energy_j in result.front]
@@ -265,7 +265,7 @@ def _front(result: SearchResult) -> list[str]:
     ]
 
 
-def _ties(result: SearchResult) -> list[str]:
+def _tie_lines(result: SearchResult) -> list[str]:
     if not result.ties:
         return []
     winner, count = result.winner.config, len(result.ties)
@@ -279,26 +279,26 @@ def _ties(result: SearchResult) -> list[str]:
     return [
         *lines,
         *(
-            f"        {'the default' if one == default else _difference(one, winner, 'best')}"
-            for one in result.unchecked_ties
+            f"        {'the default' if tie == default else _difference_text(tie, winner, 'best')}"
+            for tie in result.unchecked_ties
         ),
     ]
 
 
-def _groups(result: SearchResult) -> list[str]:
+def _group_line(result: SearchResult) -> list[str]:
     """The winner among the groups that the space contrasts."""
     if not result.groups:
         return []
     wins = verdict(result.groups, result.objective)
-    return [f"groups  {', '.join(map(_group, result.groups))}" + (f": {wins}" if wins else "")]
+    return [f"groups  {', '.join(map(_group_text, result.groups))}" + (f": {wins}" if wins else "")]
 
 
-def _group(group: Group) -> str:
-    time = f"{group.best.median_ms:.4g} ms{_energy(group.best)}" if group.best else "has no time"
+def _group_text(group: Group) -> str:
+    time = f"{group.best.median_ms:.4g} ms{_energy_text(group.best)}" if group.best else "has no time"
     return f"{group.name} {time} ({group.tried} tried)"
 
 
-def _noise(final: Measurement) -> list[str]:
+def _noise_line(final: Measurement) -> list[str]:
     """The noise of the last round on a steady machine."""
     noise, (low, high) = final.noise, final.interval_ms
     if noise is None or noise > NOISY:
@@ -312,7 +312,7 @@ def _is_rehearsal(result: SearchResult) -> bool:
     return result.task.address.backend == INTERPRETER
 
 
-def _next(result: SearchResult) -> str:
+def _next_command(result: SearchResult) -> str:
     if _is_rehearsal(result):  # no GPU takes its results: they let a program run
         cache = shlex.quote(str(result.cache_root))
         return f"AUTOTUNE_CACHE={cache} TRITON_INTERPRET=1 python PROGRAM, where PROGRAM uses tuned"
@@ -327,7 +327,7 @@ def uncompared(result: SearchResult) -> list[str]:
 
 def unchecked_lines(results: Sequence[SearchResult]) -> list[str]:
     """The checks that were not made, and the command that makes up for late ones."""
-    text = unchecked_text(combined(one.checks for one in results))
+    text = unchecked_text(combined(search.checks for search in results))
     command = _check_command(results)
     return [f"checks  {text}{command and ': '}{command}"] if text else []
 
@@ -336,7 +336,7 @@ def _check_command(results: Sequence[SearchResult]) -> str:
     """The command that makes up for late checks; empty if it cannot: it ranks by time, and reads files."""
     result = results[0]
     is_ranked = result.objective is Objective.TIME and Path(result.task.spec.path).is_file()
-    if not (is_ranked and is_late(combined(one.checks for one in results))):
+    if not (is_ranked and is_late(combined(search.checks for search in results))):
         return ""
     root = result.cache_root
     cache = () if root == Path("cache") else ("--cache", str(root))
@@ -344,7 +344,7 @@ def _check_command(results: Sequence[SearchResult]) -> str:
     return shlex.join((*command, "--refresh"))
 
 
-def _rejected(result: SearchResult) -> list[str]:
+def _rejected_line(result: SearchResult) -> list[str]:
     """The checks that faster configurations failed: if one is mistaken, the best is too slow."""
     best_ms = result.winner.time_ms or result.final.median_ms
     faster = [
@@ -377,21 +377,22 @@ def failures(result: SearchResult) -> list[str]:
     ]
     for status, count in result.counts.most_common():
         if status is not Status.OK:
-            first = next(trial for trial in result.trials if trial.status is status)
-            reason = shorten(first_error(first.detail), _REASON_LETTERS, placeholder=" ...")
+            example = next(trial for trial in result.trials if trial.status is status)
+            reason = shorten(first_error(example.detail), _REASON_LETTERS, placeholder=" ...")
             command = f"autotune show {result.journal} --status {status.value}"
-            lines.append(f"failed  {count} {status.value}{_shared(result, status)}: {reason}; {command}")
+            lines.append(f"failed  {count} {status.value}{_in_common(result, status)}: {reason}; {command}")
     return lines
 
 
-def _shared(result: SearchResult, status: Status) -> str:
+def _in_common(result: SearchResult, status: Status) -> str:
     """The values that all trials of a status have, and none that has a time: a value may be to blame."""
     failed = [trial.config for trial in result.trials if trial.status is status]
     timed = [trial.config for trial in result.trials if trial.status is Status.OK]
     shared = [
         f"{name}={value}"
         for name, value in failed[0].items()
-        if all(one[name] == value for one in failed) and not any(one[name] == value for one in timed)
+        if all(config[name] == value for config in failed)
+        and not any(config[name] == value for config in timed)
     ]
     return (
         f", all with {', '.join(shared)}, which no trial with a time has"
@@ -400,7 +401,7 @@ def _shared(result: SearchResult, status: Status) -> str:
     )
 
 
-def _learnt(result: SearchResult) -> list[str]:
+def _lesson_line(result: SearchResult) -> list[str]:
     """The values that the fastest configurations share and most others lack."""
     ranked = by_score(result.trials)
     fastest, others = ranked[:_FASTEST], ranked[_FASTEST:]
@@ -412,9 +413,9 @@ def _learnt(result: SearchResult) -> list[str]:
         if all(trial.config[name] == value for trial in fastest)
         and sum(trial.config[name] == value for trial in others) / len(others) < 0.8
     ]
-    found = f"all have {', '.join(shared)}" if shared else "share no value that sets them apart"
+    lesson = f"all have {', '.join(shared)}" if shared else "share no value that sets them apart"
     best, worst = ("fastest", "slowest") if result.objective is Objective.TIME else ("best", "worst")
     ratio = (ranked[-1].score or 0.0) / (ranked[0].score or 1.0)
     factor = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
-    cost = _cost(result)
-    return [f"learnt  the {_FASTEST} {best} {found}; the {worst} took {factor} times the best's {cost}"]
+    cost = _objective_noun(result)
+    return [f"learnt  the {_FASTEST} {best} {lesson}; the {worst} took {factor} times the best's {cost}"]

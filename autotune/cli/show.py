@@ -82,13 +82,13 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.importance and len(journals) > 1:
         raise InputError("--importance: trials of several journals cannot be compared; name one journal")
     several = len(journals) > 1
-    found = [row for journal in journals for row in _rows(journal, with_finals=not parsed.importance)]
-    chosen = _select(found, parsed)
+    rows = [row for journal in journals for row in _trial_rows(journal, with_finals=not parsed.importance)]
+    chosen = _selected_rows(rows, parsed)
     if parsed.importance:
         _show_importance([row.trial for row in chosen], parsed.json)
     elif parsed.csv is not None:
         write_text(parsed.csv, trials_csv(chosen))
-        say(f"{_share_text(chosen, found)} in {parsed.csv}")
+        say(f"{_share_text(chosen, rows)} in {parsed.csv}")
     elif parsed.json:
         emit([encode_trial(row.trial) | ({"journal": str(row.journal)} if several else {}) for row in chosen])
     else:
@@ -97,7 +97,7 @@ def run(parsed: argparse.Namespace) -> None:
         emit(trials_table(shown, with_journal=several))
         was_named = journals == [Path(name) for name in parsed.journal]
         of = "" if was_named else f" of {', '.join(map(str, journals))}"
-        say(f"{_share_text(chosen, found)}{of}")
+        say(f"{_share_text(chosen, rows)}{of}")
 
 
 class TrialRow(NamedTuple):
@@ -109,21 +109,21 @@ class TrialRow(NamedTuple):
     use: DeviceUse = DeviceUse()
 
 
-def _rows(journal: Path, *, with_finals: bool) -> list[TrialRow]:
+def _trial_rows(journal: Path, *, with_finals: bool) -> list[TrialRow]:
     """The trials of a journal, with the times of its last round if requested."""
     from autotune.evaluation.journal import read_journal
 
     _, trials, last_round, *_ = read_journal(journal)
     finals = last_round.measurements if with_finals else {}
     fastest = min(finals, key=lambda key: finals[key].median_ms, default="")
-    return [_row(journal, trial, finals.get(trial.key), fastest) for trial in trials]
+    return [_trial_row(journal, trial, finals.get(trial.key), fastest) for trial in trials]
 
 
-def _share_text(chosen: Sequence[TrialRow], found: Sequence[TrialRow]) -> str:
-    return f"{len(chosen)} of {count_text(len(found), 'trial')}"
+def _share_text(chosen: Sequence[TrialRow], rows: Sequence[TrialRow]) -> str:
+    return f"{len(chosen)} of {count_text(len(rows), 'trial')}"
 
 
-def _row(journal: Path, trial: Trial, final: Measurement | None, fastest: str) -> TrialRow:
+def _trial_row(journal: Path, trial: Trial, final: Measurement | None, fastest: str) -> TrialRow:
     """The trial with its measurement of the last round, if it took part; the fastest is marked."""
     if final is None or trial.time_ms is None:
         return TrialRow(journal, trial)
@@ -136,42 +136,42 @@ def _row(journal: Path, trial: Trial, final: Measurement | None, fastest: str) -
 def _show_importance(trials: Sequence[Trial], as_json: bool) -> None:
     from autotune.analysis.importance import importance
 
-    found = importance(trials)
+    shares = importance(trials)
     if as_json:
-        emit(importance_json(found))
+        emit(importance_json(shares))
     else:
-        emit(importance_table(found))
-        say(importance_note(found))
+        emit(importance_table(shares))
+        say(importance_note(shares))
 
 
-def importance_table(found: Importance) -> Table:
+def importance_table(shares: Importance) -> Table:
     """Make a table with a row for each parameter and each pair that matters."""
-    rows = [(name, f"{share:.1%}") for name, share in found.single.items()]
+    rows = [(name, f"{share:.1%}") for name, share in shares.single.items()]
     rows += [
-        (f"{one} x {other}", f"{share:.1%}")
-        for (one, other), share in found.pairs.items()
+        (f"{left} x {right}", f"{share:.1%}")
+        for (left, right), share in shares.pairs.items()
         if share >= MIN_SHARE
     ]
     return table(("parameter", "share of the variance of log time"), rows)
 
 
-def importance_note(found: Importance) -> str:
+def importance_note(shares: Importance) -> str:
     """A note on how far the table can be trusted."""
-    doubt = "; that is poor: try more configurations" if found.fit < POOR_FIT else ""
-    fit = f"the model explains {found.fit:.0%} of the variance of unseen trials"
-    return f"from {found.trials} trials; {fit}{doubt}"
+    doubt = "; that is poor: try more configurations" if shares.fit < POOR_FIT else ""
+    fit = f"the model explains {shares.fit:.0%} of the variance of unseen trials"
+    return f"from {shares.trials} trials; {fit}{doubt}"
 
 
-def importance_json(found: Importance) -> dict[str, Any]:
+def importance_json(shares: Importance) -> dict[str, Any]:
     return {
-        "trials": found.trials,
-        "fit": found.fit,
-        "parameters": dict(found.single),
-        "pairs": [{"parameters": list(pair), "share": share} for pair, share in found.pairs.items()],
+        "trials": shares.trials,
+        "fit": shares.fit,
+        "parameters": dict(shares.single),
+        "pairs": [{"parameters": list(pair), "share": share} for pair, share in shares.pairs.items()],
     }
 
 
-def _front(rows: Sequence[TrialRow]) -> list[TrialRow]:
+def _rows_on_front(rows: Sequence[TrialRow]) -> list[TrialRow]:
     front = [config for config, _, _ in pareto_front([row.trial for row in rows])]
     if not front:
         raise InputError(
@@ -188,11 +188,11 @@ def _condition(text: str) -> Expression:
         raise InputError(f"--where: {error}{mend}") from None
 
 
-def _select(rows: Sequence[TrialRow], parsed: argparse.Namespace) -> list[TrialRow]:
+def _selected_rows(rows: Sequence[TrialRow], parsed: argparse.Namespace) -> list[TrialRow]:
     """Filter and sort the trials as the options say."""
     chosen = [row for row in rows if parsed.status in (None, row.trial.status.value)]
     if parsed.pareto:
-        chosen = _front(chosen)
+        chosen = _rows_on_front(chosen)
     names = {name for row in rows for name in row.trial.config}
     if parsed.where is not None:
         condition = _condition(parsed.where)
@@ -234,16 +234,16 @@ def trials_table(rows: Sequence[TrialRow], *, with_journal: bool = False) -> Tab
             cell(trial.spill_bytes, "{}"),
             *use.cells,
             journal.name if with_journal else "",
-            _detail(trial),
+            _detail_cell(trial),
         )
         for journal, trial, _, use in rows
     ]
     return table(columns, cells, optional=("J", "registers", "spill", *COLUMNS, "journal"))
 
 
-def _detail(trial: Trial) -> str:
-    first = trial.detail.splitlines()[0] if trial.detail else ""
-    return f"last round: {first}" if trial.failed_last_round else first
+def _detail_cell(trial: Trial) -> str:
+    line = trial.detail.splitlines()[0] if trial.detail else ""
+    return f"last round: {line}" if trial.failed_last_round else line
 
 
 def trials_csv(rows: Sequence[TrialRow]) -> str:

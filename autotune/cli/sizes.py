@@ -14,7 +14,7 @@ from autotune.tuning.options import MAX_PROBLEMS
 
 def parse_sizes(texts: Iterable[str]) -> dict[str, int]:
     """Parse `--size n=1000 --size m=2000`; raises InputError for anything else."""
-    found = {}
+    sizes = {}
     for text in texts:
         name, separator, number = text.partition("=")
         size = _whole_number(number) if separator and name else None
@@ -26,13 +26,13 @@ def parse_sizes(texts: Iterable[str]) -> dict[str, int]:
             )
         if name in RESERVED_SIZES:
             raise InputError(f"--size {text}: {name} cannot be the name of a size")
-        if name in found:
+        if name in sizes:
             raise InputError(
                 f"--size {text}: {name} is given twice; leave one out; for several sizes, write "
                 f"--sweep {name}=10:20:x2"
             )
-        found[name] = size
-    return found
+        sizes[name] = size
+    return sizes
 
 
 def parse_sweep(texts: Sequence[str], fixed: Collection[str] = ()) -> list[dict[str, int]]:
@@ -41,20 +41,20 @@ def parse_sweep(texts: Sequence[str], fixed: Collection[str] = ()) -> list[dict[
     Each text is a range such as `n=2**10:2**30:x4`, a list such as `n=1,2,4`, or a CSV file of sizes. No
     sweep can change the sizes that are `fixed`.
     """
-    found: list[dict[str, int]] = [{}]
+    problems: list[dict[str, int]] = [{}]
     for text in texts:
         points = _points_of_file(text) if "=" not in text else _points_of_text(text)
         for name in points[0]:
-            if name in RESERVED_SIZES or name in found[0]:
+            if name in RESERVED_SIZES or name in problems[0]:
                 raise InputError(f"--sweep {text}: {name} cannot be the name of a size, or is given twice")
             if name in fixed:
                 raise InputError(f"--sweep {text}: --size names {name}, too; leave one of them out")
-        if any(0 in one.values() for one in points):
+        if any(0 in point.values() for point in points):
             raise InputError(f"--sweep {text}: sizes start at 1")
-        if len(found) * len(points) > MAX_PROBLEMS:
+        if len(problems) * len(points) > MAX_PROBLEMS:
             raise InputError(f"--sweep {text}: more than {MAX_PROBLEMS:,} combinations of sizes")
-        found = [{**one, **other} for one in found for other in points]
-    return found
+        problems = [{**problem, **point} for problem in problems for point in points]
+    return problems
 
 
 def _points_of_text(text: str) -> list[dict[str, int]]:
@@ -66,9 +66,9 @@ def _points_of_text(text: str) -> list[dict[str, int]]:
             "n=2**10:2**30:x4 or n=100:1000:+100, or a list such as n=1,2,4, or a CSV file of sizes"
         )
     if match[6]:
-        sizes = [_part(text, part) for part in match[6].split(",")]
+        sizes = [_number_of(text, part) for part in match[6].split(",")]
     else:
-        first, last, step = (_part(text, part) for part in match.group(2, 3, 5))
+        first, last, step = (_number_of(text, part) for part in match.group(2, 3, 5))
         is_product = match[4] == "x"
         if last < first:
             raise InputError(f"--sweep {text}: the first size, {first:,}, is above the last one, {last:,}")
@@ -97,11 +97,11 @@ def _points_of_file(text: str) -> list[dict[str, int]]:
         raise InputError(f"--sweep {text}: expected names of sizes in the first line, such as M,N,K")
     if any(len(line) != len(names) for line in lines):
         raise InputError(f"--sweep {text}: expected {len(names)} sizes in each line")
-    points = [dict(zip(names, (_part(text, part) for part in line), strict=True)) for line in lines[1:]]
+    points = [dict(zip(names, (_number_of(text, part) for part in line), strict=True)) for line in lines[1:]]
     return list({tuple(point.items()): point for point in points}.values())
 
 
-def _part(text: str, part: str) -> int:
+def _number_of(text: str, part: str) -> int:
     """The number in a part of a sweep; raises InputError for anything else."""
     number = _whole_number(part)
     if number is None:

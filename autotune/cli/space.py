@@ -9,7 +9,7 @@ configurations per value, parameters that are tied to each other, and a sample t
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from autotune.cli import options as opt
 from autotune.cli.cross_compile import add_compile, compile_space
 from autotune.cli.host_run import add_host_run, run_space
 from autotune.cli.output import emit
-from autotune.cli.tables import cell, table
+from autotune.cli.tables import UNKNOWN, Table, cell, table
 from autotune.cli.texts import space_problem
 from autotune.core.records import Config, Parameter
 from autotune.core.text import table_sizes
@@ -75,8 +75,8 @@ def _describe(parsed: argparse.Namespace) -> None:
         _explain(space, opt.config(parsed.config, space.spec), parsed.json)
         return
     constraints = constraint_report(space)
-    found = lint(space, source.text, constraints)
-    findings = found._replace(mistakes=(*found.mistakes, *check_reference(space, source)))
+    linted = lint(space, source.text, constraints)
+    findings = linted._replace(mistakes=(*linted.mistakes, *check_reference(space, source)))
     if parsed.report:
         from autotune.report.page import write_page
         from autotune.report.space_page import space_html
@@ -84,10 +84,7 @@ def _describe(parsed: argparse.Namespace) -> None:
         html = space_html(space, constraints, findings.mistakes)
         emit(f"{write_page(parsed.output or Path('space.html'), html)}: {len(space):,} valid configurations")
         return
-    if parsed.json:
-        emit(space_json(space, constraints, findings))
-    else:
-        print_space(space, constraints, findings)
+    emit((space_json if parsed.json else space_text)(space, constraints, findings))
 
 
 def _explain(space: Space, config: Config, as_json: bool) -> None:
@@ -101,41 +98,45 @@ def _explain(space: Space, config: Config, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def print_space(space: Space, constraints: Sequence[ConstraintReport], findings: Findings) -> None:
-    """Print counts, parameters, constraints and findings."""
+def space_text(
+    space: Space, constraints: Sequence[ConstraintReport], findings: Findings
+) -> Iterator[str | Table]:
+    """Counts, parameters, constraints and findings."""
     device = space.device
-    emit(f"{space.spec.kernel} on {device.name}, {space_problem(space)}")
+    yield f"{space.spec.kernel} on {device.name}, {space_problem(space)}"
     if device.driver == NOT_HERE:
-        emit(f"no such device is here: counted with the known limits of {device.architecture}")
-    emit(f"{len(space):,} valid of {space.cartesian:,} combinations\n")
+        yield f"no such device is here: counted with the known limits of {device.architecture}"
+    yield f"{len(space):,} valid of {space.cartesian:,} combinations\n"
     domains = [
         (item.name, str(len(item.values)), ", ".join(map(str, item.values)) + _condition(space.spec, item))
         for item in space.parameters
     ]
-    emit(table(("parameter", "values", ""), domains))
+    yield table(("parameter", "values", ""), domains)
     effects = [
         (
             str(item.line or "device"),
-            _share(item.removes_alone, space.cartesian),
+            UNKNOWN if item.removes_alone is None else f"{item.removes_alone / space.cartesian:.1%}",
             cell(item.appear_without, "+{:,}"),
             item.text,
         )
         for item in (*constraints, *limit_report(space))
     ]
     if effects:
-        emit("", table(("line", "removes alone", "valid without it", "constraint"), effects))
+        yield ""
+        yield table(("line", "removes alone", "valid without it", "constraint"), effects)
     path, is_here = space.spec.path, device.driver != NOT_HERE
     looks = ("--run",) if space.spec.dialect == "opencl" else ("--run", "--compile")
     steps = [f"search {path}"] if is_here else [f"space {path} {how}" for how in looks]
     rows = [(item.kind, item.subject, item.placed) for item in findings.mistakes]
-    emit("", table(("finding", "", ""), rows) if rows else "no findings")
+    yield ""
+    yield table(("finding", "", ""), rows) if rows else "no findings"
     if findings.left_out:
-        sizes = [table_sizes(one) for one in findings.left_out]
+        sizes = [table_sizes(problem) for problem in findings.left_out]
         more = f" and {len(sizes) - _MAX_SIZES} more sizes" if len(sizes) > _MAX_SIZES else ""
-        emit(f"left out: launches at {', '.join(sizes[:_MAX_SIZES])}{more} take too long to follow")
+        yield f"left out: launches at {', '.join(sizes[:_MAX_SIZES])}{more} take too long to follow"
     if not rows:
         for number, step in enumerate(steps):
-            emit(f"{'then' if number else 'next'}    autotune {step}")
+            yield f"{'then' if number else 'next'}    autotune {step}"
 
 
 def _condition(spec: SpaceSpec, parameter: Parameter) -> str:
@@ -155,7 +156,3 @@ def space_json(space: Space, constraints: Sequence[ConstraintReport], findings: 
         "findings": [asdict(item) for item in findings.mistakes],
         "left_out": [dict(sizes) for sizes in findings.left_out],
     }
-
-
-def _share(count: int | None, total: int) -> str:
-    return cell(None if count is None else count / total, "{:.1%}")

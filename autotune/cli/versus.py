@@ -30,8 +30,7 @@ EXAMPLE = "autotune versus reduce --sweep n=2**12:2**28:x16"
 def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
     opt.add_sweep(
-        parser,
-        "time each of these sizes, such as n=2**12:2**28:x16, and show where the GPU begins to pay",
+        parser, "time each of these sizes, such as n=2**12:2**28:x16, and show where the GPU begins to pay"
     )
     parser.add_argument("--naive", metavar="LANDMARK", help="the naive version (default: the first landmark)")
     parser.add_argument(
@@ -54,40 +53,40 @@ def run(parsed: argparse.Namespace) -> None:
     cpu = None if parsed.cpu == "none" else parsed.cpu
     options = opt.run_options(parsed, budget=Budget())
     with opt.progress(parsed) as progress:
-        found = [
+        comparisons = [
             versus(replace(target, sizes=sizes), options, progress, cpu, parsed.naive) for sizes in problems
         ]
     if parsed.json:
-        emit([{**asdict(one), "pays": one.pays} for one in found])
+        emit([{**asdict(comparison), "pays": comparison.pays} for comparison in comparisons])
     else:
-        for one in found:
-            failed = [f"{each.name}: {each.detail}" for each in one.contenders if each.time_ms is None]
-            emit(f"{parsed.space} {table_sizes(one.sizes)}", versus_table(one), *failed)
-        emit(_where_it_pays(found))
-        if cpu is not None and not any(one.host_peaks for one in found):
+        for comparison in comparisons:
+            failed = [f"{item.name}: {item.detail}" for item in comparison.contenders if item.time_ms is None]
+            emit(f"{parsed.space} {table_sizes(comparison.sizes)}", versus_table(comparison), *failed)
+        emit(_where_it_pays(comparisons))
+        if cpu is not None and not any(comparison.host_peaks for comparison in comparisons):
             emit(f"the host's peak is not known: measure it with `autotune devices --measure --device {cpu}`")
     if parsed.plot is not None:
         title = f"{parsed.space}: times with what else does the work"
-        size = volume_text(one.sizes for one in found)
-        save(over_size(title, _lines(found), size=size), parsed.plot)
+        size = volume_text(comparison.sizes for comparison in comparisons)
+        save(over_size(title, _times_over_size(comparisons), size=size), parsed.plot)
 
 
-def versus_table(one: Versus) -> Table:
+def versus_table(comparison: Versus) -> Table:
     """Make a table with a row per contender: its time, also with copies, and relative to the tuned kernel."""
-    call_ms = _call_ms(one)
+    call_ms = _call_ms(comparison)
     rows = [
         (
-            each.name,
-            cell(each.time_ms),
-            _ratio(each.time_ms, one.tuned_ms),
-            cell(_with(each, one.pinned_ms)),
-            cell(_with(each, one.pageable_ms)),
-            _ratio(_with(each, one.pageable_ms), call_ms),
-            *(cell(one.share_of_peak(each, what), "{:.1%}") for what in ("flops", "bytes")),
-            each.detail,
+            contender.name,
+            cell(contender.time_ms),
+            _ratio_cell(contender.time_ms, comparison.tuned_ms),
+            cell(_with_copies_ms(contender, comparison.pinned_ms)),
+            cell(_with_copies_ms(contender, comparison.pageable_ms)),
+            _ratio_cell(_with_copies_ms(contender, comparison.pageable_ms), call_ms),
+            *(cell(comparison.share_of_peak(contender, amount), "{:.1%}") for amount in ("flops", "bytes")),
+            contender.detail,
         )
-        for each in one.contenders
-        if each.time_ms is not None
+        for contender in comparison.contenders
+        if contender.time_ms is not None
     ]
     columns = (
         "what",
@@ -102,44 +101,45 @@ def versus_table(one: Versus) -> Table:
     return table(columns, rows, optional=_SHARES)
 
 
-def _with(contender: Contender, copies_ms: float | None) -> float | None:
+def _with_copies_ms(contender: Contender, copies_ms: float | None) -> float | None:
     """The time of a call: with copies, except on the host."""
     if contender.time_ms is None or not contender.on_device:
         return contender.time_ms
-    return _sum(contender.time_ms, copies_ms)
+    return _added_ms(contender.time_ms, copies_ms)
 
 
-def _call_ms(one: Versus) -> float | None:
+def _call_ms(comparison: Versus) -> float | None:
     """The time of a whole call of the tuned kernel, with pageable copies."""
-    return None if one.tuned_ms is None else _sum(one.tuned_ms, one.pageable_ms)
+    return None if comparison.tuned_ms is None else _added_ms(comparison.tuned_ms, comparison.pageable_ms)
 
 
-def _sum(time_ms: float, copies_ms: float | None) -> float | None:
+def _added_ms(time_ms: float, copies_ms: float | None) -> float | None:
     return None if copies_ms is None else time_ms + copies_ms
 
 
-def _ratio(time_ms: float | None, tuned_ms: float | None) -> str:
+def _ratio_cell(time_ms: float | None, tuned_ms: float | None) -> str:
     return ratio_cell(None if time_ms is None or not tuned_ms else time_ms / tuned_ms)
 
 
-def _where_it_pays(found: Sequence[Versus]) -> str:
+def _where_it_pays(comparisons: Sequence[Versus]) -> str:
     """The size from which on a call with copies beats the host."""
-    known = [one for one in found if one.pays is not None]
+    known = [comparison for comparison in comparisons if comparison.pays is not None]
     if not known:
         return "whole calls are not compared: that needs times of copies to a GPU, and of the host"
-    first = next((one for place, one in enumerate(known) if all(later.pays for later in known[place:])), None)
-    if first is None:
+    paying = (row for place, row in enumerate(known) if all(later.pays for later in known[place:]))
+    pays_from = next(paying, None)
+    if pays_from is None:
         return "with pageable copies the host is faster, at the largest size too"
-    return f"with pageable copies the device is faster than the host from {table_sizes(first.sizes)} on"
+    return f"with pageable copies the device is faster than the host from {table_sizes(pays_from.sizes)} on"
 
 
-def _lines(found: Sequence[Versus]) -> list[Line]:
+def _times_over_size(comparisons: Sequence[Versus]) -> list[Line]:
     """The times of each contender over size, and those of whole calls of the tuned kernel."""
     points: dict[str, list[tuple[float, float]]] = {}
-    for one in found:
-        times_ms = {each.name: each.time_ms for each in one.contenders}
-        times_ms["tuned, with copies"] = _call_ms(one)
+    for comparison in comparisons:
+        times_ms = {contender.name: contender.time_ms for contender in comparison.contenders}
+        times_ms["tuned, with copies"] = _call_ms(comparison)
         for name, time_ms in times_ms.items():
             if time_ms is not None:
-                points.setdefault(name, []).append((float(prod(one.sizes.values())), time_ms))
+                points.setdefault(name, []).append((float(prod(comparison.sizes.values())), time_ms))
     return [Line(name, *zip(*of_name, strict=True)) for name, of_name in points.items()]

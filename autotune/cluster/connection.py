@@ -76,15 +76,15 @@ def open_each_model(
         on_stage(Stage("finding devices"))
         backend = (device or "").partition(":")[0]
         listed = client.run(find_devices, (backend,) if backend in BACKENDS else tuple(BACKENDS))
-        found = [item for devices in listed.values() for item in devices]
-        first, chosen = choose(device, found)
+        devices_here = [item for devices in listed.values() for item in devices]
+        chosen_address, chosen = choose(device, devices_here)
         models: dict[str, tuple[Address, DeviceInfo]] = {}
-        for address, info in ((first, chosen), *found):
-            if (address.backend, info.kind) == (first.backend, chosen.kind):
+        for address, info in ((chosen_address, chosen), *devices_here):
+            if (address.backend, info.kind) == (chosen_address.backend, chosen.kind):
                 models.setdefault(info.slug, (address, info))
-        one = Cluster(client, first, chosen, list)
+        cluster = Cluster(client, chosen_address, chosen, list)
         yield [
-            replace(one, address=address, info=info, list_addresses=partial(alike, address.backend, info))
+            replace(cluster, address=address, info=info, list_addresses=partial(alike, address.backend, info))
             for address, info in models.values()
         ]
 
@@ -92,7 +92,7 @@ def open_each_model(
 def alike(backend: str, info: DeviceInfo) -> list[Address]:
     """The devices of this machine that are like a given one: same model, driver and limits."""
     expected = environment(info, "")
-    return [address for address, other in find_devices((backend,)) if environment(other, "") == expected]
+    return [address for address, device in find_devices((backend,)) if environment(device, "") == expected]
 
 
 def _client(text: str, opened: ExitStack) -> distributed.Client:

@@ -98,7 +98,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
 
     async def call(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call a method of the device process's worker, or read a property; other calls go on meanwhile."""
-        here = tuple(self.files.workload(one) if isinstance(one, Workload) else one for one in arguments)
+        here = tuple(self.files.workload(item) if isinstance(item, Workload) else item for item in arguments)
         return await asyncio.to_thread(call_worker, self.worker, method, here, options)
 
     async def take_files(self, files: Mapping[str, bytes]) -> None:
@@ -123,25 +123,22 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         """
         addresses = self._setting.list_addresses()
         with _CLAIMING:
-            others = [one for one in list(worker.plugins.values()) if isinstance(one, DeviceHost)]
-            if any(one.device and one._setting.run == self._setting.run for one in others):
+            others = [plugin for plugin in list(worker.plugins.values()) if isinstance(plugin, DeviceHost)]
+            if any(plugin.device and plugin._setting.run == self._setting.run for plugin in others):
                 return None
-            return self._claim_one(addresses, admitted)
-
-    def _claim_one(self, addresses: Sequence[Address], admitted: Collection[str] | None) -> Address | None:
-        for address in addresses:
-            device = device_name(address)
-            if admitted is not None and device not in admitted:
-                continue
-            claim = _claimed(f"{self._setting.name} {device}")
-            if claim is not None:
-                self._opened.enter_context(claim)
-                self.device = device
-                return address
+            for address in addresses:
+                device = device_name(address)
+                if admitted is not None and device not in admitted:
+                    continue
+                claim = _claimed(f"{self._setting.name} {device}")
+                if claim is not None:
+                    self._opened.enter_context(claim)
+                    self.device = device
+                    return address
         return None
 
 
-def _claimed(what: str) -> socket.socket | None:
+def _claimed(name: str) -> socket.socket | None:
     """Claim a name among the processes of this machine until the socket is closed; None if it is taken.
 
     The claim is a socket name on which nobody listens. Linux forgets it with the process, however that ends,
@@ -149,7 +146,7 @@ def _claimed(what: str) -> socket.socket | None:
     """
     claim = socket.socket(socket.AF_UNIX)
     try:
-        claim.bind("\0autotune-" + hashlib.sha256(what.encode()).hexdigest())
+        claim.bind("\0autotune-" + hashlib.sha256(name.encode()).hexdigest())
     except OSError as error:
         claim.close()
         if error.errno != errno.EADDRINUSE:

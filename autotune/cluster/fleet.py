@@ -51,7 +51,7 @@ class ClusterFleet(Fleet):
         self._cost_s = MIN_TASK_S  # mean time of a work item
         self._files: dict[str, bytes] = {}  # files that the workers have in addition to the setting's
         client.register_plugin(DeviceHost(setting), name=setting.name)
-        self._find()
+        self._find_devices()
         if not self.devices:
             raise SetupError(f"{client.scheduler.address}: none of its workers has a device for this search")
 
@@ -65,10 +65,10 @@ class ClusterFleet(Fleet):
         name = self._setting.name
         dropped = {worker for device, worker in self.devices.items() if device not in devices}
         self._client.set_metadata([name], list(devices))
-        self._find()  # workers that are gone cannot be asked
+        self._find_devices()  # workers that are gone cannot be asked
         if others := list(dropped & set(self.devices.values())):
             self._client.run(on_host, name, "give_back", workers=others, on_error="ignore")
-            self._find()
+            self._find_devices()
         for worker, keys in self._client.processing().items():
             self._stranded.update(keys if worker in dropped else ())
 
@@ -121,7 +121,7 @@ class ClusterFleet(Fleet):
         """The outcomes of a finished job; raises as `JobRunner.result` does."""
         task = self._tasks.pop(future)
         try:
-            found = future.result()
+            results = future.result()
         except DeviceGone as error:
             self.leave_out(error.device, error.reason)
             raise JobDropped from None
@@ -132,14 +132,14 @@ class ClusterFleet(Fleet):
                 raise
             raise self._disconnected() from None
         self._seen_s = time.monotonic()
-        for result in found:
+        for result in results:
             self._cost_s += _SMOOTHING * (result.cost_s - self._cost_s)
-        return found
+        return results
 
     def _check(self) -> None:
         if self._client.status != "running":
             raise self._disconnected()
-        self._find()
+        self._find_devices()
         if self.devices:
             self._seen_s = time.monotonic()
         elif time.monotonic() - self._seen_s > MAX_ALONE_S:
@@ -150,7 +150,7 @@ class ClusterFleet(Fleet):
 
     def present(self) -> list[str]:
         """The devices present now; raises SetupError if there are none."""
-        self._find()
+        self._find_devices()
         if not self.devices:
             raise SetupError("no worker with a device is left; start some, then the same command goes on")
         return list(self.devices)
@@ -160,7 +160,7 @@ class ClusterFleet(Fleet):
         name, address = self._setting.name, self.devices[device]
 
         def call(method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-            self._send_files(one for one in arguments if isinstance(one, Workload))
+            self._send_files(argument for argument in arguments if isinstance(argument, Workload))
             # directly, not as a task: that takes 2 ms instead of 20, and a last round makes hundreds of calls
             try:
                 found = self._client.run(on_host, name, "call", method, arguments, options, workers=[address])
@@ -183,14 +183,14 @@ class ClusterFleet(Fleet):
             name = self._setting.name
             self._client.run(on_host, name, "take_files", files, workers=there, on_error="ignore")
 
-    def _find(self) -> None:
+    def _find_devices(self) -> None:
         """Find the devices; only new workers are asked, because a stopped one never answers."""
         # not the client's `scheduler_info`, which its own query without workers may replace meanwhile
         try:
             workers = self._client.sync(self._client.scheduler.identity, n_workers=-1)["workers"]
         except OSError:
             raise self._disconnected() from None
-        offering = {address for address, one in workers.items() if one["resources"].get(self._setting.name)}
+        offering = {address for address, info in workers.items() if info["resources"].get(self._setting.name)}
         known = {device: address for device, address in self.devices.items() if address in offering}
         fresh = list(offering - set(known.values()))
         if fresh:
@@ -203,10 +203,10 @@ class ClusterFleet(Fleet):
 
     def _drop(self, is_meant: Callable[[distributed.Future], bool]) -> list[Future[list[ItemResult]]]:
         """Cancel tasks; the caller sends them again."""
-        found = [future for future, task in self._tasks.items() if is_meant(task)]
-        if found:  # to cancel none takes Dask just as long, and this is called after every task
-            self._client.cancel([self._tasks.pop(future) for future in found])
-        return found
+        futures = [future for future, task in self._tasks.items() if is_meant(task)]
+        if futures:  # to cancel none takes Dask just as long, and this is called after every task
+            self._client.cancel([self._tasks.pop(future) for future in futures])
+        return futures
 
     def _disconnected(self) -> SetupError:
         return SetupError("the Dask scheduler is gone; once it is back, the same command goes on")

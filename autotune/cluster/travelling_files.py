@@ -28,7 +28,7 @@ class TravellingFiles:
     def add(self, files: Mapping[str, bytes]) -> None:
         """Take files by their absolute path on the searching machine."""
         for path, content in files.items():
-            if not _has(path, content):
+            if not _has_content(path, content):
                 folder = self._folder / hashlib.sha256(path.encode()).hexdigest()[:16]
                 folder.mkdir(exist_ok=True)
                 copy = folder / Path(path).name
@@ -45,7 +45,7 @@ class TravellingFiles:
             return workload
         expected = workload.expected
         if expected is not None:
-            expected = tuple((name, replace(one, path=self.path(one.path))) for name, one in expected)
+            expected = tuple((name, replace(file, path=self.path(file.path))) for name, file in expected)
         arrays = tuple(replace(array, path=self.path(array.path)) for array in workload.arrays)
         return replace(workload, arrays=arrays, expected=expected)
 
@@ -60,7 +60,7 @@ class TravellingFiles:
         return replace(item, verify_workloads=tuple(verified), workload=timed, incumbent=incumbent)
 
 
-def _has(path: str, content: bytes) -> bool:
+def _has_content(path: str, content: bytes) -> bool:
     try:
         return Path(path).read_bytes() == content
     except OSError:

@@ -15,13 +15,13 @@ ARGUMENT_ROLES = ("in", "out", "inout", "scratch", "local", "scalar", "view")
 
 def arguments(specs: Iterable[ArgumentSpec], values: Mapping[str, Any], dtype: str) -> tuple[Argument, ...]:
     """Evaluate the arguments of a problem whose element type is `dtype`; raises ExpressionError."""
-    found = []
+    evaluated = []
     for number, spec in enumerate(specs):
         try:
-            found.append(_argument(spec, values, dtype))
+            evaluated.append(_argument(spec, values, dtype))
         except ExpressionError as error:
             raise error.at(f"arguments[{number}]") from None
-    return tuple(found)
+    return tuple(evaluated)
 
 
 def _argument(spec: ArgumentSpec, values: Mapping[str, Any], problem_dtype: str) -> Argument:
@@ -43,25 +43,25 @@ def _scalar(name: str, text: str, values: Mapping[str, Any], dtype: str) -> Scal
 
     Raises ExpressionError if the type cannot hold it.
     """
-    found = parse(text)(values)
+    value = parse(text)(values)
     fields = struct_fields(dtype)
-    if fields or (is_complex(dtype) and isinstance(found, tuple)):
+    if fields or (is_complex(dtype) and isinstance(value, tuple)):
         kinds = fields or (("", "float64", 0), ("", "float64", 0))
-        parts = found if isinstance(found, tuple) else (found,)
+        parts = value if isinstance(value, tuple) else (value,)
         if len(parts) != len(kinds):
             raise ExpressionError(
                 f"argument {name}: {text!r} gives {len(parts)} values for {len(kinds)} fields"
             )
         return tuple(_number(name, text, part, kind) for part, (_, kind, _) in zip(parts, kinds, strict=True))
-    return _number(name, text, found, dtype)
+    return _number(name, text, value, dtype)
 
 
-def _number(name: str, text: str, found: Any, dtype: str) -> int | float:
+def _number(name: str, text: str, result: Any, dtype: str) -> int | float:
     if dtype == "bool":
-        return int(bool(found))
+        return int(bool(result))
     if is_floating(dtype) or is_complex(dtype):
-        return as_number(found, text)
-    value = as_integer(found, text)
+        return as_number(result, text)
+    value = as_integer(result, text)
     lowest, highest = integer_limits(dtype) or (value, value)
     if not lowest <= value <= highest:
         raise ExpressionError(

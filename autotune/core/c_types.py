@@ -83,10 +83,10 @@ def struct_fields(dtype: str) -> tuple[Field, ...]:
     """The fields of a structure; empty for any other type or text."""
     if not (dtype.startswith("struct(") and dtype.endswith(")")):
         return ()
-    found = [re.fullmatch(_FIELD, text) for text in dtype[7:-1].split(",")]
-    fields = tuple((match[1], match[2], int(match[3] or 0)) for match in found if match)
+    matches = [re.fullmatch(_FIELD, text) for text in dtype[7:-1].split(",")]
+    fields = tuple((match[1], match[2], int(match[3] or 0)) for match in matches if match)
     names = {name for name, kind, _ in fields if kind in C_TYPES}
-    return fields if len(names) == len(found) else ()
+    return fields if len(names) == len(matches) else ()
 
 
 def is_dtype(text: object) -> bool:

@@ -59,7 +59,7 @@ def accumulated(operations: int, dtype: str, kind: str) -> float:
 
 def rtol_by_type(wider: str) -> str:
     """The `rtol` of a space file that allows two roundings to a type of 16 bits; else it is `wider`."""
-    names = ", ".join(f'"{one}"' for one in HALF)
+    names = ", ".join(f'"{dtype}"' for dtype in HALF)
     return f"'{HALF_RTOL} if DTYPE in ({names}) else {wider}'"
 
 

@@ -24,27 +24,27 @@ def _is_power_of_two(number: int) -> bool:
     return number > 0 and number & (number - 1) == 0
 
 
-def _add(one: Any, other: Any) -> Any:
-    if isinstance(one, str | tuple):
-        _check_size(_size(one) + _size(other))
-    return one + other
+def _add(left: Any, right: Any) -> Any:
+    if isinstance(left, str | tuple):
+        _check_size(_size(left) + _size(right))
+    return left + right
 
 
-def _multiply(one: Any, other: Any) -> Any:
-    if isinstance(one, str | tuple) and isinstance(other, int):
-        _check_size(_size(one) * other)
-    elif isinstance(other, str | tuple) and isinstance(one, int):
-        _check_size(_size(other) * one)
-    product = one * other
+def _multiply(left: Any, right: Any) -> Any:
+    if isinstance(left, str | tuple) and isinstance(right, int):
+        _check_size(_size(left) * right)
+    elif isinstance(right, str | tuple) and isinstance(left, int):
+        _check_size(_size(right) * left)
+    product = left * right
     if isinstance(product, int):
         _check_size(product.bit_length())
     return product
 
 
-def _remainder(one: Any, other: Any) -> Any:
-    if isinstance(one, str):  # in Python `%` would format the text
+def _remainder(left: Any, right: Any) -> Any:
+    if isinstance(left, str):  # in Python `%` would format the text
         raise TypeError("a text has no remainder")
-    return one % other
+    return left % right
 
 
 def _power(base: Any, exponent: Any) -> Any:

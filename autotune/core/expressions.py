@@ -159,11 +159,11 @@ def unknown_names(expression: Expression, known: Iterable[str]) -> list[str]:
 
 def names_behind(names: Iterable[str], derived: Mapping[str, str]) -> set[str]:
     """Names, and all names that derived ones among them read, directly or through other derived names."""
-    found = set(names)
+    read = set(names)
     for name, text in reversed([*derived.items()]):  # derived names read earlier ones only
-        if name in found:
-            found |= parse(text).names
-    return found
+        if name in read:
+            read |= parse(text).names
+    return read
 
 
 def _parse_tree(text: str) -> ast.expr:
@@ -176,7 +176,8 @@ def _parse_tree(text: str) -> ast.expr:
 def _children(node: ast.AST) -> Iterator[ast.AST]:
     for name in node._fields:
         part = getattr(node, name, None)
-        yield from (one for one in (part if isinstance(part, list) else [part]) if isinstance(one, ast.AST))
+        children = part if isinstance(part, list) else [part]
+        yield from (child for child in children if isinstance(child, ast.AST))
 
 
 def _build(text: str, tree: ast.expr) -> Expression:
@@ -220,8 +221,8 @@ def _compile(node: ast.expr, names: set[str]) -> Evaluator:
             return lambda values: apply(inner(values))
         case ast.BinOp(op=binary, left=left, right=right) if type(binary) in BINARY:
             combine = BINARY[type(binary)]
-            one, two = _compile(left, names), _compile(right, names)
-            return lambda values: combine(one(values), two(values))
+            first, second = _compile(left, names), _compile(right, names)
+            return lambda values: combine(first(values), second(values))
         case ast.IfExp(test=test, body=body, orelse=orelse):
             condition, yes, no = (_compile(part, names) for part in (test, body, orelse))
             return lambda values: yes(values) if condition(values) else no(values)

@@ -25,7 +25,7 @@ EXTRAS = {
 
 
 @contextmanager
-def naming_extra(first: str = "search") -> Iterator[None]:
+def naming_extra(preferred: str = "search") -> Iterator[None]:
     """Raise MissingExtra in place of an import that fails in the block, if an extra brings the module.
 
     `first` is the extra to name where several bring it.
@@ -33,11 +33,11 @@ def naming_extra(first: str = "search") -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise missing_extra(error, first) or error from None
+        raise missing_extra(error, preferred) or error from None
 
 
-def missing_extra(error: ImportError, first: str = "search") -> MissingExtra | None:
+def missing_extra(error: ImportError, preferred: str = "search") -> MissingExtra | None:
     """The error in one line with what to install, as `naming_extra`; None if no extra brings that module."""
     top = (error.name or "").partition(".")[0]
-    extra = next((name for name in (first, *EXTRAS) if top in EXTRAS[name]), None)
+    extra = next((name for name in (preferred, *EXTRAS) if top in EXTRAS[name]), None)
     return None if extra is None else MissingExtra(top, extra)

@@ -45,7 +45,7 @@ def dataclass(*, frozen: bool, eq: bool = True) -> Callable[[Any], Any]:
     assert frozen
 
     def decorate(cls: Any) -> Any:
-        found = []
+        items = []
         for name in cls.__annotations__:
             default = cls.__dict__.get(name, _MISSING)
             item = default if isinstance(default, Field) else Field(default=default)
@@ -54,18 +54,18 @@ def dataclass(*, frozen: bool, eq: bool = True) -> Callable[[Any], Any]:
                 setattr(cls, name, item.default)
             elif name in cls.__dict__:
                 delattr(cls, name)
-            found.append(item)
-        cls.__frozen_fields__ = tuple(found)
+            items.append(item)
+        cls.__frozen_fields__ = tuple(items)
         cls.__init__ = _init(cls)
         methods: dict[str, Any] = {
-            "__match_args__": tuple(item.name for item in found),
+            "__match_args__": tuple(item.name for item in items),
             "__repr__": _repr,
             "__setattr__": _refuse_to_set,
             "__delattr__": _refuse_to_delete,
         }
         if eq:
-            hashed = _values(item.name for item in found if item.hash)
-            methods["__eq__"] = _eq(_values(item.name for item in found if item.compare))
+            hashed = _values(item.name for item in items if item.hash)
+            methods["__eq__"] = _eq(_values(item.name for item in items if item.compare))
             methods["__hash__"] = lambda self: hash(hashed(self))
         for name, method in methods.items():
             if name not in cls.__dict__ or (name == "__hash__" and cls.__dict__[name] is None):
@@ -81,8 +81,8 @@ def fields(record: Any) -> tuple[Any, ...]:
     """As `dataclasses.fields`: objects with `name` and `compare`."""
     kind: Any = record if isinstance(record, type) else type(record)
     if "__frozen_fields__" in kind.__dict__:
-        found: tuple[Field, ...] = kind.__frozen_fields__
-        return found
+        described: tuple[Field, ...] = kind.__frozen_fields__
+        return described
     from dataclasses import fields  # a subclass with more of them
 
     return fields(kind)

@@ -118,10 +118,10 @@ mapping = reader(lambda value: isinstance(value, dict), "an object")
 
 def load_object(text: str, schema: int | None = None) -> dict[str, Any]:
     """Parse the JSON text of an object, whose `schema` is the given one; raises NoJson and Damaged."""
-    found: dict[str, Any] = mapping(load(text), "")
-    if schema is not None and found.get("schema") != schema:
-        raise Damaged("schema", str(schema), found.get("schema"))
-    return found
+    content: dict[str, Any] = mapping(load(text), "")
+    if schema is not None and content.get("schema") != schema:
+        raise Damaged("schema", str(schema), content.get("schema"))
+    return content
 
 
 def nullable(read: Read) -> Read:
@@ -167,10 +167,10 @@ def config_of(read_item: Read) -> Callable[[Any, str], Config]:
 
 def distinct_names(names: list[Any], place: str) -> list[str]:
     """A non-empty list of distinct names."""
-    found = list_of(name)(names, place)
-    if not found or len(set(found)) < len(found):
+    read = list_of(name)(names, place)
+    if not read or len(set(read)) < len(read):
         raise Damaged(place, "each name once, and one at least", names)
-    return list(found)
+    return list(read)
 
 
 def record(
@@ -180,8 +180,8 @@ def record(
 
     Raises Damaged if a field is missing, unknown, or refused by its reader.
     """
-    found = mapping(value, place)
+    given = mapping(value, place)
     prefix = f"{place}." if place else ""
-    for name in sorted((readers.keys() - optional - found.keys()) | (found.keys() - readers.keys())):
-        raise Damaged(prefix + name, "no such key" if name in found else "a value", found.get(name))
-    return kind(**{name: read(found[name], prefix + name) for name, read in readers.items() if name in found})
+    for name in sorted((readers.keys() - optional - given.keys()) | (given.keys() - readers.keys())):
+        raise Damaged(prefix + name, "no such key" if name in given else "a value", given.get(name))
+    return kind(**{name: read(given[name], prefix + name) for name, read in readers.items() if name in given})

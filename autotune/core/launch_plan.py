@@ -155,13 +155,13 @@ def compiler_options(options: Mapping[str, str], values: Mapping[str, Any]) -> t
 
 def device_settings(texts: Mapping[str, str], values: Mapping[str, Any]) -> Settings:
     """Evaluate a configuration's device settings; raises ExpressionError."""
-    found = []
+    settings = []
     for name in sorted(texts):
         try:
-            found.append((name, at_least(0, parse(texts[name]), values)))
+            settings.append((name, at_least(0, parse(texts[name]), values)))
         except ExpressionError as error:
             raise error.at(f"device.{name}") from None
-    return tuple(found)
+    return tuple(settings)
 
 
 def launches(
@@ -173,16 +173,16 @@ def launches(
     not a whole number of at least one, for too many repetitions, and for an argument that cannot be passed.
     """
     is_triton = any(step.constants for step in plan)
-    passed = {one.name: one for one in arguments(specs, values, values["DTYPE"])} if is_triton else {}
-    found: list[Launch] = []
+    passed = {item.name: item for item in arguments(specs, values, values["DTYPE"])} if is_triton else {}
+    evaluated: list[Launch] = []
     for number, step in enumerate(plan):
         try:
-            found += _repeated(step, values, passed) if parse(step.when)(values) else ()
+            evaluated += _repeated(step, values, passed) if parse(step.when)(values) else ()
         except ExpressionError as error:
             raise error.at(f"launch[{number}]") from None
-    if found and found[0].programmatic:  # nothing of the plan is before it
-        found[0] = replace(found[0], programmatic=False)
-    return tuple(found)
+    if evaluated and evaluated[0].programmatic:  # nothing of the plan is before it
+        evaluated[0] = replace(evaluated[0], programmatic=False)
+    return tuple(evaluated)
 
 
 def _repeated(
@@ -204,8 +204,8 @@ def _repeated(
         raise ExpressionError(f"{step.repeat!r} gives {count}, expected at most {MAX_REPEAT}", "repeat")
     if count <= 1:
         return (launch,) * count
-    other = dict(zip(step.swap, reversed(step.swap), strict=True))
-    exchanged = replace(launch, arguments=tuple(other.get(name, name) for name in launch.arguments))
+    swapped = dict(zip(step.swap, reversed(step.swap), strict=True))
+    exchanged = replace(launch, arguments=tuple(swapped.get(name, name) for name in launch.arguments))
     return tuple(exchanged if number % 2 else launch for number in range(count))
 
 
@@ -254,7 +254,7 @@ def is_entry(text: str) -> bool:
     if text.isidentifier() and text.isascii():
         return True
     match = re.fullmatch(_ENTRY, text)
-    return match is not None and all(text.count(one) == text.count(other) for one, other in ("<>", "()"))
+    return match is not None and all(text.count(left) == text.count(right) for left, right in ("<>", "()"))
 
 
 def entry_name(text: str, values: Mapping[str, Any]) -> str:

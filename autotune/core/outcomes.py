@@ -57,7 +57,7 @@ def _weight(outcome: Outcome) -> int:
 def combined(checks: Iterable[Outcomes]) -> Outcomes:
     """The worst outcome of each check of several configurations."""
     rows = [row for outcomes in checks for row in outcomes.items()]
-    return {name: worst(outcome for other, outcome in rows if other == name) for name, _ in rows}
+    return {name: worst(outcome for row_name, outcome in rows if row_name == name) for name, _ in rows}
 
 
 def first_failure(outcomes: Outcomes) -> Failure | None:
@@ -114,8 +114,8 @@ def unpassed(outcomes: Outcomes) -> dict[str, str]:
 
 def index_limit(outcomes: Outcomes) -> str:
     """The limit of the kernel's indices, at sizes that no space asks for; empty if none was found."""
-    found = outcomes.get(LARGER_SIZES)
-    return found.reason if isinstance(found, Unchecked) and not found.is_late else ""
+    outcome = outcomes.get(LARGER_SIZES)
+    return outcome.reason if isinstance(outcome, Unchecked) and not outcome.is_late else ""
 
 
 def unchecked_text(outcomes: Outcomes) -> str:

@@ -57,7 +57,7 @@ class _Walk:
         except SyntaxError:  # reported when it runs
             return
         nodes = list(ast.walk(tree))
-        is_moved = any(isinstance(one, ast.Attribute) and ast.unparse(one) == "sys.path" for one in nodes)
+        is_moved = any(isinstance(item, ast.Attribute) and ast.unparse(item) == "sys.path" for item in nodes)
         for node in nodes:
             if isinstance(node, ast.Name) and node.id in _CALLS:
                 self._hide(f"{name}:{node.lineno}: {node.id}")
@@ -68,12 +68,12 @@ class _Walk:
                 if is_moved and not is_found:  # it may be in a folder that is known only at run time
                     self._hide(f"{name}: import {imported}")
 
-    def _hide(self, what: str) -> None:
-        self.hidden = self.hidden or what
+    def _hide(self, place: str) -> None:
+        self.hidden = self.hidden or place
 
     def _follow(self, module: str) -> bool:
         """Read a module and its packages; True if the first of them is found."""
-        spec, found = None, False
+        spec, is_found = None, False
         for end, _ in enumerate(parts := module.split("."), 1):
             folders = self._folders if spec is None else spec.submodule_search_locations
             if folders is None:
@@ -81,10 +81,10 @@ class _Walk:
             inner = _spec(".".join(parts[:end]), tuple(folders))
             if inner is None:
                 break
-            spec, found = inner, True
+            spec, is_found = inner, True
             if spec.origin is not None and not _is_installed(spec.origin):
                 self._read_file(Path(spec.origin), spec)
-        return found
+        return is_found
 
     def _read_file(self, path: Path, spec: ModuleSpec) -> None:
         if path in self.files or not path.is_file():
@@ -114,12 +114,12 @@ def _imported(node: ast.AST, package: ModuleSpec | None) -> Iterator[str]:
 def _spec(module: str, folders: tuple[str, ...]) -> ModuleSpec | None:
     """Find a module as Python does, without running its package."""
     try:
-        found = PathFinder.find_spec(module, folders)
-        if found is None and "." not in module:  # such as a package that is installed from its sources
-            found = importlib.util.find_spec(module)
+        spec = PathFinder.find_spec(module, folders)
+        if spec is None and "." not in module:  # such as a package that is installed from its sources
+            spec = importlib.util.find_spec(module)
     except (ImportError, ValueError, AttributeError):
         return None
-    return found
+    return spec
 
 
 def _is_installed(origin: str) -> bool:

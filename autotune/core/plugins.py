@@ -18,25 +18,25 @@ def plugins(group: str, taken: frozenset[str]) -> Mapping[str, EntryPoint]:
     """The entry points of a group by name; a name that is taken is left out, with a warning."""
     from importlib.metadata import entry_points  # reads files of every distribution
 
-    found: dict[str, EntryPoint] = {}
+    entries: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):
-        if entry.name in taken or entry.name in found:
+        if entry.name in taken or entry.name in entries:
             warnings.warn(f"{_place(entry)}: not used, because the name is taken", stacklevel=2)
         else:
-            found[entry.name] = entry
-    return found
+            entries[entry.name] = entry
+    return entries
 
 
 def load(entry: EntryPoint, *functions: str) -> Any:
     """Import what an entry point names; raises InputError if that fails, or without one of the functions."""
     try:
-        found = entry.load()
+        plugin = entry.load()
     except Exception as error:  # noqa: BLE001 - the code of others
         raise plugin_error(entry, error) from None
-    missing = [name for name in functions if not callable(getattr(found, name, None))]
+    missing = [name for name in functions if not callable(getattr(plugin, name, None))]
     if missing:
         raise InputError(f"{_place(entry)}: {entry.value} has no function {' and no '.join(missing)}")
-    return found
+    return plugin
 
 
 def plugin_error(entry: EntryPoint, error: Exception) -> InputError:

@@ -25,9 +25,9 @@ NOISY = 0.1  # results with more noise than this carry a warning
 ADOPTION = "adopt"  # the engine that tries a few configurations known from other devices or sizes
 
 
-def distance(one: Sizes, other: Sizes) -> float:
+def distance(sizes: Sizes, other: Sizes) -> float:
     """Euclidean distance of two sets of sizes in log2 space."""
-    return hypot(*(log2(one[name]) - log2(other[name]) for name in one))
+    return hypot(*(log2(sizes[name]) - log2(other[name]) for name in sizes))
 
 
 class Config(Mapping[str, Value]):
@@ -46,7 +46,7 @@ class Config(Mapping[str, Value]):
         except KeyError:
             from autotune.core.text import hint  # only for the message
 
-            alike = [one for one in self._values if str(name) in one]
+            alike = [parameter for parameter in self._values if str(name) in parameter]
             mend = f"; did you mean {' or '.join(alike)}?" if alike else hint(str(name), self._values)
             raise KeyError(f"no parameter {name!r}{mend}") from None
 
@@ -73,10 +73,10 @@ class Config(Mapping[str, Value]):
 
     def in_order(self, names: Iterable[str]) -> Config:
         """The same configuration with its names in a given order; unnamed ones come last."""
-        first = {name: self._values[name] for name in names if name in self._values}
-        found = Config.__new__(Config)
-        found._values, found._hash, found._key = first | self._values, self._hash, self._key
-        return found
+        leading = {name: self._values[name] for name in names if name in self._values}
+        ordered = Config.__new__(Config)
+        ordered._values, ordered._hash, ordered._key = leading | self._values, self._hash, self._key
+        return ordered
 
     @property
     def key(self) -> str:
@@ -269,8 +269,8 @@ class Provenance:
         """How the result was found, as the beginning of a sentence."""
         cache = f" with a {self.cache_state} cache" if self.cache_state else ""
         launch = {"": "", "graph": " in CUDA graphs", "eager": " launch by launch"}[self.launch_mode]
-        found = f"probed with {self.trials} runs" if self.is_probe else "tuned"
-        return f"{found}{cache}{launch}"
+        verb = f"probed with {self.trials} runs" if self.is_probe else "tuned"
+        return f"{verb}{cache}{launch}"
 
 
 @dataclass(frozen=True)
@@ -343,7 +343,7 @@ class VariantTable:
     @property
     def range(self) -> tuple[str, str, tuple[tuple[str, int], ...]]:
         """A later sweep with the same value replaces this one: element type, data and fixed sizes."""
-        fixed = [item for item in self.sizes[0].items() if all(item[1] == one[item[0]] for one in self.sizes)]
+        fixed = [item for item in self.sizes[0].items() if all(item[1] == row[item[0]] for row in self.sizes)]
         return self.dtype, self.data, tuple(sorted(fixed))
 
 

@@ -26,9 +26,9 @@ class Stage:
         return name if self.total is None else f"{name} {self.done} of {self.total}"
 
 
-def of_last_round(what: str) -> str:
+def of_last_round(action: str) -> str:
     """The name of a stage of the last round."""
-    return f"last round: {what}"
+    return f"last round: {action}"
 
 
 COMPILING, VERIFYING, TIMING = map(of_last_round, ("compiling", "verifying", "timing, round"))

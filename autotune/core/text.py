@@ -29,9 +29,9 @@ def problem_text(sizes: Mapping[str, int], dtype: str | None = None, data: str =
     return ", ".join(filter(None, (table_sizes(sizes), dtype, f"{data} data" if data else "")))
 
 
-def count_text(count: int, thing: str) -> str:
+def count_text(count: int, noun: str) -> str:
     """A number of things: `1 trial`, `2,000 trials`."""
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def per_second(rate: float, unit: str) -> str:

@@ -109,30 +109,30 @@ def chrome_trace(spans: Iterable[Span]) -> str:
 
     Arrows lead from the end of each call in a child process to the end of the wait for it.
     """
-    unique = sorted(set(spans), key=lambda one: (one.began_s, -one.ended_s))
+    unique = sorted(set(spans), key=lambda span: (span.began_s, -span.ended_s))
     start_s = unique[0].began_s if unique else 0.0
     tracks: dict[tuple[int, str], int] = {}
     processes: dict[int, str] = {}
     sides: dict[str, dict[int, Span]] = {}
     events: list[dict[str, Any]] = []
 
-    def place(one: Span) -> dict[str, int]:
-        return {"pid": one.process, "tid": tracks.setdefault((one.process, one.track), len(tracks) + 1)}
+    def place(span: Span) -> dict[str, int]:
+        return {"pid": span.process, "tid": tracks.setdefault((span.process, span.track), len(tracks) + 1)}
 
     def microseconds(time_s: float) -> float:
         return round((time_s - start_s) * 1e6, 3)
 
-    for one in unique:
-        processes[one.process] = one.process_name
-        duration = round((one.ended_s - one.began_s) * 1e6, 3)
-        event = {"name": one.name, "ph": "X", "ts": microseconds(one.began_s), "dur": duration, **place(one)}
-        events.append({**event, "args": {"cpu_ms": round(one.cpu_s * 1e3, 3)}} if one.cpu_s else event)
-        if one.call:
-            sides.setdefault(one.call, {})[one.process] = one
+    for span in unique:
+        processes[span.process] = span.process_name
+        began, duration = microseconds(span.began_s), round((span.ended_s - span.began_s) * 1e6, 3)
+        event = {"name": span.name, "ph": "X", "ts": began, "dur": duration, **place(span)}
+        events.append({**event, "args": {"cpu_ms": round(span.cpu_s * 1e3, 3)}} if span.cpu_s else event)
+        if span.call:
+            sides.setdefault(span.call, {})[span.process] = span
     numbers = count(1)
     for call, by_process in sides.items():
         child = int(call.partition(".")[0])
-        waiting = [one for process, one in by_process.items() if process != child]
+        waiting = [span for process, span in by_process.items() if process != child]
         if child in by_process and waiting:
             arrow: dict[str, Any] = {"name": "answer", "cat": "answer", "id": next(numbers)}
             ended = {"ts": microseconds(by_process[child].ended_s), **place(by_process[child])}

@@ -33,9 +33,9 @@ MAX_SEARCH_S = 86_400.0  # that a user can give one search
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
 
 
-def problem_distance(one: Problem, other: Problem) -> float:
+def problem_distance(problem: Problem, other: Problem) -> float:
     """The distance of two problems of a kernel, in doublings of a size."""
-    return distance(one.sizes, other.sizes) + OTHER_DTYPE * (one.dtype != other.dtype)
+    return distance(problem.sizes, other.sizes) + OTHER_DTYPE * (problem.dtype != other.dtype)
 
 
 CACHES = ("cold", "warm")

@@ -80,17 +80,17 @@ def verdict(times: Times, used: Sequence[Use], counts: Counts | None) -> Verdict
 
 
 def _by_use(bounding: Sequence[Use], counts: Counts | None) -> Verdict:
-    first = bounding[0]
-    if first.bound in (*COMPUTE, Bound.SHARED) and counts and counts.active_lanes < DIVERGENT_LANES:
+    main = bounding[0]
+    if main.bound in (*COMPUTE, Bound.SHARED) and counts and counts.active_lanes < DIVERGENT_LANES:
         return Verdict(
             Bound.DIVERGENCE,
-            f"{use_text(first)}, and of the {WARP} threads of a warp only {counts.active_lanes:.1f} are "
+            f"{use_text(main)}, and of the {WARP} threads of a warp only {counts.active_lanes:.1f} are "
             "active on average",
         )
-    others = [use for use in bounding[1:] if use.share >= BALANCED * first.share]
+    others = [use for use in bounding[1:] if use.share >= BALANCED * main.share]
     if others:
-        return Verdict(Bound.BALANCED, "; ".join(use_text(use) for use in (first, *others)))
-    return Verdict(first.bound, use_text(first) + _waste_text(first.bound, counts))
+        return Verdict(Bound.BALANCED, "; ".join(use_text(use) for use in (main, *others)))
+    return Verdict(main.bound, use_text(main) + _waste_text(main.bound, counts))
 
 
 def _waste_text(bound: Bound, counts: Counts | None) -> str:

@@ -20,7 +20,7 @@ from autotune.core.stages import OnStage, Stage
 from autotune.core.trials import Binary, Budget
 from autotune.devices import Address
 from autotune.diagnosis.device_rates import nominal
-from autotune.diagnosis.probing import transfer_ms, waited_ms
+from autotune.diagnosis.probing import transfer_ms, waited_s
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.instance import work
 from autotune.problem.workload import Workload
@@ -100,7 +100,7 @@ def probes(device: DeviceInfo) -> Iterator[Probe | HostProbe]:
         for dtype in ("float32", "float64"):
             yield Probe(f"latency of {dtype} multiply-add", "chain", SECONDS, dtype=dtype)
     yield Probe("launch of an empty kernel", "launch", SECONDS)
-    yield HostProbe("launch and wait of the host", SECONDS, _waited_s)
+    yield HostProbe("launch and wait of the host", SECONDS, waited_s)
     for memory in ("pinned", "pageable"):
         for direction in ("to", "from"):
             measure = partial(_copied_bytes_per_s, pinned=memory == "pinned", is_back=direction == "from")
@@ -108,10 +108,7 @@ def probes(device: DeviceInfo) -> Iterator[Probe | HostProbe]:
 
 
 def measure_ceilings(
-    address: Address,
-    device: DeviceInfo,
-    on_stage: OnStage,
-    wanted: Callable[[Probe | HostProbe], bool],
+    address: Address, device: DeviceInfo, on_stage: OnStage, wanted: Callable[[Probe | HostProbe], bool]
 ) -> Iterator[Ceiling]:
     """Measure the wanted figures, one after another; raises SetupError where a kernel fails."""
     chosen = [probe for probe in probes(device) if wanted(probe)]
@@ -123,7 +120,7 @@ def measure_ceilings(
             yield _measure(address, device, probe)
 
 
-def keep_ceilings(root: Path, device: DeviceInfo, found: Sequence[Ceiling]) -> Path:
+def keep_ceilings(root: Path, device: DeviceInfo, ceilings: Sequence[Ceiling]) -> Path:
     """Store figures in a cache; older ones stay unless they were measured again; returns the file.
 
     Two processes that store at once lose nothing. Raises CacheError as `store_beside` does.
@@ -131,7 +128,7 @@ def keep_ceilings(root: Path, device: DeviceInfo, found: Sequence[Ceiling]) -> P
     measured_at = datetime.now(UTC).isoformat(timespec="seconds")
 
     def text() -> str:
-        kept = read_ceilings(root / device.slug) | {one.name: one for one in found}
+        kept = read_ceilings(root / device.slug) | {ceiling.name: ceiling for ceiling in ceilings}
         return ceilings_text(list(kept.values()), measured_at)
 
     return store_beside(root, device, FILE, text)
@@ -160,12 +157,9 @@ def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:
 
 def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) -> Ceiling:
     task = _task(address, device, "launch", {"steps": 1})
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        open_run(task, _options(folder), Observer()) as context,
-    ):
-        found = context.run_default(probe.measure, probe.name, _TIMEOUT_S)
-    return Ceiling(probe.name, probe.unit, found, {}, {}, nominal(device, probe.name))
+    with tempfile.TemporaryDirectory() as folder, open_run(task, _options(folder), Observer()) as context:
+        value = context.run_default(probe.measure, probe.name, _TIMEOUT_S)
+    return Ceiling(probe.name, probe.unit, value, {}, {}, nominal(device, probe.name))
 
 
 def _task(
@@ -186,10 +180,6 @@ def _options(folder: str, trials: int = 1) -> Options:
         transfer=False,
         sanitizer=False,
     )
-
-
-def _waited_s(state: DeviceState, binary: Binary, workload: Workload) -> float:
-    return waited_ms(state, binary, workload) * 1e-3
 
 
 def _copied_bytes_per_s(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autotune.core.stages import Stage
 from autotune.core.trials import Trial
-from autotune.diagnosis.hardware_counters import hardware_counters, why_no_counters
+from autotune.diagnosis.hardware_counters import hardware_counters
 from autotune.diagnosis.other_forms import OtherForms
 from autotune.errors import CompileError, InputError, SetupError
 from autotune.processes.scratch_folder import scratch_folder
@@ -41,7 +41,7 @@ def counted_runs(
     """
     observer.over()
     missing: set[str] = set()
-    found: dict[str, CountedRun] = {}
+    runs: dict[str, CountedRun] = {}
     with ExitStack() as opened:
         journal = Path(opened.enter_context(scratch_folder())) / "counters.jsonl"  # no trial gets there
         own = replace(options, fresh=True, journal=journal)
@@ -61,18 +61,18 @@ def counted_runs(
                 try:
                     counted = hardware_counters(task, forms.binary, forms.workload) | counted
                 except (InputError, SetupError) as error:
-                    observer.warn(why_no_counters(error))
+                    observer.warn(str(error))
                     missing |= {"hardware"}
-            found[name] = {one: counted.get(one) for one in (*_IN_A_COPY, *_BY_HARDWARE)}
-    return found
+            runs[name] = {counter: counted.get(counter) for counter in (*_IN_A_COPY, *_BY_HARDWARE)}
+    return runs
 
 
 def _instructions(forms: OtherForms) -> dict[str, float]:
     """The counts of a run in a copy of the kernel; raises as `OtherForms.counts` does."""
     counts = forms.counts()
-    found = {"active threads": counts.active_lanes}
+    shown = {"active threads": counts.active_lanes}
     if counts.requests:
-        found["sectors per request"] = counts.sectors / counts.requests
+        shown["sectors per request"] = counts.sectors / counts.requests
     if counts.min_shared_passes:
-        found["bank conflicts"] = counts.conflict_degree
-    return found
+        shown["bank conflicts"] = counts.conflict_degree
+    return shown

@@ -63,22 +63,22 @@ class DeviceRates:
 
     def cache_bytes(self) -> Rate | None:
         """Bytes of the fastest cache that was measured."""
-        found = [one.value for name, one in self._ceilings.items() if name.startswith("read of")]
-        return Rate(max(found), True) if found else None
+        rates = [ceiling.value for name, ceiling in self._ceilings.items() if name.startswith("read of")]
+        return Rate(max(rates), True) if rates else None
 
     def shared_passes(self) -> Rate | None:
         """Passes of a warp to shared memory, one in a clock."""
-        found = self._rate("shared memory")
-        return found.scaled(1 / SHARED_BYTES_PER_CLOCK) if found else None
+        rate = self._rate("shared memory")
+        return rate.scaled(1 / SHARED_BYTES_PER_CLOCK) if rate else None
 
     def operations(self, pipe: str) -> Rate | None:
         """Operations of threads on one of `PIPES`, a multiply-add as one."""
         if pipe == "special":
-            lanes, found = lanes_per_clock(self._device.architecture, "float32"), self.operations("float32")
-            return found.scaled(SPECIAL_PER_CLOCK / lanes) if found and lanes else None
+            lanes, rate = lanes_per_clock(self._device.architecture, "float32"), self.operations("float32")
+            return rate.scaled(SPECIAL_PER_CLOCK / lanes) if rate and lanes else None
         name = TENSOR if pipe == "tensor" else f"{'int32' if pipe == 'integer' else pipe} multiply-add"
-        found = self._rate(name)
-        return found.scaled(1 / MULTIPLY_ADD) if found else None
+        rate = self._rate(name)
+        return rate.scaled(1 / MULTIPLY_ADD) if rate else None
 
     def atomics(self, counters: float) -> Rate | None:
         """Atomics of warps whose threads have this many counters.
@@ -86,16 +86,16 @@ class DeviceRates:
         Rates are measured for one counter and for one of each thread. Between them, the logarithm of the rate
         is taken to be linear in that of the number.
         """
-        one, many = self._rate("atomics to one counter"), self._rate("atomics to many counters")
-        if one is None or many is None:
+        single, many = self._rate("atomics to one counter"), self._rate("atomics to many counters")
+        if single is None or many is None:
             return None
         part = log2(max(1.0, min(counters, WARP))) / log2(WARP)
-        return Rate(float(one.per_s ** (1 - part) * many.per_s**part), True)
+        return Rate(float(single.per_s ** (1 - part) * many.per_s**part), True)
 
     def _rate(self, name: str, like: str = "") -> Rate | None:
         """The measured ceiling of a name; else the nominal one, of another name if that stands for it."""
-        found = self._ceilings.get(name)
-        if found and found.value:
-            return Rate(found.value, True)
+        ceiling = self._ceilings.get(name)
+        if ceiling and ceiling.value:
+            return Rate(ceiling.value, True)
         per_s = nominal(self._device, like or name)
         return Rate(per_s, False) if per_s else None

@@ -23,13 +23,8 @@ from autotune.core.trials import Status, Trial
 from autotune.diagnosis.bottleneck import Times, verdict
 from autotune.diagnosis.bound import Bound
 from autotune.diagnosis.foretold import Foretold, other_work
-from autotune.diagnosis.hardware_counters import hardware_counters, why_no_counters
-from autotune.diagnosis.littles_law import (
-    ArithmeticInFlight,
-    LittlesLaw,
-    arithmetic_in_flight,
-    littles_law,
-)
+from autotune.diagnosis.hardware_counters import hardware_counters
+from autotune.diagnosis.littles_law import ArithmeticInFlight, LittlesLaw, arithmetic_in_flight, littles_law
 from autotune.diagnosis.other_forms import Form, LadderStep, OtherForms
 from autotune.diagnosis.resource_use import Use, Work, uses
 from autotune.diagnosis.transfers import call_transfer_ms
@@ -130,23 +125,14 @@ class _Examination:
             self._missing.append(
                 "ceilings are nominal or unknown: `autotune devices --measure` measures them"
             )
-        counts = self._attempt(
-            "counting instructions",
-            forms.counts,
-            "instructions were not counted: {}".format,
-        )
+        counts = self._attempt("counting instructions", forms.counts, "instructions were not counted: {}")
+        transfer = partial(call_transfer_ms, context, forms.workload, pinned=False)
         times = Times(
             run_ms=run_ms,
             launch_ms=self._attempt(
-                "timing empty launches", forms.empty_launches_ms, "empty launches were not timed: {}".format
+                "timing empty launches", forms.empty_launches_ms, "empty launches were not timed: {}"
             ),
-            transfer_ms=self._attempt(
-                "timing transfers",
-                partial(call_transfer_ms, context, forms.workload, pinned=False),
-                "no {}".format,
-            )
-            if with_transfers
-            else None,
+            transfer_ms=self._attempt("timing transfers", transfer, "no {}") if with_transfers else None,
             variants_ms=self._variants_ms(),
         )
         used = uses(device, ceilings, self._work(counts), run_ms)
@@ -155,6 +141,7 @@ class _Examination:
         reason += _ladder_text(ladder) if bound is Bound.LATENCY else ""
         warps = forms.resident_warps() or 0
         in_flight = counts.bytes_per_thread_in_flight if counts else 0.0
+        counters = partial(hardware_counters, task, forms.binary, forms.workload)
         return Diagnosis(
             kernel=task.spec.kernel,
             device=device.name,
@@ -165,7 +152,7 @@ class _Examination:
             time_ms=run_ms,
             bound=bound,
             reason=reason,
-            occupancy=forms.held,
+            occupancy=forms.occupancy,
             resident_warps=warps or None,
             launches=len(forms.workload.launches),
             launch_ms=times.launch_ms,
@@ -177,54 +164,46 @@ class _Examination:
             littles_law=littles_law(device, ceilings, warps, in_flight),
             arithmetic_in_flight=arithmetic_in_flight(device, ceilings, warps, problem.dtype),
             machine_code=self._attempt(
-                "reading machine code", forms.machine_code, "machine code was not read: {}".format
+                "reading machine code", forms.machine_code, "machine code was not read: {}"
             ),
-            hardware_counters=self._attempt(
-                "reading hardware counters",
-                partial(hardware_counters, task, forms.binary, forms.workload),
-                why_no_counters,
-            )
-            or {},
+            hardware_counters=self._attempt("reading hardware counters", counters, "{}") or {},
             foretold=tuple(self._foretold(counts)),
             missing=tuple(self._missing),
             advice=advice_from(config, _known_times(task, cache), run_ms),
         )
 
-    def _attempt(
-        self,
-        stage: str,
-        find_out: Callable[[], _T],
-        why_missing: Callable[[Exception], str],
-    ) -> _T | None:
-        """The result of a function; None, with a note, if it fails."""
+    def _attempt(self, stage: str, find_out: Callable[[], _T], note: str) -> _T | None:
+        """The result of a function; None if it fails, with a note that has the reason for `{}`."""
         self._context.observer.stage(Stage(stage))
         try:
             return find_out()
         except (InputError, SetupError, CompileError) as error:
-            self._missing.append(why_missing(error))
+            self._missing.append(note.format(error))
             return None
 
     def _variants_ms(self) -> dict[str, float]:
         """The times of the parts of the work that the source can be reduced to."""
-        found = {name: one for name in PARTS if (one := self._forms.form(name)) is not None}
-        if not found:
+        forms = {name: form for name in PARTS if (form := self._forms.form(name)) is not None}
+        if not forms:
             self._missing.append(f"the source has no variants ({' and '.join(PARTS)})")
-        times_ms = {name: self._form_ms(name, form) for name, form in found.items()}
+        times_ms = {name: self._form_ms(name, form) for name, form in forms.items()}
         return {name: time_ms for name, time_ms in times_ms.items() if time_ms is not None}
 
     def _foretold(self, counts: Counts | None) -> Iterator[Foretold]:
         """The times without each of the troubles that can be left out."""
-        landmarks = {one.name: one for one in self._space.spec.landmarks}
-        fixed_by = next((one.fixed_by for one in landmarks.values() if one.config == self._trial.config), {})
+        landmarks = {landmark.name: landmark for landmark in self._space.spec.landmarks}
+        fixed_by = next(
+            (step.fixed_by for step in landmarks.values() if step.config == self._trial.config), {}
+        )
         for name in TROUBLES:
-            form = self._attempt(f"making {name}", partial(self._forms.form, name), f"{name}: {{}}".format)
+            form = self._attempt(f"making {name}", partial(self._forms.form, name), f"{name}: {{}}")
             time_ms = self._form_ms(name, form) if form else None
             if form is None or time_ms is None:
                 continue
             counted = counts and self._attempt(
                 f"counting instructions of {name}",
                 partial(self._forms.counts, form),
-                f"the work of {name} was not counted: {{}}".format,
+                f"the work of {name} was not counted: {{}}",
             )
             yield Foretold(
                 name,
@@ -241,19 +220,19 @@ class _Examination:
 
     def _form_ms(self, name: str, form: Form) -> float | None:
         """The time of a variant; None, with a note, if it fails."""
-        return self._attempt(f"timing {name}", partial(self._forms.form_ms, form), f"{name}: {{}}".format)
+        return self._attempt(f"timing {name}", partial(self._forms.form_ms, form), f"{name}: {{}}")
 
     def _ladder(self, run_ms: float) -> Iterator[LadderStep]:
         """Times with fewer and fewer blocks on a multiprocessor, the configuration's own first."""
-        held = self._forms.adjustable_occupancy
-        if held is None:
+        occupancy = self._forms.adjustable_occupancy
+        if occupancy is None:
             self._missing.append("no occupancy ladder: it needs dynamic shared memory, which only CUDA has")
             return
-        yield LadderStep(held.blocks, held.warps, held.share, run_ms)
-        for blocks, launches in self._forms.ladder(held).items():
-            what = f"{blocks} blocks on a multiprocessor"
+        yield LadderStep(occupancy.blocks, occupancy.warps, occupancy.share, run_ms)
+        for blocks, launches in self._forms.ladder(occupancy).items():
+            name = f"{blocks} blocks on a multiprocessor"
             step = self._attempt(
-                f"timing {what}", partial(self._forms.ladder_step, blocks, launches), f"{what}: {{}}".format
+                f"timing {name}", partial(self._forms.ladder_step, blocks, launches), f"{name}: {{}}"
             )
             if step is None:
                 return
@@ -263,12 +242,12 @@ class _Examination:
         """The bytes and operations of a run; without `work` in the space, every array it uses counts once."""
         stated = work(self._space, self._trial.config, self._space.problem.sizes)
         workload = self._forms.workload
-        arrays = [one for one in workload.arrays if one.name in workload.used_names]
-        array_bytes = sum(one.size_bytes for one in arrays)
+        arrays = [array for array in workload.arrays if array.name in workload.used_names]
+        array_bytes = sum(array.size_bytes for array in arrays)
         if counts and counts.global_load_bytes + counts.global_store_bytes:
             stored, moved = counts.global_store_bytes, counts.global_load_bytes + counts.global_store_bytes
         else:
-            stored, moved = sum(one.size_bytes for one in arrays if one.role != "in"), array_bytes
+            stored, moved = sum(array.size_bytes for array in arrays if array.role != "in"), array_bytes
         return Work(
             bytes=stated.get("bytes", array_bytes),
             array_bytes=array_bytes,
@@ -284,8 +263,8 @@ def _known_times(task: TuningTask, cache: Path | None) -> list[tuple[Config, flo
     path = default_journal(task)
     with suppress(InputError):
         trials = read_trials(path) if path.is_file() else []
-        if found := [(trial.config, trial.time_ms) for trial in trials if trial.time_ms is not None]:
-            return found
+        if timed := [(trial.config, trial.time_ms) for trial in trials if trial.time_ms is not None]:
+            return timed
     for root in read_roots(cache):
         entry = task.cached_entry(root)
         if entry is not None:
@@ -297,13 +276,13 @@ def advice_from(
     config: Mapping[str, object], timed: Sequence[tuple[Mapping[str, object], float]], time_ms: float
 ) -> tuple[str, ...]:
     """Changes of one parameter according to the trials: the best and the worst value of each."""
-    found: dict[str, list[tuple[float, object]]] = {}
-    for other, other_ms in timed:
-        changed = [name for name in config if other.get(name) != config[name]]
-        if len(changed) == 1 and other.keys() == config.keys():
-            found.setdefault(changed[0], []).append((other_ms / time_ms - 1, other[changed[0]]))
+    moves: dict[str, list[tuple[float, object]]] = {}
+    for tried, tried_ms in timed:
+        changed = [name for name in config if tried.get(name) != config[name]]
+        if len(changed) == 1 and tried.keys() == config.keys():
+            moves.setdefault(changed[0], []).append((tried_ms / time_ms - 1, tried[changed[0]]))
     lines = []
-    for name, changes in sorted(found.items(), key=lambda item: -max(abs(change) for change, _ in item[1])):
+    for name, changes in sorted(moves.items(), key=lambda item: -max(abs(change) for change, _ in item[1])):
         shown = {min(changes, key=lambda row: row[0]), max(changes, key=lambda row: row[0])}
         said = ", ".join(
             f"{value} takes {abs(change):.1%} {'more' if change >= 0 else 'less'}"

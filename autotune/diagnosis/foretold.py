@@ -49,11 +49,11 @@ def _change(whole: float, variant: float, same: float) -> str:
     return f"{abs(variant - whole) / whole:.0%} {'more' if variant > whole else 'fewer'}" if whole else "some"
 
 
-def foretold_text(one: Foretold, time_ms: float) -> str:
+def foretold_text(form: Foretold, time_ms: float) -> str:
     """A foretold time as text, with its share of the configuration's."""
-    work = "its work was not counted" if one.other_work is None else one.other_work or "the same work"
-    said = f"{one.trouble}: {one.time_ms:.4g} ms ({one.time_ms / time_ms:.0%}), {one.how}, {work}"
-    if not one.landmark:
+    work = "its work was not counted" if form.other_work is None else form.other_work or "the same work"
+    said = f"{form.trouble}: {form.time_ms:.4g} ms ({form.time_ms / time_ms:.0%}), {form.how}, {work}"
+    if not form.landmark:
         return said
-    took = "did not run" if one.landmark_ms is None else f"takes {one.landmark_ms:.4g} ms"
-    return f"{said}; {one.landmark}, which does that, {took}"
+    took = "did not run" if form.landmark_ms is None else f"takes {form.landmark_ms:.4g} ms"
+    return f"{said}; {form.landmark}, which does that, {took}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from autotune.core.trials import Binary
 from autotune.devices import cold_variables
 from autotune.diagnosis.profiler import Counting, Profiler, find_profiler
-from autotune.errors import SetupError
+from autotune.errors import InputError, SetupError
 from autotune.problem.workload import Workload
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.tuning.task import TuningTask
@@ -49,14 +49,17 @@ def hardware_counters(task: TuningTask, binary: Binary, workload: Workload) -> d
         InputError: Nsight Compute is not installed, or cannot profile the device.
         SetupError: It may not count on this machine, or the launch fails.
     """
-    program = find_profiler("ncu", task.address)
-    with scratch_folder() as scratch:
-        counting = Counting((_TIME, *_TOTALS.values(), *_MEANS.values()), MAX_LAUNCHES)
-        variables = cold_variables(scratch)
-        profiler = Profiler("ncu", program, task.address, task.spec.reference, variables, counting)
-        found = read_counters(profiler.run(binary, workload, Path(scratch) / "counters.ncu-rep"))
+    counting = Counting((_TIME, *_TOTALS.values(), *_MEANS.values()), MAX_LAUNCHES)
+    try:
+        program = find_profiler("ncu", task.address)
+        with scratch_folder() as scratch:
+            variables = cold_variables(scratch)
+            profiler = Profiler("ncu", program, task.address, task.spec.reference, variables, counting)
+            counters = read_counters(profiler.run(binary, workload, Path(scratch) / "counters.ncu-rep"))
+    except (InputError, SetupError) as error:
+        raise type(error)(why_no_counters(error)) from None
     left_out = len(workload.launches) - MAX_LAUNCHES
-    return found | {"launches left out": float(left_out)} if left_out > 0 else found
+    return counters | {"launches left out": float(left_out)} if left_out > 0 else counters
 
 
 def read_counters(text: str) -> dict[str, float]:
@@ -68,15 +71,15 @@ def read_counters(text: str) -> dict[str, float]:
     launches = [{name: _number(value) for name, value in row.items() if name} for row in rows]
     if not any(row.get(_TIME) for row in launches):
         raise SetupError("ncu: its table has no launch")
-    found: dict[str, float] = {}
+    counters: dict[str, float] = {}
     for meaning, name in _TOTALS.items():
         values = [value for row in launches if (value := row.get(name)) is not None]
-        found |= {meaning: sum(values)} if values else {}
+        counters |= {meaning: sum(values)} if values else {}
     for meaning, name in _MEANS.items():
         counted = [(value, row.get(_TIME) or 0.0) for row in launches if (value := row.get(name)) is not None]
         time = sum(weight for _, weight in counted)
-        found |= {meaning: sum(value * weight for value, weight in counted) / time} if time else {}
-    return found
+        counters |= {meaning: sum(value * weight for value, weight in counted) / time} if time else {}
+    return counters
 
 
 def why_no_counters(error: Exception) -> str:

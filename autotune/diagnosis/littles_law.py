@@ -64,11 +64,11 @@ class ArithmeticInFlight:
         return ceil(self.needed / WARP)
 
     def __str__(self) -> str:
-        each = self.enough_warps / self.warps
+        in_flight = self.enough_warps / self.warps
         return (
             f"{self.needed:.0f} multiply-adds of {self.dtype} per multiprocessor keep its units busy "
             f"({self.latency_s * 1e9:.1f} ns): {self.enough_warps} warps with one each; of {self.warps} "
-            f"warps, {'one each is' if each <= 1 else f'{each:.1f} each are'} enough"
+            f"warps, {'one each is' if in_flight <= 1 else f'{in_flight:.1f} each are'} enough"
         )
 
 

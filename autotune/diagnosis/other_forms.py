@@ -66,18 +66,18 @@ class OtherForms:
         self.instance: KernelInstance = context.maker.make(trial.config)
         self.workload = self.instance.workload
         self.main = largest_launch(context.task.space, trial.config)
-        self.held = occupancy_of(context.task.space, trial)
+        self.occupancy = occupancy_of(context.task.space, trial)
         self.binary = self._compiled(self.instance.source)
         used = self.workload.used_names
-        changed = any(one.role == "inout" and one.name in used for one in self.workload.arrays)
+        changed = any(array.role == "inout" and array.name in used for array in self.workload.arrays)
         self._repeatable = self._measured.batch > 1 or not changed
 
     def resident_warps(self) -> int | None:
         """Warps on a multiprocessor: what it holds, or what the grid has for it; None if not known."""
-        if self.held is None:
+        if self.occupancy is None:
             return None
         blocks = ceil(prod(self.main.grid) / self._task.device.compute_units)
-        return self._warps_per_block * min(self.held.blocks, blocks)
+        return self._warps_per_block * min(self.occupancy.blocks, blocks)
 
     def counts(self, form: Form | None = None) -> Counts:
         """Counts of the instructions of a run, or of one in another form.
@@ -86,7 +86,7 @@ class OtherForms:
         refuses the source.
         """
         task = self._task
-        source, options, _ = form or self._own
+        source, options, _ = form or self._own_form
         if task.dialect != "cuda" or task.spec.source.suffix == ".py" or task.spec.compiler == "nvcc":
             raise InputError("that needs a CUDA device and a kernel that NVRTC compiles")
         from autotune.compilers.nvrtc import CudaCompiler
@@ -97,10 +97,10 @@ class OtherForms:
         data = counted.text.encode() + b"\0"
         own = {name: symbol for name, symbol in symbols.items() if name != symbol}
         binary = Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0, symbols=own)
-        found = self._context.run(variable_after_run, binary, self.workload, VARIABLE)
-        if isinstance(found, Failure):
-            raise SetupError(str(found))
-        return counts_of(counted, struct.unpack(f"<{len(found) // COUNTER_BYTES}Q", found))
+        counters = self._context.run(variable_after_run, binary, self.workload, VARIABLE)
+        if isinstance(counters, Failure):
+            raise SetupError(str(counters))
+        return counts_of(counted, struct.unpack(f"<{len(counters) // COUNTER_BYTES}Q", counters))
 
     def empty_launches_ms(self) -> float:
         """The time of the same launches of empty kernels; raises InputError where none can be written."""
@@ -123,14 +123,14 @@ class OtherForms:
 
         Raises InputError where it cannot surely be made.
         """
-        source, options, _ = self._own
-        if self._read is not None and variant not in self._values:
-            if self._read_with({variant: "1"}).code.text != self._read.code.text:
+        source, options, _ = self._own_form
+        if self._own_source is not None and variant not in self._values:
+            if self._read_with({variant: "1"}).code.text != self._own_source.code.text:
                 return Form(f"#define {variant} 1\n{source}", options, "by its macro")
             if variant in _REMOVED:
-                text = self._without(_REMOVED[variant], self._read)
+                text = self._without(_REMOVED[variant], self._own_source)
                 return Form(text, options, f"{_REMOVED[variant]} taken out") if text else None
-        uncapped = tuple(one for one in options if "maxrregcount" not in one)
+        uncapped = tuple(option for option in options if "maxrregcount" not in option)
         if variant == "NO_SPILLS" and self.binary.spill_bytes and uncapped != options:
             return Form(source, uncapped, "without its cap of registers")
         return None
@@ -138,8 +138,8 @@ class OtherForms:
     def form_ms(self, form: Form) -> float:
         """The time of a form at the same occupancy, also if it needs less of a multiprocessor."""
         binary = self._compiled(form.source, form.options)
-        held = self.adjustable_occupancy
-        launches = self._launches_with(held.blocks, binary) if held else None
+        occupancy = self.adjustable_occupancy
+        launches = self._launches_with(occupancy.blocks, binary) if occupancy else None
         return self._time_ms(binary, launches or self.workload.launches)
 
     @cached_property
@@ -147,7 +147,7 @@ class OtherForms:
         return space_macros(self._task.space, self.instance.config)
 
     @cached_property
-    def _read(self) -> KernelSource | None:
+    def _own_source(self) -> KernelSource | None:
         """The configuration's source; None for one in Python, or made by a function."""
         source = self._task.source
         is_own = source.path.suffix != ".py" and self.instance.source.endswith(source.text)
@@ -161,13 +161,13 @@ class OtherForms:
     @property
     def _inputs(self) -> dict[str, set[int]]:
         """The places of inputs among the arguments of each kernel."""
-        names = {one.name for one in self.workload.arrays if one.role == "in"}
-        found: dict[str, set[int]] = {}
+        names = {array.name for array in self.workload.arrays if array.role == "in"}
+        inputs: dict[str, set[int]] = {}
         for step in self.workload.launches:
             places = {place for place, name in enumerate(step.arguments) if name in names}
             own = own_name(step.entry)
-            found[own] = found.get(own, places) & places
-        return found
+            inputs[own] = inputs.get(own, places) & places
+        return inputs
 
     def _without(self, kind: str, read: KernelSource) -> str:
         """The source of the configuration without something; empty if it has none."""
@@ -184,13 +184,14 @@ class OtherForms:
     def adjustable_occupancy(self) -> Occupancy | None:
         """The occupancy, where shared memory that nothing uses can lower it: on a known CUDA device."""
         is_known = self._task.dialect == "cuda" and self._task.device.architecture in ARCHITECTURES
-        return self.held if is_known else None
+        return self.occupancy if is_known else None
 
-    def ladder(self, held: Occupancy) -> dict[int, tuple[Launch, ...]]:
+    def ladder(self, occupancy: Occupancy) -> dict[int, tuple[Launch, ...]]:
         """The launches with fewer and fewer blocks on a multiprocessor than it holds, by their number."""
-        fewer = {round(held.blocks * step / MAX_LADDER) for step in range(1, MAX_LADDER)} - {0, held.blocks}
-        found = {blocks: self._launches_with(blocks, self.binary) for blocks in sorted(fewer, reverse=True)}
-        return {blocks: launches for blocks, launches in found.items() if launches is not None}
+        most = occupancy.blocks
+        fewer = {round(most * step / MAX_LADDER) for step in range(1, MAX_LADDER)} - {0, most}
+        steps = {blocks: self._launches_with(blocks, self.binary) for blocks in sorted(fewer, reverse=True)}
+        return {blocks: launches for blocks, launches in steps.items() if launches is not None}
 
     def ladder_step(self, blocks: int, launches: tuple[Launch, ...]) -> LadderStep:
         """Time a step of the ladder."""
@@ -210,8 +211,8 @@ class OtherForms:
         code = read_machine_code(self.binary.data, program).get(self.binary.symbol(entry))
         if code is None or rolled == source:
             return code
-        other = self._compiled(rolled)
-        is_unrolled = read_machine_code(other.data, program).get(other.symbol(entry)) != code
+        binary = self._compiled(rolled)
+        is_unrolled = read_machine_code(binary.data, program).get(binary.symbol(entry)) != code
         return replace(code, is_unrolled=is_unrolled)
 
     @property
@@ -231,7 +232,7 @@ class OtherForms:
         )
 
     @property
-    def _own(self) -> Form:
+    def _own_form(self) -> Form:
         return Form(self.instance.source, self.instance.options, "as it is")
 
     def _compiled(self, source: str, options: tuple[str, ...] | None = None) -> Binary:
@@ -245,7 +246,7 @@ class OtherForms:
     def _time_ms(self, binary: Binary, launches: tuple[Launch, ...]) -> float:
         """The time of other launches, or of another binary."""
         workload = replace(self.workload, launches=launches)
-        found = self._context.run_or_discard(
+        samples = self._context.run_or_discard(
             sample,
             binary,
             workload,
@@ -255,6 +256,6 @@ class OtherForms:
             repeatable=self._repeatable,
             is_checked=False,
         )
-        if isinstance(found, Failure):
-            raise SetupError(str(found))
-        return median(found)
+        if isinstance(samples, Failure):
+            raise SetupError(str(samples))
+        return median(samples)

@@ -23,10 +23,10 @@ def variable_after_run(state: DeviceState, binary: Binary, workload: Workload, n
     return state.device.read_variable(program, name).tobytes()
 
 
-def waited_ms(state: DeviceState, binary: Binary, workload: Workload) -> float:
-    """Time from the host's launch to the end of its wait, in ms: the best of 100."""
+def waited_s(state: DeviceState, binary: Binary, workload: Workload) -> float:
+    """Time from the host's launch to the end of its wait: the best of 100."""
     buffers, program = state.buffers(workload), state.program(binary)
-    return min(elapsed_ms(lambda: buffers.run(program, graph=False)) for _ in range(100))
+    return min(elapsed_ms(lambda: buffers.run(program, graph=False)) for _ in range(100)) * 1e-3
 
 
 def transfer_ms(state: DeviceState, size_bytes: int, *, pinned: bool) -> tuple[float, float]:

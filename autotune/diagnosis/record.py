@@ -44,18 +44,18 @@ def diagnosis_file(kernel: str, device: str, runs: Path = RUNS) -> Path:
     return runs / f"{kernel}.{device}.diagnosis.json"
 
 
-def keep(found: Diagnosis, data: str, path: Path) -> None:
+def keep(diagnosis: Diagnosis, data: str, path: Path) -> None:
     """Write a diagnosis; `data` names the inputs' content."""
     kept = KeptDiagnosis(
-        problem=problem_in_name(found.sizes, found.dtype, data),
-        origin=found.origin,
-        config=str(found.config),
-        time_ms=found.time_ms,
-        verdict=found.bound,
-        reason=found.reason,
-        uses=tuple(map(use_text, found.uses)),
-        foretold=tuple(foretold_text(one, found.time_ms) for one in found.foretold),
-        helps=WHAT_HELPS.get(found.bound, ""),
+        problem=problem_in_name(diagnosis.sizes, diagnosis.dtype, data),
+        origin=diagnosis.origin,
+        config=str(diagnosis.config),
+        time_ms=diagnosis.time_ms,
+        verdict=diagnosis.bound,
+        reason=diagnosis.reason,
+        uses=tuple(map(use_text, diagnosis.uses)),
+        foretold=tuple(foretold_text(form, diagnosis.time_ms) for form in diagnosis.foretold),
+        helps=WHAT_HELPS.get(diagnosis.bound, ""),
     )
     write_output(path, json.dumps({"schema": _SCHEMA, "diagnosis": asdict(kept)}, indent=1) + "\n")
 

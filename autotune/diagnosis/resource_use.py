@@ -59,12 +59,12 @@ class Work:
 
 def uses(device: DeviceInfo, ceilings: Mapping[str, Ceiling], work: Work, time_ms: float) -> tuple[Use, ...]:
     """The use of every resource whose amount and ceiling are known, highest share first."""
-    found = [
+    uses_of = [
         Use(bound, amount / (time_ms * 1e-3), ceiling.per_s, unit, ceiling.is_measured)
         for bound, amount, ceiling, unit in _demands(device, DeviceRates(device, ceilings), work)
         if ceiling and amount > 0
     ]
-    return tuple(sorted(found, key=lambda use: -use.share))
+    return tuple(sorted(uses_of, key=lambda use: -use.share))
 
 
 def _demands(

@@ -17,13 +17,13 @@ def call_transfer_ms(context: TuningContext, workload: Workload, *, pinned: bool
     They are of the arrays that `call` in the space names, else of all.
     """
     call = context.task.spec.call
-    used = [one for one in workload.arrays if one.name in workload.used_names]
-    given = [one for one in used if (one.name in call.inputs if call else one.role in ("in", "inout"))]
-    back = [one for one in used if (one.name in call.returns if call else one.role in ("out", "inout"))]
+    used = [array for array in workload.arrays if array.name in workload.used_names]
+    given = [item for item in used if (item.name in call.inputs if call else item.role in ("in", "inout"))]
+    back = [item for item in used if (item.name in call.returns if call else item.role in ("out", "inout"))]
     given_bytes, back_bytes = (sum(array.size_bytes for array in arrays) for arrays in (given, back))
     timed_bytes = max(1, min(_MAX_BYTES, max(given_bytes, back_bytes)))
-    found = context.worker.run(transfer_ms, timed_bytes, timeout_s=context.timeout_s, pinned=pinned)
-    if isinstance(found, Failure):
-        raise SetupError(f"transfers: {found}")
-    to_device_ms, back_ms = found
+    times = context.worker.run(transfer_ms, timed_bytes, timeout_s=context.timeout_s, pinned=pinned)
+    if isinstance(times, Failure):
+        raise SetupError(f"transfers: {times}")
+    to_device_ms, back_ms = times
     return (to_device_ms * given_bytes + back_ms * back_bytes) / timed_bytes

@@ -11,7 +11,7 @@ from autotune.frameworks.config_file import Format
 __all__ = ["FORMATS", "Format", "format_of"]
 
 FORMATS: Mapping[str, Format] = {  # by the names of `autotune export --format`
-    one.name: one for one in (vllm.MOE, sglang.MOE, vllm.PRODUCT, sglang.PRODUCT)
+    form.name: form for form in (vllm.MOE, sglang.MOE, vllm.PRODUCT, sglang.PRODUCT)
 }
 
 
@@ -20,7 +20,7 @@ def format_of(path: Path) -> Format | None:
 
     A folder called as the framework decides; else the spelling that only one of them writes, and vLLM's.
     """
-    named = [one for one in FORMATS.values() if one.shape(path.name)]
-    placed = [one for one in named if one.package in path.absolute().parts]
-    written = [one for one in named if one.spells(path)]
+    named = [form for form in FORMATS.values() if form.shape(path.name)]
+    placed = [form for form in named if form.package in path.absolute().parts]
+    written = [form for form in named if form.spells(path)]
     return next(iter(placed or written or named), None)

@@ -72,13 +72,13 @@ def export_clblast(
     """
     require_not_installed(folder, "clblast")
     records = exported_records(kernel, cache, data, device_name)
-    files = (file for one in records for file in _planned(one, folder, device_name))
+    files = (file for known in records for file in _planned(known, folder, device_name))
     return write(kernel, files, keeps_old=False)
 
 
-def _planned(one: DeviceRecord, folder: Path, device_name: str | None) -> Iterator[PlannedFile]:
+def _planned(known: DeviceRecord, folder: Path, device_name: str | None) -> Iterator[PlannedFile]:
     """The files of a device; raises InputError."""
-    record, (step, *others) = one.record, one.record.launch
+    record, (step, *others) = known.record, known.record.launch
     family = _FAMILIES.get(step.entry)
     if family is None or others:
         raise InputError(
@@ -90,12 +90,12 @@ def _planned(one: DeviceRecord, folder: Path, device_name: str | None) -> Iterat
             f"{record.kernel}: CLBlast's table of {family.name} has exactly the parameters "
             f"{', '.join(sorted(family.parameters))}; differing: {differing}"
         )
-    place = _device(one.device, device_name)
+    place = _device(known.device, device_name)
     for dtype in dict.fromkeys(entry.dtype for entry in record.entries):
-        entry = _entry(record, family, [item for item in record.entries if item.dtype == dtype])
+        entry = _served_entry(record, family, [item for item in record.entries if item.dtype == dtype])
         content = _content(record, family, entry, place)
-        path = folder / f"clblast_{content['kernel_family']}_{content['precision']}_{one.device.slug}.json"
-        kept = _others(path, content) if path.exists() else []
+        path = folder / f"clblast_{content['kernel_family']}_{content['precision']}_{known.device.slug}.json"
+        kept = _kept_results(path, content) if path.exists() else []
         content["results"] += kept
         text = json.dumps(content, indent=2) + "\n"
         labels = tuple(_label(Config(item["parameters"])) for item in kept)
@@ -106,19 +106,19 @@ def _label(parameters: Mapping[str, Any]) -> str:
     return ",".join(str(parameters[name]) for name in sorted(parameters))
 
 
-def _entry(record: KernelRecord, family: _Family, entries: Sequence[Entry]) -> Entry:
+def _served_entry(record: KernelRecord, family: _Family, entries: Sequence[Entry]) -> Entry:
     """The result that CLBlast is to have: of its tuner's size, or the only one; raises InputError."""
-    newest = [*{size_text(one.sizes): one for one in entries}.values()]
-    found = [one for one in newest if dict(one.sizes) == family.usual] or newest
-    if len(found) > 1:
-        sizes = "; ".join(size_text(one.sizes) for one in found)
+    newest = [*{size_text(entry.sizes): entry for entry in entries}.values()]
+    usual = [entry for entry in newest if dict(entry.sizes) == family.usual] or newest
+    if len(usual) > 1:
+        sizes = "; ".join(size_text(entry.sizes) for entry in usual)
         raise InputError(
             f"{record.kernel}: has results of several sizes, and CLBlast's database takes one; tune "
             f"{size_text(family.usual)}, which its own tuner takes, or export from a cache with one: {sizes}"
         )
-    if found[0].sizes.keys() != family.usual.keys():
+    if usual[0].sizes.keys() != family.usual.keys():
         raise InputError(f"{record.kernel}: its sizes are to be named {', '.join(family.usual)}")
-    return found[0]
+    return usual[0]
 
 
 def _device(device: DeviceInfo, name: str | None) -> dict[str, str]:
@@ -183,14 +183,14 @@ def _content(
 
 def _scalar(record: KernelRecord, name: str) -> str:
     """The value of an argument as CLBlast prints it; raises InputError."""
-    found = next((one.value for one in record.arguments if one.name == name), None)
+    value = next((argument.value for argument in record.arguments if argument.name == name), None)
     try:
-        return f"{float(found or ''):.2f}"
+        return f"{float(value or ''):.2f}"
     except ValueError:
         raise InputError(f"{record.kernel}: the argument {name} has to be a number") from None
 
 
-def _others(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _kept_results(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The other results of a file that is there; raises InputError if it is of another device or size."""
     old = read_foreign(path, partial(_read, like=content["results"][0]), "CLBlast would not read it")
     for name in content.keys() - ("results", "best_time", "best_parameters", "platform_version"):
@@ -199,8 +199,8 @@ def _others(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:
                 f"{path}: has {name} {old.get(name)!r}, and the result has {content[name]!r}; write to "
                 "another folder"
             )
-    known = [one["parameters"] for one in content["results"]]
-    return [one for one in old["results"] if one["parameters"] not in known]
+    known = [result["parameters"] for result in content["results"]]
+    return [result for result in old["results"] if result["parameters"] not in known]
 
 
 def _read(text: str, like: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -60,7 +60,7 @@ def export(request: Request, folder: Path | None, cache: Folder | None = None) -
         require_not_installed(folder, request.format.package)
     root = folder or installed_folder(request.format)
     records = exported_records(request.kernel, cache, request.data, request.device)
-    files = (file for one in records for file in _planned(request, one, root))
+    files = (file for known in records for file in _planned(request, known, root))
     return write(request.kernel, files, keeps_old=folder is None)
 
 
@@ -75,22 +75,22 @@ def installed_folder(format_: Format) -> Path:
     )
 
 
-def _planned(request: Request, one: DeviceRecord, root: Path) -> Iterator[PlannedFile]:
+def _planned(request: Request, tuned: DeviceRecord, root: Path) -> Iterator[PlannedFile]:
     """The files of a device; raises InputError."""
     form = request.format
-    if request.device is None and (one.device.backend, one.device.kind) != ("cuda", "gpu"):
+    if request.device is None and (tuned.device.backend, tuned.device.kind) != ("cuda", "gpu"):
         raise InputError(
-            f"{one.device.name}: {form.package} may have another name for it: give that with --device-name"
+            f"{tuned.device.name}: {form.package} may have another name for it: give that with --device-name"
         )
-    for path, entries in _files(request, one, root).items():
+    for path, entries in _files(request, tuned, root).items():
         shape = form.shape(path.name)
         assert shape is not None
         old = load(form, path) if path.exists() else ConfigFile({})
         results = {}
-        installed = InstalledConfigs(form, request.device or one.device.name, shape.quantization)
+        installed = InstalledConfigs(form, request.device or tuned.device.name, shape.quantization)
         for tokens, entry in entries.items():
             _, now = installed.entry(entry.sizes) or ("", None)
-            known = (old.entries.get(tokens), now, one.record.default)
+            known = (old.entries.get(tokens), now, tuned.record.default)
             served = next(
                 (Config(item) for item in known if item and Config(item) in entry.ties), entry.config
             )
@@ -107,21 +107,21 @@ def _planned(request: Request, one: DeviceRecord, root: Path) -> Iterator[Planne
         yield PlannedFile(path, text, results, tuple(sorted(set(old.entries) - set(results))))
 
 
-def _files(request: Request, one: DeviceRecord, root: Path) -> dict[Path, dict[int, Entry]]:
+def _files(request: Request, tuned: DeviceRecord, root: Path) -> dict[Path, dict[int, Entry]]:
     """The newest result for each file and number of tokens; raises InputError."""
     form = request.format
-    _check_names(form, one.record)
-    found: dict[Path, dict[int, Entry]] = {}
-    for entry in one.record.entries:
+    _check_names(form, tuned.record)
+    newest: dict[Path, dict[int, Entry]] = {}
+    for entry in tuned.record.entries:
         sizes = {name: entry.sizes[name] for name in (*form.sizes, *BLOCKS) if name in entry.sizes}
         asked = request.quantization
         quantization = quantization_of(sizes) if asked is None else asked
-        name = form.name_of(sizes, request.device or one.device.name, quantization)
+        name = form.name_of(sizes, request.device or tuned.device.name, quantization)
         if reason := form.unasked(name):
             raise InputError(f"{name}: {reason}; name another one with --quantization")
         place = root / form.subfolder.format(version=_version(entry).replace(".", "_"))
-        found.setdefault(place / name, {})[entry.sizes[KEY]] = entry
-    return found
+        newest.setdefault(place / name, {})[entry.sizes[KEY]] = entry
+    return newest
 
 
 def _check_names(form: Format, record: KernelRecord) -> None:

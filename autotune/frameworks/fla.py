@@ -34,20 +34,20 @@ def _refused(tuning: Tuning) -> str:
 
 def _planned(folder: Path, answers: Sequence[Answer]) -> Iterator[PlannedFile]:
     """A file for each kernel with an entry for each key; what is there stays."""
-    for function in dict.fromkeys(one.tuning.function for one in answers):
-        mine = [one for one in answers if one.tuning.function == function]
+    for function in dict.fromkeys(answer.tuning.function for answer in answers):
+        mine = [answer for answer in answers if answer.tuning.function == function]
         path = folder / f"{function}.json"
         old = read_foreign(path, _read, "fla would not read it") if path.exists() else {}
         entries = dict(_entries(old))
         results = {}
-        for one in mine:
-            name = _digest(one.tuning.key)
+        for answer in mine:
+            name = _digest(answer.tuning.key)
             entries[name] = {
-                "autotune_key": list(one.tuning.key),
-                "config": dict(one.content),
-                "best_timing": one.times_ms,
+                "autotune_key": list(answer.tuning.key),
+                "config": dict(answer.content),
+                "best_timing": answer.times_ms,
             }
-            results[name] = one.entry, one.served
+            results[name] = answer.entry, answer.served
         kept = tuple(sorted(entries.keys() - results.keys()))
         head = {"kernel_name": function, "triton_version": mine[-1].tuning.triton}
         text = json.dumps({**old, **head, "autotune_entries": entries}, indent=2) + "\n"
@@ -61,16 +61,16 @@ def _digest(key: Sequence[Plain]) -> str:
 
 def _read(text: str) -> Mapping[str, Any]:
     """Read a file as the look-up does; raises Damaged or NoJson for what it would not accept."""
-    found = values.load_object(text)
-    values.nullable(values.mapping)(found.get("default_config"), "default_config")
-    for name, entry in values.mapping(_entries(found), "autotune_entries").items():
+    content = values.load_object(text)
+    values.nullable(values.mapping)(content.get("default_config"), "default_config")
+    for name, entry in values.mapping(_entries(content), "autotune_entries").items():
         values.mapping(values.mapping(entry, name).get("config"), f"{name}.config")
-    return found
+    return content
 
 
 def _entries(content: Mapping[str, Any]) -> Any:
-    found = content.get("autotune_entries")
-    return {} if found is None else found
+    entries = content.get("autotune_entries")
+    return {} if entries is None else entries
 
 
 FORMAT = ProgramFormat(package="fla", root=_root, subfolder=_name, planned=_planned, refused=_refused)

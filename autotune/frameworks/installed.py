@@ -40,19 +40,19 @@ class InstalledConfigs:
             self._files[name] = self._read(name)
         shape = form.shape(name)
         assert shape is not None
-        found = self._files[name]
-        if found is None:
+        content = self._files[name]
+        if content is None:
             default = form.default(shape, sizes[KEY])
             return None if default is None else (f"the default of {form.package}", default)
-        path, entries = found
+        path, entries = content
         return str(path), form.launched(shape, entries[nearest(sorted(entries), sizes[KEY])])
 
     def config(self, sizes: Mapping[str, int], default: Config) -> tuple[Config | None, str]:
         """The entry as a configuration of a space with this default, or None; and where it is from."""
-        found = self.entry(sizes)
-        if found is None:
+        installed = self.entry(sizes)
+        if installed is None:
             return None, f"what {self._form.package} takes without a file is not known here"
-        where, entry = found
+        where, entry = installed
         known = {**TRITON_USUAL, **entry}
         values = {name: known[name] for name in default if name in known}
         unknown = [name for name in entry if name not in (*default, *_FORCED)]
@@ -78,9 +78,7 @@ def _in_order(root: Path, form: Format) -> list[Path]:
     except PackageNotFoundError:
         own = ""
     above = (root / form.subfolder).parent
-    others = sorted(above.glob("triton_*"), key=lambda one: _numbers(one.name), reverse=True)
+    others = sorted(
+        above.glob("triton_*"), key=lambda folder: [*map(int, re.findall(r"\d+", folder.name))], reverse=True
+    )
     return [root / form.subfolder.format(version=own), *others]
-
-
-def _numbers(name: str) -> list[int]:
-    return [int(text) for text in re.findall(r"\d+", name)]

@@ -50,12 +50,12 @@ def files_of(path: Path) -> list[Path]:
     """A file, or every JSON file of a folder that names a device; raises InputError without one."""
     if path.is_file():
         return [path]
-    found = sorted(one for one in path.rglob("*device_name=*.json") if not one.name.endswith(BESIDE))
-    if not found:
+    files = sorted(file for file in path.rglob("*device_name=*.json") if not file.name.endswith(BESIDE))
+    if not files:
         raise InputError(
             f"{path}: no file, or a folder without files such as E=8,N=4096,device_name=NVIDIA_H200.json"
         )
-    return found
+    return files
 
 
 def lint(paths: Iterable[Path], format_: Format | None = None) -> Iterator[Finding]:
@@ -120,9 +120,9 @@ def _findings(format_: Format, shape: Shape, content: ConfigFile) -> Iterator[tu
         )
 
 
-def _missing(found: set[int]) -> Iterator[str]:
-    missing = [tokens for tokens in TOKENS if tokens not in found]
-    if found == _LAST_WORKER:
+def _missing(listed: set[int]) -> Iterator[str]:
+    missing = [tokens for tokens in TOKENS if tokens not in listed]
+    if listed == _LAST_WORKER:
         yield (
             "only M = 2048, 3072, 4096: the last worker of a tuning on several GPUs has replaced the file, "
             "and decoding runs with a configuration for prefill"
@@ -145,8 +145,8 @@ def _listed(numbers: Iterable[int]) -> str:
 
 def summary(files: int, findings: Iterable[Finding]) -> str:
     """The number of files with each kind of finding."""
-    found = [*findings]
-    of_kind = {kind: len({one.path for one in found if one.kind is kind}) for kind in Kind}
+    listed = [*findings]
+    of_kind = {kind: len({finding.path for finding in listed if finding.kind is kind}) for kind in Kind}
     parts = [f"{number:,} {kind.value}" for kind, number in of_kind.items() if number]
-    clean = files - len({one.path for one in found})
+    clean = files - len({finding.path for finding in listed})
     return f"{count_text(files, 'file')}: {', '.join([*parts, f'{clean:,} without a finding'])}"

@@ -59,25 +59,25 @@ def exported_records(
         NoConfig: There are no results.
         CacheError: A file of the cache is damaged.
     """
-    found = []
-    for one in device_records(kernel, cache):
-        entries = [entry for entry in one.record.entries if data in (None, entry.data)]
+    records = []
+    for known in device_records(kernel, cache):
+        entries = [entry for entry in known.record.entries if data in (None, entry.data)]
         if entries:
             entries.sort(key=lambda entry: entry.provenance.tuned_at)
-            found.append(one._replace(record=replace(one.record, entries=tuple(entries))))
-    if not found:
+            records.append(known._replace(record=replace(known.record, entries=tuple(entries))))
+    if not records:
         raise InputError(f"{kernel}: no result is for --data {data}")
-    if device_name is not None and len(found) > 1:
-        names = ", ".join(one.device.name for one in found)
+    if device_name is not None and len(records) > 1:
+        names = ", ".join(known.device.name for known in records)
         raise InputError(f"--device-name: there are results of several devices: {names}")
-    return found
+    return records
 
 
 def require_not_installed(folder: Path, package: str) -> None:
     """Raise InputError for a folder of this package, or of any that is installed."""
     path = folder.resolve()
-    is_of_package = any(path.is_relative_to(one) for one in package_folders(package))
-    if is_of_package or any(one in path.parts for one in _INSTALLED):
+    is_of_package = any(path.is_relative_to(place) for place in package_folders(package))
+    if is_of_package or any(name in path.parts for name in _INSTALLED):
         raise InputError(
             f"{folder}: belongs to an installed package; --install writes there, and keeps the old files"
         )
@@ -85,8 +85,8 @@ def require_not_installed(folder: Path, package: str) -> None:
 
 def package_folders(package: str) -> list[Path]:
     """The folders of an installed package, found without importing it; none without it."""
-    found = find_spec(package)
-    return [Path(place).resolve() for place in (found and found.submodule_search_locations) or ()]
+    spec = find_spec(package)
+    return [Path(place).resolve() for place in (spec and spec.submodule_search_locations) or ()]
 
 
 def write(kernel: str, files: Iterable[PlannedFile], *, keeps_old: bool) -> list[PlannedFile]:
@@ -151,6 +151,6 @@ def _beside(path: Path, end: str = BESIDE) -> Path:
 def _provenance(path: Path) -> dict[str, Any]:
     """What an earlier export wrote to such a file; empty without one."""
     with suppress(OSError, ValueError):
-        found = values.load_object(path.read_text(encoding="utf-8"))
-        return {**found, "entries": values.mapping(found.get("entries", {}), "entries")}
+        content = values.load_object(path.read_text(encoding="utf-8"))
+        return {**content, "entries": values.mapping(content.get("entries", {}), "entries")}
     return {}

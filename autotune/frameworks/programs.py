@@ -72,27 +72,27 @@ def export_program(
     if folder is not None:
         require_not_installed(folder, format_.package)
     records = exported_records(kernel, cache, data)
-    functions = {step.entry for one in records for step in one.record.launch if step.constants}
-    asked = [one for one in tunings if one.function in functions]
+    functions = {step.entry for known in records for step in known.record.launch if step.constants}
+    asked = [tuning for tuning in tunings if tuning.function in functions]
     if not asked:
         raise InputError(f"{kernel}: the recorded file has no call of {', '.join(sorted(functions)) or 'it'}")
-    found: dict[str, list[Answer]] = {}
+    by_device: dict[str, list[Answer]] = {}
     left_out = []
     for tuning in asked:
         try:
-            one = _device_of(kernel, records, tuning)
+            known = _device_of(kernel, records, tuning)
             if reason := format_.refused(tuning) or _never_asks(tuning):
                 raise InputError(reason)
-            answer = _answer(one, tuning)
-            found.setdefault(one.device.name, []).append(answer)
+            answer = _answer(known, tuning)
+            by_device.setdefault(known.device.name, []).append(answer)
         except AutotuneError as error:
             left_out.append(f"{tuning.label}: {error}")
-    if not found:
+    if not by_device:
         raise InputError("; ".join(left_out))
-    if folder is not None and len(found) > 1 and format_.subfolder("x"):
-        raise InputError(f"{folder}: is for one device, and there are results of {', '.join(found)}")
+    if folder is not None and len(by_device) > 1 and format_.subfolder("x"):
+        raise InputError(f"{folder}: is for one device, and there are results of {', '.join(by_device)}")
     files: list[PlannedFile] = []
-    for device, answers in found.items():
+    for device, answers in by_device.items():
         place = folder if folder is not None else format_.root() / format_.subfolder(device)
         files += format_.planned(place, answers)
     return write(kernel, files, keeps_old=folder is None), left_out
@@ -102,16 +102,16 @@ def _device_of(kernel: str, records: Iterable[DeviceRecord], tuning: Tuning) -> 
     """The device with results for the program's target; raises InputError."""
     backend, _, number = tuning.target.partition(":")
     wanted = f"sm_{number}" if backend == "cuda" else number
-    found = [one for one in records if one.device.architecture == wanted]
-    if len(found) != 1:
-        names = ", ".join(one.device.name for one in found) or f"no {wanted}"
+    fitting = [known for known in records if known.device.architecture == wanted]
+    if len(fitting) != 1:
+        names = ", ".join(known.device.name for known in fitting) or f"no {wanted}"
         raise InputError(f"the program ran on {wanted}, and {kernel} has results of {names}")
-    return found[0]
+    return fitting[0]
 
 
-def _answer(one: DeviceRecord, tuning: Tuning) -> Answer:
+def _answer(tuned: DeviceRecord, tuning: Tuning) -> Answer:
     """The result for the call that was recorded; raises InputError."""
-    record = one.record
+    record = tuned.record
     reader = reader_of(record, tuning.function, tuning.passed)
     sizes, named = reader.problem(tuning.given)
     dtype = named or record.dtypes[0]
@@ -124,7 +124,7 @@ def _answer(one: DeviceRecord, tuning: Tuning) -> Answer:
         {name: value for name, value in tuning.best.items() if name in entry.config and value is not None}
     )
     served = next((item for item in (before, record.default) if item in entry.ties), entry.config)
-    kernel = KernelOnDevice(record, one.device, dtype)
+    kernel = KernelOnDevice(record, tuned.device, dtype)
     known = kernel.values(served, sizes)
     step = launch_of(record.kernel, record.launch, tuning.function)
     launched = kernel.launched(served, sizes)  # empty if that cannot be evaluated

@@ -19,15 +19,13 @@ def _refused(tuning: Tuning) -> str:
 
 def _planned(folder: Path, answers: Sequence[Answer]) -> Iterator[PlannedFile]:
     """A file for each key, with one configuration: what the program timed is not comparable with it."""
-    for one in answers:
-        text = json.dumps({"key": one.tuning.key, "configs_timings": [[one.content, one.times_ms]]})
-        yield PlannedFile(folder / one.tuning.place, text, {one.tuning.label: (one.entry, one.served)})
+    for answer in answers:
+        text = json.dumps({"key": answer.tuning.key, "configs_timings": [[answer.content, answer.times_ms]]})
+        yield PlannedFile(
+            folder / answer.tuning.place, text, {answer.tuning.label: (answer.entry, answer.served)}
+        )
 
 
 FORMAT = ProgramFormat(
-    package="triton",
-    root=triton_folder,
-    subfolder=lambda device: "",
-    planned=_planned,
-    refused=_refused,
+    package="triton", root=triton_folder, subfolder=lambda device: "", planned=_planned, refused=_refused
 )

@@ -21,8 +21,8 @@ _FLOAT8 = ("fp8_w8a8", "fp8_w8a16")
 
 def _device(name: str) -> str:
     """All variants of the H200 read the same files."""
-    found = spelling(name)
-    return "NVIDIA_H200" if "H200" in found.split("_") else found
+    spelt = spelling(name)
+    return "NVIDIA_H200" if "H200" in spelt.split("_") else spelt
 
 
 def _moe_default(shape: Shape, tokens: int) -> Entry | None:

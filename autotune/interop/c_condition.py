@@ -76,10 +76,10 @@ class Translator(NamedTuple):
     def term(self, text: str) -> str:
         """C for a derived name; empty if it is not plain arithmetic."""
         try:
-            found = self.number(parse_expression(text))
+            number = self.number(parse_expression(text))
         except ExpressionError:
             return ""
-        return found if len(found) < _LONGEST else ""
+        return number if len(number) < _LONGEST else ""
 
     def truth(self, node: ast.expr) -> str:
         """Translate an expression used as a condition: ALWAYS, NEVER, or C."""
@@ -130,15 +130,15 @@ class Translator(NamedTuple):
             return translate(node.body if decided == ALWAYS else node.orelse)
         return f"({decided} ? {translate(node.body)} : {translate(node.orelse)})"
 
-    def _binary(self, operation: type[ast.operator] | str, one: ast.expr, two: ast.expr) -> str:
-        left, right = self.number(one), self.number(two)
+    def _binary(self, operation: type[ast.operator] | str, left_node: ast.expr, right_node: ast.expr) -> str:
+        left, right = self.number(left_node), self.number(right_node)
         # a size, and a number that begins with such a digit, are above 0
         if operation in _DIVISIONS and not (right.isidentifier() or right[0] in "123456789"):
-            raise _refused(two)
+            raise _refused(right_node)
         return _BINARY[operation].format(left, right)
 
     def _reads_sizes(self, node: ast.expr) -> bool:
-        return any(isinstance(one, ast.Name) and one.id in self.terms for one in ast.walk(node))
+        return any(isinstance(part, ast.Name) and part.id in self.terms for part in ast.walk(node))
 
     def _value(self, node: ast.expr) -> Any:
         match node:

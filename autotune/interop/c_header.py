@@ -61,20 +61,20 @@ def header(kernel: str, cache: Folder | None = None, data: str | None = None) ->
     if not known:
         raise InputError(no_results(kernel, roots))
     firsts = first_of_each(known)
-    newest = latest(one.record for one in firsts)
-    sizes = _common_sizes(kernel, [one.record for one in known], newest)
+    newest = latest(known_device.record for known_device in firsts)
+    sizes = _common_sizes(kernel, [known_device.record for known_device in known], newest)
     tuned = _tuned_targets(known)
     targets: _Targets = {**tuned, **dict.fromkeys(_other_targets(tuned), ())}
     domains: dict[str, dict[Value, None]] = {parameter.name: {} for parameter in newest.parameters}
-    for one in known:
-        for parameter in one.record.parameters:
+    for known_device in known:
+        for parameter in known_device.record.parameters:
             domains[parameter.name].update(dict.fromkeys(parameter.values))
     results = _Results(firsts, newest, sizes)
     table = _Table(sizes, domains, [target.label for target in tuned])
     for number, (target, own) in enumerate(targets.items()):
         for dtype_number, dtype in enumerate(newest.dtypes):
-            for group, found in enumerate(results.groups(target, own, dtype)):
-                table.add(f"{number}, {dtype_number}, {group}", found)
+            for group, answers in enumerate(results.groups(target, own, dtype)):
+                table.add(f"{number}, {dtype_number}, {group}", answers)
     if table.refused:
         warnings.warn(
             f"{kernel}: some results serve their own sizes only, because {' and '.join(table.refused)}",
@@ -104,12 +104,12 @@ def header(kernel: str, cache: Folder | None = None, data: str | None = None) ->
 
 
 def _tuned_targets(known: Iterable[DeviceRecord]) -> _Targets:
-    found: dict[str, list[DeviceRecord]] = {}
-    for one in known:
-        found.setdefault(one.folder, []).append(one)
-    firsts = {folder: items[0].device for folder, items in found.items()}
+    groups: dict[str, list[DeviceRecord]] = {}
+    for tuned in known:
+        groups.setdefault(tuned.folder, []).append(tuned)
+    firsts = {folder: items[0].device for folder, items in groups.items()}
     return {
-        TargetDevice(folder, device, traits_of(device)): found[folder] for folder, device in firsts.items()
+        TargetDevice(folder, device, traits_of(device)): groups[folder] for folder, device in firsts.items()
     }
 
 
@@ -206,37 +206,37 @@ class _Results:
 
         A group counts where nothing of those before it may run.
         """
-        for one in own:
-            yield self._own(one, KernelOnDevice(one.record, target.device, dtype))
+        for tuned in own:
+            yield self._own_answers(tuned, KernelOnDevice(tuned.record, target.device, dtype))
         record = own[0].record if own else self.newest
         if dtype in record.dtypes:
-            yield self._others(target, own[0] if own else None, dtype)
+            yield self._foreign_answers(target, own[0] if own else None, dtype)
             match = Match(Tier.DEFAULT, None, None, 0.0, "")
             kernel = KernelOnDevice(record, target.device, dtype)
             anywhere = dict.fromkeys(self.names, 1)
             yield iter([(anywhere, Best(record.default, match, (), kernel, None, tuple))])
 
-    def _own(self, one: DeviceRecord, kernel: KernelOnDevice) -> _Answers:
-        entries = [entry for entry in one.record.entries if entry.dtype == kernel.dtype]
+    def _own_answers(self, tuned: DeviceRecord, kernel: KernelOnDevice) -> _Answers:
+        entries = [entry for entry in tuned.record.entries if entry.dtype == kernel.dtype]
         for entry in entries:
-            match = Match(Tier.EXACT, one.folder, entry.sizes, 0.0, "")
+            match = Match(Tier.EXACT, tuned.folder, entry.sizes, 0.0, "")
             yield entry.sizes, Best(entry.config, match, (), kernel, entry, tuple)
-        for table in one.record.variants:
+        for table in tuned.record.variants:
             for sizes in _sizes_between(table) if table.dtype == kernel.dtype else ():
-                query = Query(one.record.kernel, one.folder, kernel.dtype, Tier.DEFAULT, sizes)
-                if (best := match_variants(one.folder, kernel, entries, query)) is not None:
+                query = Query(tuned.record.kernel, tuned.folder, kernel.dtype, Tier.DEFAULT, sizes)
+                if (best := match_variants(tuned.folder, kernel, entries, query)) is not None:
                     yield sizes, best
 
-    def _others(self, target: TargetDevice, own: DeviceRecord | None, dtype: str) -> _Answers:
+    def _foreign_answers(self, target: TargetDevice, own: DeviceRecord | None, dtype: str) -> _Answers:
         """Answers from all devices, or the default, at every size that one of them has."""
-        entries = [entry for one in self.firsts for entry in one.record.entries if entry.dtype == dtype]
+        entries = [entry for tuned in self.firsts for entry in tuned.record.entries if entry.dtype == dtype]
         for sizes in {tuple(sorted(entry.sizes.items())): entry.sizes for entry in entries}.values():
             query = Query(self.newest.kernel, target.label, dtype, Tier.DEFAULT, sizes)
-            found = match_other_devices(self.firsts, target, query)
-            if isinstance(found, tuple):
-                found = match_default(self.firsts, own, target, query)
-            if not isinstance(found, tuple):
-                yield sizes, found
+            match = match_other_devices(self.firsts, target, query)
+            if isinstance(match, tuple):
+                match = match_default(self.firsts, own, target, query)
+            if not isinstance(match, tuple):
+                yield sizes, match
 
 
 def _sizes_between(table: VariantTable) -> Iterator[Sizes]:
@@ -253,9 +253,9 @@ def _sizes_between(table: VariantTable) -> Iterator[Sizes]:
     if prod(map(len, axes.values())) > _MOST_BETWEEN:
         return
     for sizes in product(*map(sorted, axes.values())):
-        found = dict(zip(axes, sizes, strict=True))
-        if found not in table.sizes:
-            yield found
+        point = dict(zip(axes, sizes, strict=True))
+        if point not in table.sizes:
+            yield point
 
 
 @dataclass

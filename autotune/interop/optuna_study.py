@@ -51,8 +51,8 @@ def _takes_studies(path: Path) -> bool:
     if not path.is_file():
         return True
     with path.open("rb") as file:
-        first = file.readline(_MAX_BYTES)
-    return not first or b'"op_code"' in first
+        line = file.readline(_MAX_BYTES)
+    return not line or b'"op_code"' in line
 
 
 def _trials(recording: Recording) -> Iterator[Any]:

@@ -71,15 +71,15 @@ class CostNames:
         Without a recorded time of the benchmark, the sum of the runs counts.
         """
         runs = values.items(entries.get(self.runs, []), f"{place}.{self.runs}")
-        found = {
+        costs = {
             name: recorded_number(entries.get(name))
             for name in (self.compiling, self.benchmark, *self.others)
         }
-        if found[self.benchmark] is None and None not in (times := [*map(recorded_number, runs)]):
-            found[self.benchmark] = sum(time or 0.0 for time in times)
+        if costs[self.benchmark] is None and None not in (times := [*map(recorded_number, runs)]):
+            costs[self.benchmark] = sum(time or 0.0 for time in times)
         return {
-            "compile_ms": (found[self.compiling] or 0.0) * unit_ms,
-            "cost_s": sum(time or 0.0 for time in found.values()) * unit_ms / 1e3,
+            "compile_ms": (costs[self.compiling] or 0.0) * unit_ms,
+            "cost_s": sum(time or 0.0 for time in costs.values()) * unit_ms / 1e3,
         }
 
     def written(self, trial: Trial) -> dict[str, float | list[float]]:
@@ -107,9 +107,9 @@ def domains(names: Iterable[str], configs: Iterable[Mapping[str, Value]]) -> tup
     """Parameters with the values that occur, numbers first; 1, 1.0 and True are the same value."""
     seen: dict[str, dict[Value, None]] = {name: {} for name in names}
     for config in configs:
-        for name, found in seen.items():
-            found.setdefault(config[name])
-    return tuple(Parameter(name, tuple(sorted(found, key=numbers_first))) for name, found in seen.items())
+        for name, domain in seen.items():
+            domain.setdefault(config[name])
+    return tuple(Parameter(name, tuple(sorted(domain, key=numbers_first))) for name, domain in seen.items())
 
 
 def numbers_first(value: Value) -> tuple[bool, float, str]:

@@ -64,10 +64,10 @@ def read(data: Mapping[str, Any], path: Path) -> Recording:
         raise values.Damaged("results", "an entry for each configuration", rows)
     metadata = values.mapping(data.get("metadata", {}), "metadata")
     unit_ms = _unit_ms(metadata.get("timeunit", ""), "metadata.timeunit")
-    first = values.mapping(
+    parameters = values.mapping(
         values.mapping(rows[0], "results[0]").get("configuration"), "results[0].configuration"
     )
-    names = values.distinct_names(list(first), "results[0].configuration")
+    names = values.distinct_names(list(parameters), "results[0].configuration")
     trials = tuple(_trial(row, f"results[{number}]", names, unit_ms) for number, row in enumerate(rows))
     kernel = path.resolve().parent.name  # KERNEL/DEVICE_T4.json.gz, as the hub of recorded spaces has it
     device = path.name.split(".json")[0].removesuffix("_T4")
@@ -75,7 +75,7 @@ def read(data: Mapping[str, Any], path: Path) -> Recording:
         kernel=values.text(metadata.get("kernel", kernel), "metadata.kernel"),
         device=values.text(metadata.get("device", device), "metadata.device"),
         sizes=_SIZES(metadata.get("sizes"), "metadata.sizes"),
-        parameters=domains(first, [trial.config for trial in trials]),
+        parameters=domains(parameters, [trial.config for trial in trials]),
         trials=trials,
     )
 
@@ -97,12 +97,12 @@ def _trial(value: Any, place: str, names: list[str], unit_ms: float) -> Trial:
     measurements = _MEASUREMENTS(row.get("measurements", []), f"{place}.measurements")
     empty: dict[str, Any] = {}
     time = next((item for item in measurements if item.get("name") == "time"), empty)
-    found = time.get("value", "no time is recorded" if status is Status.OK else "")
-    detail, time_ms = found if isinstance(found, str) else "", None
-    if status is Status.OK and (number := recorded_number(found)) is not None:
+    result = time.get("value", "no time is recorded" if status is Status.OK else "")
+    detail, time_ms = result if isinstance(result, str) else "", None
+    if status is Status.OK and (number := recorded_number(result)) is not None:
         time_ms = number * (_unit_ms(time["unit"], f"{place}: time") if time.get("unit") else unit_ms)
     elif status is Status.OK:
-        status, detail = Status.LAUNCH_ERROR, str(found)
+        status, detail = Status.LAUNCH_ERROR, str(result)
     config = recorded_config(values.mapping(row.get("configuration"), place), names, place)
     return imported_trial(config, status, time_ms, detail, **_COSTS.read(times, f"{place}.times", unit_ms))
 

@@ -42,7 +42,7 @@ def read_answer(
         )
     judge = _judge(call, given, arguments, parameters, observers)
     return Answer(
-        hashes=tuple(content_sha256(np.asarray(one)) for one in given or () if one is not None),
+        hashes=tuple(content_sha256(np.asarray(array)) for array in given or () if array is not None),
         expected={} if judge else _expected(given, arguments),
         judge=judge,
         judged=_judged(given, arguments),
@@ -53,13 +53,13 @@ def _on_host(answer: Sequence[Any] | None) -> Sequence[Any] | None:
     """An answer with the arrays of cupy and torch in the host's memory."""
     if not isinstance(answer, Sequence):
         return answer
-    return [on_host(one) if is_of_device(one) else one for one in answer]
+    return [on_host(value) if is_of_device(value) else value for value in answer]
 
 
 def _expected(answer: Sequence[Any] | None, arguments: KernelArguments) -> dict[str, NDArray[Any]]:
     if answer is None:
         return {}
-    found = {}
+    expected = {}
     for value, argument in zip(answer, arguments.listed, strict=True):
         if value is None:
             continue
@@ -70,8 +70,8 @@ def _expected(answer: Sequence[Any] | None, arguments: KernelArguments) -> dict[
         wanted = elements(value, f"answer: {name}") if isinstance(value, np.ndarray) else np.asarray(value)
         if wanted.size != array.size:
             raise InputError(f"answer: {wanted.size} elements for {name}, which has {array.size}")
-        found[name] = wanted.astype(array.dtype)
-    return found
+        expected[name] = wanted.astype(array.dtype)
+    return expected
 
 
 def _judged(answer: Sequence[Any] | None, arguments: KernelArguments) -> tuple[str, ...] | None:
@@ -99,8 +99,8 @@ def _judge(
         return None
     takes_atol = verify is not None and "atol" in inspect.signature(verify).parameters
 
-    def judge(config: Config, found: Mapping[str, NDArray[Any]]) -> Any:
-        outputs = arguments.outputs(found, parameters.decode(config))
+    def judge(config: Config, arrays: Mapping[str, NDArray[Any]]) -> Any:
+        outputs = arguments.outputs(arrays, parameters.decode(config))
         observers.see(config.key, answer, outputs)
         if verify is not None:
             return verify(answer, outputs, atol=atol) if takes_atol else verify(answer, outputs)

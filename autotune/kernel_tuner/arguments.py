@@ -57,9 +57,9 @@ class KernelArguments:
 
     def number_passed(self, params: Params) -> int:
         """Which of the lists in `passed` a configuration passes to the kernel."""
-        return self.passed.index(_chosen(self.listed, params))
+        return self.passed.index(_chosen_names(self.listed, params))
 
-    def outputs(self, found: Mapping[str, NDArray[Any]], params: Params) -> list[Any]:
+    def outputs(self, arrays: Mapping[str, NDArray[Any]], params: Params) -> list[Any]:
         """The list again, with what arrays hold after a run in their place; None for those not found."""
         outputs: list[Any] = []
         for argument in self.listed:
@@ -67,11 +67,11 @@ class KernelArguments:
             value = argument.values[name]
             if name not in self.arrays:
                 outputs.append(value)
-            elif name not in found:
+            elif name not in arrays:
                 outputs.append(None)
             else:
                 host = on_host(value)
-                outputs.append(found[name].reshape(-1).view(host.dtype).reshape(host.shape))
+                outputs.append(arrays[name].reshape(-1).view(host.dtype).reshape(host.shape))
         return outputs
 
 
@@ -94,7 +94,7 @@ def read_arguments(
     if isinstance(given, np.ndarray) or not isinstance(given, Sequence):
         raise InputError(f"arguments: expected a list of arrays and scalars, found {type(given).__name__}")
     is_const = _const_parameters(kernel.partition("<")[0], source, len(given))
-    listed = tuple(_listed(value, place) for place, value in enumerate(given))
+    listed = tuple(_listed_argument(value, place) for place, value in enumerate(given))
     specs: list[FilledArgument] = []
     arrays: dict[str, NDArray[Any]] = {}
     for place, argument in enumerate(listed):
@@ -109,7 +109,7 @@ def read_arguments(
         name = f"constant_{number}"
         arrays[name] = elements(np.atleast_1d(np.asarray(value)), f"cmem_args: {symbol}")
         specs.append(_array_spec(name, arrays[name], "in", symbol))
-    passed = dict.fromkeys(_chosen(listed, params) for params in _relevant(given, parameters))
+    passed = dict.fromkeys(_chosen_names(listed, params) for params in _relevant(given, parameters))
     return KernelArguments(listed, tuple(specs), arrays, tuple(passed))
 
 
@@ -135,38 +135,39 @@ def on_host(value: Any, label: str = "arguments") -> NDArray[Any]:
 
     `label` says which argument it is, for the message.
     """
-    found = host_array(value)
-    if not isinstance(found, np.ndarray):
+    array = host_array(value)
+    if not isinstance(array, np.ndarray):
         raise InputError(
-            f"{label}: expected an array, or a scalar such as numpy.int32(1); found {type(found).__name__}"
+            f"{label}: expected an array, or a scalar such as numpy.int32(1); found {type(array).__name__}"
         )
-    return found
+    return array
 
 
-def _listed(value: Any, place: int) -> ListedArgument:
-    found = list(_alternatives(value))
-    if len(found) == 1:
-        return ListedArgument(value, {f"argument_{place}": found[0]})
-    return ListedArgument(value, {f"argument_{place}_{number}": one for number, one in enumerate(found)})
+def _listed_argument(value: Any, place: int) -> ListedArgument:
+    choices = list(_alternatives(value))
+    if len(choices) == 1:
+        return ListedArgument(value, {f"argument_{place}": choices[0]})
+    named = {f"argument_{place}_{number}": choice for number, choice in enumerate(choices)}
+    return ListedArgument(value, named)
 
 
 def _alternatives(value: Any) -> Iterator[Any]:
     """The values that a Tunable chooses from; any other value is its own."""
     if isinstance(value, Tunable):
-        for one in value.values():
-            yield from _alternatives(one)
+        for choice in value.values():
+            yield from _alternatives(choice)
     else:
         yield value
 
 
-def _chosen(listed: Sequence[ListedArgument], params: Params) -> tuple[str, ...]:
+def _chosen_names(listed: Sequence[ListedArgument], params: Params) -> tuple[str, ...]:
     """The names of what a configuration passes to the kernel."""
     return tuple(argument.chosen(params) for argument in listed)
 
 
 def _relevant(given: Sequence[Any], parameters: Parameters | None) -> Iterator[Params]:
     """Configurations with every choice of a Tunable: of the parameters that they name, else of all."""
-    keys = [one.param_key for one in given if isinstance(one, Tunable)]
+    keys = [argument.param_key for argument in given if isinstance(argument, Tunable)]
     if not keys or parameters is None:
         yield {}
         return
@@ -195,7 +196,7 @@ def _const_parameters(kernel: str, source: str, count: int) -> list[bool]:
         read = read_kernel_source(source)
     except InputError:
         return [False] * count
-    found = next((one.parameters for one in read.functions if one.name == kernel), ())
-    if len(found) != count:
+    parameters = next((function.parameters for function in read.functions if function.name == kernel), ())
+    if len(parameters) != count:
         return [False] * count
-    return [one.is_const and one.pointers > 0 for one in found]
+    return [parameter.is_const and parameter.pointers > 0 for parameter in parameters]

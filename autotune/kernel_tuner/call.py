@@ -35,4 +35,4 @@ class KernelCall:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> KernelCall:
         """The call of a function that has been given these arguments, others among them."""
-        return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
+        return cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})

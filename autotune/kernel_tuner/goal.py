@@ -57,7 +57,7 @@ class Goal:
         """The metric as what a search makes small and keeps above 0, whatever its sign."""
 
         def objective(values: Mapping[str, Any]) -> float:
-            config = Config({one.name: values[one.name] for one in parameters.listed})
+            config = Config({parameter.name: values[parameter.name] for parameter in parameters.listed})
             row = parameters.decode(config) | {"time": values["time_ms"]}
             row |= {"nvml_energy": values.get("energy_j")} | observers.results.get(config.key, {})
             value = float(self.with_metrics(row)[self.name]) * (-1 if self.is_higher_better else 1)

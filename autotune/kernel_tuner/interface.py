@@ -112,24 +112,24 @@ def tune_kernel(given: _Given) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     )
     verbosity = Verbosity.VERBOSE if given["verbose"] else Verbosity.NORMAL
     with nullcontext(Observer()) if given["quiet"] else shown_progress(verbosity=verbosity) as progress:
-        found = _search(task, options, progress)
+        result = _search(task, options, progress)
     if goal.is_time:
-        finals = read_journal(found.journal).last_round.measurements
-        best = _result_row(_timed_again(found.winner, found.final), request, goal)
+        finals = read_journal(result.journal).last_round.measurements
+        best = _result_row(_timed_again(result.winner, result.final), request, goal)
         rows = [
             best
-            if trial.config == found.winner.config
+            if trial.config == result.winner.config
             else _result_row(_timed_again(trial, finals.get(trial.key)), request, goal)
-            for trial in found.trials
+            for trial in result.trials
         ]
     else:
-        rows = [_result_row(trial, request, goal) for trial in found.trials]
+        rows = [_result_row(trial, request, goal) for trial in result.trials]
         best = goal.best([row for row in rows if "__error__" not in row])
-    env = _environment(found, rows, best, time.perf_counter() - began)
+    env = _environment(result, rows, best, time.perf_counter() - began)
     if not given["quiet"]:
         emit(f"\nBEST PERFORMING CONFIGURATION FOR OBJECTIVE {goal.name}:")
         emit(util.get_config_string(best, [*given["tune_params"], goal.name, *goal.metrics]))
-        emit("\n".join(_last_lines(found, rows, best, goal)))
+        emit("\n".join(_last_lines(result, rows, best, goal)))
     return rows, env
 
 
@@ -154,8 +154,8 @@ def run_kernel(given: _Given) -> list[Any]:
         options = Options(journal=Path(folder) / "run.jsonl", compilers=1, timeout_s=TIMEOUT_S)
         with open_run(task, options, Observer()) as context:
             left = context.run_default(arrays_after_run, kernel, options.timeout_s)
-            found = {name: read_and_remove(path) for name, path in left.items()}
-            return request.arguments.outputs(found, dict(params))
+            arrays = {name: read_and_remove(path) for name, path in left.items()}
+            return request.arguments.outputs(arrays, dict(params))
 
 
 def _refuse(given: _Given) -> None:
@@ -227,15 +227,15 @@ def _result_row(trial: Trial, request: Request, goal: Goal) -> dict[str, Any]:
 
 
 def _environment(
-    found: SearchResult, rows: Sequence[dict[str, Any]], best: dict[str, Any], took_s: float
+    result: SearchResult, rows: Sequence[dict[str, Any]], best: dict[str, Any], took_s: float
 ) -> dict[str, Any]:
     """The device, the best configuration, and how long everything took."""
-    device = found.task.device
+    device = result.task.device
     env = {
         "device_name": device.name,
         "device_properties": device.runtime,
         "driver": device.driver,
-        "compiler": found.task.compiler,
+        "compiler": result.task.compiler,
         "best_config": best,
     }
     totals: dict[str, Any] = util.get_total_timings(rows, env, took_s * 1e3)
@@ -251,7 +251,7 @@ def _timed_again(trial: Trial, final: Measurement | None) -> Trial:
 
 
 def _last_lines(
-    found: SearchResult, rows: Sequence[dict[str, Any]], best: dict[str, Any], goal: Goal
+    result: SearchResult, rows: Sequence[dict[str, Any]], best: dict[str, Any], goal: Goal
 ) -> list[str]:
     """Why rows have no time or a smaller one than the best, where the best is kept, and what to do next."""
     times_ms = [row["time"] for row in rows if "__error__" not in row]
@@ -263,5 +263,5 @@ def _last_lines(
             'env["best_config"] won the last round, in turns'
         )
     if any("__error__" in row for row in rows):
-        lines += [*failures(found), "        their rows have `__error__` and no `time`"]
-    return [*lines, f"kept    {found.cache_file}", f"next    autotune report {found.journal}"]
+        lines += [*failures(result), "        their rows have `__error__` and no `time`"]
+    return [*lines, f"kept    {result.cache_file}", f"next    autotune report {result.journal}"]

@@ -66,7 +66,7 @@ class LaunchRule:
         whole = {name for name in parameters.given if parameters.is_whole(name)}
         sizes = sizes_of(self.problem_size)
         listed = self.problem_size if isinstance(self.problem_size, tuple | list) else (self.problem_size,)
-        found = {"shared_bytes": _expression(self.shared_size, whole)}
+        texts = {"shared_bytes": _expression(self.shared_size, whole)}
         for place, axis in enumerate(AXES):
             block = self.block_names[place]
             default = block if block in parameters.given else None
@@ -74,18 +74,18 @@ class LaunchRule:
             divisor = _product(self.grid_div[place], default or 1, whole)
             is_size = axis in sizes and axis not in parameters.given
             size = axis if is_size else _expression([*listed, 1, 1, 1][place], whole)
-            found[f"block_{axis}"] = threads
+            texts[f"block_{axis}"] = threads
             if size and divisor:
-                found[f"grid_{axis}"] = size if divisor == "1" else f"ceil_div({size}, {divisor})"
-        return {name: text for name, text in found.items() if text}
+                texts[f"grid_{axis}"] = size if divisor == "1" else f"ceil_div({size}, {divisor})"
+        return {name: text for name, text in texts.items() if text}
 
     def values(self) -> dict[str, Callable[[Params], int]]:
         """The values that launches read: `grid_x` to `grid_z`, `block_x` to `block_z` and `shared_bytes`."""
-        found: dict[str, Callable[[Params], int]] = {"shared_bytes": self.shared_bytes}
+        functions: dict[str, Callable[[Params], int]] = {"shared_bytes": self.shared_bytes}
         for place, axis in enumerate(AXES):
-            found[f"grid_{axis}"] = partial(_extent, self.grid, place)
-            found[f"block_{axis}"] = partial(_extent, self.block, place)
-        return found
+            functions[f"grid_{axis}"] = partial(_extent, self.grid, place)
+            functions[f"block_{axis}"] = partial(_extent, self.block, place)
+        return functions
 
 
 def read_launch_rule(call: KernelCall, params: Params) -> LaunchRule:
@@ -156,6 +156,6 @@ def _expression(given: Any, whole: Container[str]) -> str:
 def _product(divisor: Any, default: str | int, whole: Container[str]) -> str:
     """The product of a grid's divisors as an expression; empty if one of them is none."""
     if isinstance(divisor, tuple | list):
-        factors = [_product(one, 1, whole) for one in divisor]
+        factors = [_product(factor, 1, whole) for factor in divisor]
         return " * ".join(factor for factor in factors if factor != "1") or "1" if all(factors) else ""
     return _expression(default if divisor is None else divisor, whole)

@@ -38,17 +38,17 @@ class Observers:
 
     def of(self, trial: Trial) -> dict[str, Any]:
         """What was observed of a trial, by the names that Kernel Tuner uses."""
-        found = dict(self.results.get(trial.config.key, {}))
+        results = dict(self.results.get(trial.config.key, {}))
         measurement = trial.measurement
         if measurement is None:
-            return found
+            return results
         for name in self.readings:
             if name in _READINGS:
-                found[name] = measurement.conditions.get(_READINGS[name])
+                results[name] = measurement.conditions.get(_READINGS[name])
             elif measurement.energy_j is not None:
                 per_second = name == "nvml_power"
-                found[name] = measurement.energy_j / (measurement.median_ms * 1e-3 if per_second else 1.0)
-        return found
+                results[name] = measurement.energy_j / (measurement.median_ms * 1e-3 if per_second else 1.0)
+        return results
 
 
 def read_observers(given: Sequence[Any] | None) -> Observers:

@@ -50,7 +50,7 @@ class Parameters:
 
     def is_whole(self, name: str) -> bool:
         """True if all of its values are whole numbers of at least 0, the same in the space and the script."""
-        return self.is_same(name) and all(isinstance(one, int) and one >= 0 for one in self.given[name])
+        return self.is_same(name) and all(isinstance(value, int) and value >= 0 for value in self.given[name])
 
 
 def read_parameters(tune_params: Mapping[str, Sequence[Any]]) -> Parameters:

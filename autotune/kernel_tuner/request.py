@@ -49,7 +49,7 @@ class Request:
     @cached_property
     def space(self) -> Space:
         """The space."""
-        return Space.of(self._spec, self._shown)
+        return Space.of(self._spec, self._first_source)
 
     @property
     def device(self) -> str:
@@ -61,7 +61,7 @@ class Request:
         """The hash of all that the trials depend on: that of an earlier call finds its journal."""
         call, spec = self.call, self._spec
         identity = (
-            self._shown.text,
+            self._first_source.text,
             self.parameters.given,
             self.arguments.specs,
             [*spec.functions.hashes.values(), *self.answer.hashes],
@@ -69,26 +69,36 @@ class Request:
             spec.sizes["default"],
             call.atol,
             _without_functions(call.defines),
-            *([_source(call.verify)] if call.verify else []),  # verdicts of an earlier one do not hold
+            *([_function_text(call.verify)] if call.verify else []),  # verdicts of an earlier one do not hold
         )
         return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
 
     @cached_property
-    def _shown(self) -> SourceText:
+    def _first_source(self) -> SourceText:
         """The source of the first configuration, with the hash of the one that loaders read."""
-        shown = source_of_text(self._text(self.parameters.first, self._name), self._name)
-        return replace(shown, sha256=self._given.sha256)
+        name = self._source_name
+        shown = source_of_text(self._full_text(self.parameters.first, name), name)
+        return replace(shown, sha256=self._script_source.sha256)
 
     @cached_property
-    def _given(self) -> SourceText:
+    def _script_source(self) -> SourceText:
         """The source that the script gave, without the definitions of Kernel Tuner."""
-        return source_of_text(_source_text(self.call.kernel_source, self.parameters.first), self._name)
+        return source_of_text(_source_text(self.call.kernel_source, self.parameters.first), self._source_name)
 
-    def _text(self, params: Params, name: str, mark: str = "") -> str:
-        return _complete_source(self.call, self.rule, self.dialect, params, name, mark)
+    def _full_text(self, params: Params, name: str, mark: str = "") -> str:
+        """The source with the definitions of Kernel Tuner; `name` and `mark` as in `source_of_text`."""
+        source = source_of_text(_source_text(self.call.kernel_source, params), name, mark)
+        numbers = {name: int(value) if isinstance(value, bool) else value for name, value in params.items()}
+        shape = (self.rule.grid(params), self.rule.block(params), self.rule.block_names)
+        how = (self.dialect.upper(), self.call.defines)
+        try:
+            _, text = util.prepare_kernel_string("", source.text, numbers, *shape, *how)
+        except ValueError as error:
+            raise InputError(f"defines: {error}") from None
+        return str(text)
 
     @property
-    def _name(self) -> str:
+    def _source_name(self) -> str:
         """The file that the script gave, or a name for its text."""
         given = self.call.kernel_source
         if isinstance(given, Path) or (isinstance(given, str) and util.looks_like_a_filename(given)):
@@ -99,17 +109,18 @@ class Request:
     def _spec(self) -> SpaceSpec:
         call, parameters, dialect = self.call, self.parameters, self.dialect
         conditions = self.restrictions.expressions
+        largest = max((array.size for array in self.arguments.arrays.values()), default=1)
         return SpaceSpec(
             kernel=re.sub(r"\W+", "_", call.kernel_name).strip("_"),
-            sizes={"default": _sizes(call.problem_size, self.arguments)},
+            sizes={"default": sizes_of(call.problem_size) or {"n": largest}},
             parameters=parameters.listed,
-            default=Config({one.name: one.values[0] for one in parameters.listed}),
+            default=Config({parameter.name: parameter.values[0] for parameter in parameters.listed}),
             path=Path(f"tune_kernel({call.kernel_name!r})"),
             sha256=hashlib.sha256(repr((parameters.given, list(conditions))).encode()).hexdigest(),
             dialect=dialect,
-            source=self._given.path,
+            source=self._script_source.path,
             reference=Path("answer"),
-            constraints=tuple(Constraint(one, 1) for one in conditions),
+            constraints=tuple(Constraint(condition, 1) for condition in conditions),
             arguments=self.arguments.specs,
             launch=launch_specs(call, self.arguments, self._expressions),
             compiler_options={dialect: _compiler_options(call.compiler_options)},
@@ -127,16 +138,17 @@ class Request:
     @property
     def _functions(self) -> Functions:
         """The parts of the space that this process computes."""
-        parameters, arguments, answer, shown = self.parameters, self.arguments, self.answer, self._shown
+        parameters, arguments = self.parameters, self.arguments
+        answer, shown = self.answer, self._first_source
         computed = self.rule.values() | {"passed": arguments.number_passed}
-        computed = {name: one for name, one in computed.items() if name not in self._expressions}
+        computed = {name: text for name, text in computed.items() if name not in self._expressions}
         return Functions(
             reference=lambda _inputs, _sizes: answer.expected,
             inputs=lambda _sizes, _rng: arguments.arrays,
             hashes={name: content_sha256(array) for name, array in arguments.arrays.items()},
             constraints=self.restrictions.functions,
             values={name: parameters.decoding(compute) for name, compute in computed.items()},
-            source=parameters.decoding(lambda params: self._text(params, str(shown.path), shown.mark)),
+            source=parameters.decoding(lambda params: self._full_text(params, str(shown.path), shown.mark)),
             verify=answer.judge,
             verified=answer.judged,
         )
@@ -166,13 +178,13 @@ def read_request(call: KernelCall) -> Request:
 def _without_functions(given: Any) -> Any:
     """A list or dictionary with functions by their names: texts of functions differ from run to run."""
     if isinstance(given, Mapping):
-        return {name: _without_functions(one) for name, one in given.items()}
+        return {name: _without_functions(part) for name, part in given.items()}
     if isinstance(given, list):
-        return [_without_functions(one) for one in given]
+        return [_without_functions(part) for part in given]
     return function_name(given) if callable(given) else given
 
 
-def _source(function: Callable[..., Any]) -> str:
+def _function_text(function: Callable[..., Any]) -> str:
     """The source of a function, or its name where there is none."""
     try:
         return inspect.getsource(function)
@@ -188,27 +200,6 @@ def _check_kernel(call: KernelCall, dialect: str) -> None:
         raise InputError(
             "cmem_args: only CUDA has them; pass the array as a `__constant` argument of the kernel"
         )
-
-
-def _sizes(problem_size: Any, arguments: KernelArguments) -> dict[str, int]:
-    """The problem's sizes where they are numbers, else that of the largest array."""
-    return sizes_of(problem_size) or {
-        "n": max((array.size for array in arguments.arrays.values()), default=1)
-    }
-
-
-def _complete_source(
-    call: KernelCall, rule: LaunchRule, dialect: str, params: Params, name: str, mark: str = ""
-) -> str:
-    """The source with the definitions of Kernel Tuner; `name` and `mark` as in `source_of_text`."""
-    source = source_of_text(_source_text(call.kernel_source, params), name, mark)
-    numbers = {one: int(value) if isinstance(value, bool) else value for one, value in params.items()}
-    shape = (rule.grid(params), rule.block(params), rule.block_names)
-    try:
-        _, text = util.prepare_kernel_string("", source.text, numbers, *shape, dialect.upper(), call.defines)
-    except ValueError as error:
-        raise InputError(f"defines: {error}") from None
-    return str(text)
 
 
 def _source_text(kernel_source: Any, params: Params) -> str:

@@ -72,7 +72,8 @@ def _condition(restriction: Any, parameters: Parameters) -> Callable[[Params], b
     is_constraint = hasattr(restriction, "_func") or hasattr(restriction, "preProcess")
     if is_constraint or not callable(restriction):
         return lambda params: bool(util.check_restriction(restriction, dict(params)))
-    if _takes_one(restriction, parameters):
+    names = list(inspect.signature(restriction).parameters)
+    if len(names) == 1 and names[0] not in parameters.given:  # it takes a dictionary of all
         return lambda params: bool(restriction(params))
     return lambda params: bool(restriction(**params))
 
@@ -85,12 +86,6 @@ def block_limit(rule: LaunchRule, parameters: Parameters) -> Callable[[Values], 
         return math.prod(rule.block(parameters.decode(values))) <= most
 
     return fits
-
-
-def _takes_one(function: Callable[..., Any], parameters: Parameters) -> bool:
-    """True if it takes a dictionary of parameters rather than each by its name."""
-    names = list(inspect.signature(function).parameters)
-    return len(names) == 1 and names[0] not in parameters.given
 
 
 def _is_expression(restriction: Any, parameters: Parameters) -> bool:

@@ -142,10 +142,10 @@ def _tuning(
         key=tuple(map(_plain, key)),
         scalars={name: _plain(value) for name, value in passed.items() if name not in arrays},
         arrays={
-            name: Array(str(one.dtype).rpartition(".")[2], tuple(map(int, one.shape)))
-            for name, one in arrays.items()
+            name: Array(str(array.dtype).rpartition(".")[2], tuple(map(int, array.shape)))
+            for name, array in arrays.items()
         },
-        passed=tuple(one.name for one in function.params if not one.is_constexpr),
+        passed=tuple(parameter.name for parameter in function.params if not parameter.is_constexpr),
         parameters=tuple(sorted({name for config in pruned for name in config.kwargs})),
         configurations=len(pruned),
         has_hook=any(config.pre_hook is not None for config in pruned),

@@ -66,8 +66,8 @@ class Tuning:
     def given(self) -> dict[str, Any]:
         """The arguments of the call, with what stands for its arrays."""
         arrays = {
-            name: SimpleNamespace(dtype=f"torch.{one.dtype}", shape=one.shape)
-            for name, one in self.arrays.items()
+            name: SimpleNamespace(dtype=f"torch.{array.dtype}", shape=array.shape)
+            for name, array in self.arrays.items()
         }
         return {**self.scalars, **arrays}
 
@@ -86,8 +86,8 @@ def read_recorded(path: Path) -> tuple[Tuning, ...]:
 
 
 def _read(text: str) -> tuple[Tuning, ...]:
-    found = values.load_object(text, _SCHEMA)
-    return values.list_of(_tuning)(found.get("tunings"), "tunings")  # type: ignore[no-any-return]
+    content = values.load_object(text, _SCHEMA)
+    return values.list_of(_tuning)(content.get("tunings"), "tunings")  # type: ignore[no-any-return]
 
 
 def add_tuning(path: Path, new: Tuning) -> None:
@@ -104,11 +104,11 @@ def add_tuning(path: Path, new: Tuning) -> None:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.parent):
-            known = {one.identity: one for one in (read_recorded(path) if path.exists() else ())}
+            known = {tuning.identity: tuning for tuning in (read_recorded(path) if path.exists() else ())}
             before = known.get(new.identity)
             seconds = max(new.seconds, before.seconds if before else 0.0)  # a later run finds the result
             known[new.identity] = dataclasses.replace(new, seconds=seconds)
-            rows = [dataclasses.asdict(one) for one in known.values()]
+            rows = [dataclasses.asdict(tuning) for tuning in known.values()]
             replace_file(path, json.dumps({"schema": _SCHEMA, "tunings": rows}, indent=1) + "\n")
 
 

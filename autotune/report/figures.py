@@ -76,8 +76,8 @@ def save(figure: Figure, path: Path) -> None:
     write_output(path, buffer.getvalue())
 
 
-def bar_chart(title: str, unit: str, bars: Sequence[Bar]) -> Figure:
-    """Draw horizontal bars from top to bottom: at least one, with positive values of a unit.
+def bar_chart(title: str, bars: Sequence[Bar]) -> Figure:
+    """Draw horizontal bars from top to bottom: at least one, with positive values in ms.
 
     The axis is logarithmic if the largest value is more than 20 times the smallest.
     """
@@ -103,7 +103,7 @@ def bar_chart(title: str, unit: str, bars: Sequence[Bar]) -> Figure:
     if is_log:
         _log(axes, "x")
         axes.set_xlim(left=10.0 ** math.floor(math.log10(min(values) * 0.9)))
-    axes.set_xlabel(f"{unit}, logarithmic" if is_log else unit)
+    axes.set_xlabel("ms, logarithmic" if is_log else "ms")
     axes.margins(x=0.02, y=0.02)
     return figure
 
@@ -219,8 +219,8 @@ def roofline(
 def over_size(title: str, times: Sequence[Line], *, size: str) -> Figure:
     """Draw times in ms over size, which `size` names, on logarithmic axes."""
     figure, axes = _axes(title, 5.4, 3.6)
-    for one in times:
-        axes.plot(one.xs, one.ys, marker="o", markersize=4, label=_plain(one.label))
+    for line in times:
+        axes.plot(line.xs, line.ys, marker="o", markersize=4, label=_plain(line.label))
     _log(axes, "x")
     _log(axes, "y")
     axes.set_xlabel(size)

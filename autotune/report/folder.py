@@ -56,18 +56,20 @@ class ExploredFolder:
 
     def index(self) -> tuple[str, dict[str, Any]]:
         """A stamp and the data of the page that lists the folder."""
-        found = list(self.sources().values())
+        sources = list(self.sources().values())
         listed = {
             "kind": "folder",
             "folder": str(self.root),
-            "journals": [self._summaries(one.name, one.path, one.stamp) for one in found if not one.kernel],
+            "journals": [
+                self._summaries(item.name, item.path, item.stamp) for item in sources if not item.kernel
+            ],
             "cached": [
-                {"name": one.name, "kernel": one.kernel, "cache": one.name.rpartition(":")[0]}
-                for one in found
-                if one.kernel
+                {"name": source.name, "kernel": source.kernel, "cache": source.name.rpartition(":")[0]}
+                for source in sources
+                if source.kernel
             ],
         }
-        return _digest(f"{one.name} {one.stamp}" for one in found), cut(listed)
+        return _digest(f"{source.name} {source.stamp}" for source in sources), cut(listed)
 
     def report(self, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
         """A stamp and the data of the report of some sources; what cannot be shown is told in words.
@@ -80,20 +82,20 @@ class ExploredFolder:
             if name not in known:
                 raise InputError(f"{name!r} is no journal and no kernel of a cache in this folder")
         chosen = tuple(known[name] for name in dict.fromkeys(names))
-        caches = {one.path: one for one in known.values() if one.kernel}
+        caches = {source.path: source for source in known.values() if source.kernel}
         spaces = tuple(path for path in files if path.suffix == ".yaml")
         used = (*chosen, *caches.values())
-        stamp = _digest([*(f"{one.name} {one.stamp}" for one in used), _stamp(spaces)])
+        stamp = _digest([*(f"{source.name} {source.stamp}" for source in used), _stamp(spaces)])
         return stamp, self._reports(chosen, tuple(caches), spaces, stamp)
 
     def states(self, names: Sequence[str]) -> list[str]:
         """The state of each journal's search in a sentence, behind its name where there are several."""
         known = self.sources()
         journals = [known[name] for name in dict.fromkeys(names) if name in known and not known[name].kernel]
-        said = [search_state(one.path, is_concluded=self._is_concluded(one)) for one in journals]
+        said = [search_state(journal.path, is_concluded=self._is_concluded(journal)) for journal in journals]
         if len(said) == 1:
             return said
-        return [f"{one.name}: {state}" for one, state in zip(journals, said, strict=True)]
+        return [f"{journal.name}: {state}" for journal, state in zip(journals, said, strict=True)]
 
     def _is_concluded(self, journal: JournalSource) -> bool:
         return bool(self._summaries(journal.name, journal.path, journal.stamp).get("is_concluded"))
@@ -106,14 +108,14 @@ class ExploredFolder:
         stamp: str,
     ) -> dict[str, Any]:
         """The data of a report; `stamp` is there for the least-recently-used cache only."""
-        named = {one.path for one in chosen if one.kernel}
+        named = {source.path for source in chosen if source.kernel}
         if len(named) > 1:
             return _message("Choose kernels of one cache; those of several caches cannot be shown together.")
         no_cache = self.root / ".none"  # not that of the current folder, nor the package's
         cache = next(iter((*named, *caches)), no_cache)
-        sources = [one.kernel or one.path for one in chosen]
+        sources = [source.kernel or source.path for source in chosen]
         try:
-            journals = {one.path: self._read(one.path) for one in chosen if not one.kernel}
+            journals = {source.path: self._read(source.path) for source in chosen if not source.kernel}
             return report_json(gather_sources(sources, cache, _by_kernel(spaces), journals=journals))
         except AutotuneError as error:  # such as a search that has no trial yet
             return _message(str(error))
@@ -124,24 +126,18 @@ class ExploredFolder:
     def _summary(self, name: str, path: Path, stamp: str) -> Mapping[str, Any]:
         """A journal's summary in the list; `stamp` is only a key of the least-recently-used cache."""
         try:
-            found = journal_summary(path, self._read)
+            summary = journal_summary(path, self._read)
         except AutotuneError as error:
             return {"name": name, "unreadable": str(error)}
         return {
+            **{key: value for key, value in vars(summary).items() if key not in ("path", "sizes", "dtype")},
             "name": name,
-            "kernel": found.kernel,
-            "device": found.device,
-            "problem": problem_text(found.sizes, found.dtype),
-            "trials": found.trials,
-            "failed": found.failed,
-            "best_ms": found.best_ms,
-            "written_at": found.written_at,
-            "is_concluded": found.is_concluded,
+            "problem": problem_text(summary.sizes, summary.dtype),
         }
 
     def _sources(self, files: Sequence[Path]) -> dict[str, JournalSource]:
-        found = [*self._journals(files), *self._cached(files)]
-        return {source.name: source for source in found}
+        sources = [*self._journals(files), *self._cached(files)]
+        return {source.name: source for source in sources}
 
     def _journals(self, files: Iterable[Path]) -> Iterator[JournalSource]:
         for path in files:
@@ -168,12 +164,12 @@ class ExploredFolder:
 
     def _files(self) -> list[Path]:
         """Files that may be shown: no hidden folders, and no links out of the folder."""
-        found = []
+        paths = []
         for folder, below, files in os.walk(self.root):
             depth = len(Path(folder).relative_to(self.root).parts)
             below[:] = sorted(name for name in below if not name.startswith(".") and depth < _MAX_DEPTH)
-            found += [Path(folder) / name for name in sorted(files) if name.endswith(_ENDS)]
-        return [path for path in found if self._is_inside(path)]
+            paths += [Path(folder) / name for name in sorted(files) if name.endswith(_ENDS)]
+        return [path for path in paths if self._is_inside(path)]
 
     def _is_inside(self, path: Path) -> bool:
         return path.is_file() and path.resolve().is_relative_to(self.root)
@@ -184,13 +180,13 @@ class ExploredFolder:
 
 def _by_kernel(spaces: Iterable[Path]) -> dict[str, Path]:
     """Space files by the kernel that they say they are of."""
-    found: dict[str, Path] = {}
+    spaces_by_kernel: dict[str, Path] = {}
     for path in spaces:
         with suppress(OSError, UnicodeDecodeError):
             match = _KERNEL.search(path.read_text(encoding="utf-8"))
             if match:
-                found.setdefault(match[1], path)
-    return found
+                spaces_by_kernel.setdefault(match[1], path)
+    return spaces_by_kernel
 
 
 def _message(text: str) -> dict[str, Any]:
@@ -198,8 +194,8 @@ def _message(text: str) -> dict[str, Any]:
 
 
 def _stamp(files: Iterable[Path]) -> str:
-    found = (path.stat() for path in files)
-    return _digest(f"{one.st_ino} {one.st_size} {one.st_mtime_ns}" for one in found)
+    stats = (path.stat() for path in files)
+    return _digest(f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns}" for stat in stats)
 
 
 def _digest(texts: Iterable[str]) -> str:

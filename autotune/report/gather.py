@@ -146,20 +146,20 @@ class _Reader:
         Results that come with autotune are of other machines: unless a cache is named, they are shown only if
         there are no others.
         """
-        found: list[Search] = []
+        searches: list[Search] = []
         if self.runs is not None:
             with suppress(InputError):  # there is none, or it holds no trial yet
-                found = [self.of_file(find_journal(kernel, self.runs))]
-        with suppress(NoConfig) if found else nullcontext():
+                searches = [self.of_file(find_journal(kernel, self.runs))]
+        with suppress(NoConfig) if searches else nullcontext():
             known = device_records(kernel, self.cache)
             if len(read_roots(self.cache)) > 1:
                 shipped = walk(CacheReader(), [packaged_folder("cache")], kernel)
-                own = [one for one in known if one not in shipped]
-                known = own if own or found else known
-            shown = {_problem(search) for search in found}
-            cached = (self._of_record(one) for one in known)
-            found += [search for each in cached for search in each if _problem(search) not in shown]
-        return found
+                own = [result for result in known if result not in shipped]
+                known = own if own or searches else known
+            shown = {_problem(search) for search in searches}
+            cached = (self._of_record(result) for result in known)
+            searches += [search for group in cached for search in group if _problem(search) not in shown]
+        return searches
 
     def _of_record(self, known: DeviceRecord) -> Iterable[Search]:
         """One search for each problem; the cache keeps the fastest configurations of each."""
@@ -185,22 +185,24 @@ class _Reader:
                 )
             )
 
-    def _completed(self, found: Search) -> Search:
+    def _completed(self, search: Search) -> Search:
         """With what the cache and the space file know of the same kernel, device and problem."""
-        if len(found.kernel) > _MAX_KERNEL:
-            return found
-        names = set(found.tried[0].config)
+        if len(search.kernel) > _MAX_KERNEL:
+            return search
+        names = set(search.tried[0].config)
         records: list[DeviceRecord] = []
         with suppress(NoConfig):
             records = [
-                one for one in device_records(found.kernel, self.cache) if one.record.parameter_names == names
+                known
+                for known in device_records(search.kernel, self.cache)
+                if known.record.parameter_names == names
             ]
-        spec = self._spec(found.kernel, names)
+        spec = self._spec(search.kernel, names)
         of_problem = [
             (known, entry)
             for known in records
             for entry in known.record.entries
-            if (entry.sizes, entry.dtype, entry.data) == (found.sizes, found.dtype, found.data)
+            if (entry.sizes, entry.dtype, entry.data) == (search.sizes, search.dtype, search.data)
         ]
         cpus = [
             DeviceResult(known.folder, known.device, entry)
@@ -210,17 +212,17 @@ class _Reader:
         same = [
             known
             for known in records
-            if found.device_name == known.device.name or slug(found.device_name) == known.device.slug
+            if search.device_name == known.device.name or slug(search.device_name) == known.device.slug
         ]
         entries = [
             entry
             for known, entry in of_problem
-            if known in same and entry.provenance.source_sha256.startswith(found.source_sha256)
+            if known in same and entry.provenance.source_sha256.startswith(search.source_sha256)
         ]
-        problem = problem_in_name(found.sizes, found.dtype or "", found.data)
-        places = list(self._places(found, [one.device.slug for one in same]))
+        problem = problem_in_name(search.sizes, search.dtype or "", search.data)
+        places = list(self._record_places(search, [known.device.slug for known in same]))
         return replace(
-            found,
+            search,
             device=same[0].device if same else None,
             record=(same or records)[0].record if records else None,
             entry=entries[0] if entries else None,
@@ -230,24 +232,24 @@ class _Reader:
             strength=next(filter(None, (read_strength(strength_file(*place)) for place in places)), None),
             diagnosis=next(
                 (
-                    one
+                    diagnosis
                     for place in places
-                    if (one := read_diagnosis(diagnosis_file(*place))) and one.problem == problem
+                    if (diagnosis := read_diagnosis(diagnosis_file(*place))) and diagnosis.problem == problem
                 ),
                 None,
             ),
         )
 
-    def _places(self, found: Search, slugs: Sequence[str]) -> Iterator[tuple[str, str, Path]]:
+    def _record_places(self, search: Search, slugs: Sequence[str]) -> Iterator[tuple[str, str, Path]]:
         """Where other commands keep what they found: kernel, slug of the device and folder.
 
         The folder is the journal's; a CPU's name is not all of its slug.
         """
-        folder = found.journal.parent if found.journal is not None else self.runs
-        if folder is None or not is_name(found.kernel):
+        folder = search.journal.parent if search.journal is not None else self.runs
+        if folder is None or not is_name(search.kernel):
             return
-        own = found.journal.name.split(".")[1:2] if found.journal is not None else []
-        yield from ((found.kernel, one, folder) for one in (*own, *slugs, slug(found.device_name)))
+        own = search.journal.name.split(".")[1:2] if search.journal is not None else []
+        yield from ((search.kernel, device, folder) for device in (*own, *slugs, slug(search.device_name)))
 
     def _spec(self, kernel: str, names: set[str]) -> SpaceSpec | None:
         """The named space file, or another of the kernel with these parameters, such as a packaged one."""
@@ -299,13 +301,13 @@ def _latest(trials: Iterable[Trial], finals: Mapping[str, Measurement]) -> tuple
 
     The others are of earlier searches, for example with another driver or reference: their keys differ.
     """
-    found: dict[str, Trial] = {}
+    kept: dict[str, Trial] = {}
     for trial in trials:
-        before = found.get(trial.config.key)
+        before = kept.get(trial.config.key)
         if before is None or before.key not in finals or trial.key in finals:
-            found.pop(trial.config.key, None)  # the order is that of the trials that are kept
-            found[trial.config.key] = trial
-    return tuple(found.values())
+            kept.pop(trial.config.key, None)  # the order is that of the trials that are kept
+            kept[trial.config.key] = trial
+    return tuple(kept.values())
 
 
 def _problem(search: Search) -> tuple[str, tuple[tuple[str, int], ...], str | None, str]:
@@ -330,12 +332,12 @@ def _comparison(
         shown = {search.device_name for search in searches}
         known = device_records(kernel, cache) if with_cache else []
         external = read_external(kernel, files)
-        cached = results_of(one for one in known if one.device.name in shown)
-        found, _ = of_same_kernel(cached, external)
-        found += as_results(external, found, {}, None)
-        require_one_kernel(found)
-        selected = select(found, {}, None)
-        missing = ", ".join(left_out(found, selected))
+        cached = results_of(result for result in known if result.device.name in shown)
+        results, _ = of_same_kernel(cached, external)
+        results += as_results(external, results, {}, None)
+        require_one_kernel(results)
+        selected = select(results, {}, None)
+        missing = ", ".join(left_out(results, selected))
         if len(selected) < 2:
             return None, f"No two devices have results for the same problem; left out: {missing}."
         comparison = compare(kernel, selected)

@@ -21,9 +21,9 @@ def headline(search: Search) -> list[dict[str, str]]:
     notes = (search.explored or of_all, kept if search.is_cached else f"{failed:,} failed")
     return [
         *_best_items(search),
-        _verified(search),
-        *_speedups(search),
-        *_ties(search),
+        _verified_item(search),
+        *_speedup_items(search),
+        *_tie_items(search),
         _item("Trials", f"{len(search.trials):,}", "; ".join(filter(None, notes))),
         *_rate_items(search),
     ]
@@ -33,13 +33,13 @@ def trust(search: Search) -> tuple[str, list[str]]:
     """The answer to how far a result can be trusted, and what it rests on or what is against it."""
     if search.best is None:
         return "There is no result", ["Every trial failed."]
-    verified = _verified(search)
+    verified = _verified_item(search)
     if not search.is_settled and not search.is_imported:
         missing = "the last round, which times the fastest again in turns and checks them further"
         return "This is not a final result", [f"Each trial was timed once. What is missing is {missing}."]
     missed = unchecked_text(_checks(search)) or verified["note"]
     against = [] if verified["value"] == "yes" else [f"verified: {verified['value']}, {missed}"]
-    against += _unsteady(search)
+    against += _doubts_of_time(search)
     if against:
         return "Trust this result with care", [text[:1].upper() + text[1:] for text in against]
     basis = ["Its output was compared with the reference, and passed every check."]
@@ -50,15 +50,15 @@ def trust(search: Search) -> tuple[str, list[str]]:
     return "This result can be trusted", [*basis, f"Its time is steady: {ran}{noise}"]
 
 
-def _unsteady(search: Search) -> list[str]:
+def _doubts_of_time(search: Search) -> list[str]:
     """The reasons to doubt the best time; the search has said them itself, or an older one only its noise."""
     (low, high), time_ms = search.interval_ms or (0.0, 0.0), search.best_ms or math.inf
-    found = list(search.doubts)
-    if not found and (search.noise or 0.0) > NOISY:
-        found.append(f"the machine was unsteady: {search.noise:.0%} noise")
+    doubts = list(search.doubts)
+    if not doubts and (search.noise or 0.0) > NOISY:
+        doubts.append(f"the machine was unsteady: {search.noise:.0%} noise")
     if high - low > NOISY * time_ms:
-        found.insert(0, f"its time is not certain: {low:.4g} to {high:.4g} ms")
-    return found
+        doubts.insert(0, f"its time is not certain: {low:.4g} to {high:.4g} ms")
+    return doubts
 
 
 def provenance(search: Search) -> Iterator[tuple[str, str]]:
@@ -98,11 +98,11 @@ def _rate_items(search: Search) -> Iterable[dict[str, str]]:
             yield _item(
                 title,
                 per_second(amount / time_ms * 1e3, unit),
-                _share(search, name, amount / time_ms),
+                _peak_share_text(search, name, amount / time_ms),
             )
 
 
-def _share(search: Search, name: str, per_ms: float) -> str:
+def _peak_share_text(search: Search, name: str, per_ms: float) -> str:
     if name == "flops" and search.ceilings:
         peak = search.ceilings[0]
         return f"{100 * per_ms * 1e-6 / peak.gflops:.3g}% of the peak of {peak.name}"
@@ -113,7 +113,7 @@ def _share(search: Search, name: str, per_ms: float) -> str:
     return f"{share:.0%} of the {said}" + (", so a cache serves part of it" if share > 1 else "")
 
 
-def _speedups(search: Search) -> Iterable[dict[str, str]]:
+def _speedup_items(search: Search) -> Iterable[dict[str, str]]:
     time_ms = search.best_ms
     if not time_ms:
         return
@@ -130,18 +130,18 @@ def _speedups(search: Search) -> Iterable[dict[str, str]]:
         is_tied = place is not None and search.trials[place].config in search.ties
         value = "not distinguishable" if is_tied else ratio_text(default_ms / time_ms)
         yield _item("Over the default", value, note)
-    first = next((step for step in search.steps if step.time_ms), None)
-    is_default = first is not None and search.spec and first.landmark.config == search.spec.default
-    if first is not None and first.time_ms and not is_default:
-        note = f"{first.landmark.name}: {first.time_ms:.4g} ms"
-        yield _item("Over the first step", ratio_text(first.time_ms / time_ms), note)
+    first_step = next((step for step in search.steps if step.time_ms), None)
+    is_default = first_step is not None and search.spec and first_step.landmark.config == search.spec.default
+    if first_step is not None and first_step.time_ms and not is_default:
+        note = f"{first_step.landmark.name}: {first_step.time_ms:.4g} ms"
+        yield _item("Over the first step", ratio_text(first_step.time_ms / time_ms), note)
     cpu = search.cpu
     if cpu and not (search.device and search.device.kind == "cpu"):
         cpu_ms = cpu.entry.time_ms
         yield _item("Over the tuned CPU", ratio_text(cpu_ms / time_ms), f"{cpu.device.name}: {cpu_ms:.4g} ms")
 
 
-def _ties(search: Search) -> Iterable[dict[str, str]]:
+def _tie_items(search: Search) -> Iterable[dict[str, str]]:
     ties = search.ties
     if search.best is None or not search.is_settled:
         return
@@ -152,18 +152,18 @@ def _ties(search: Search) -> Iterable[dict[str, str]]:
     yield _item("Ties", str(len(ties)), note)
 
 
-def _verified(search: Search) -> dict[str, str]:
+def _verified_item(search: Search) -> dict[str, str]:
     if search.is_imported:
         return _item("Verified", "no", "imported results are not compared with a reference")
-    found = _checks(search)
-    if OTHER_SIZES not in found:  # an older result, or a search without an end
+    checks = _checks(search)
+    if OTHER_SIZES not in checks:  # an older result, or a search without an end
         wrong = sum(trial.status is Status.WRONG_RESULT for trial in search.trials)
         note = f"{wrong:,} gave a wrong result" if wrong else "outputs compared with the reference"
         said = search.served.provenance.checks if search.served else ""
         return _item("Verified", "in part", f"{note}; checks: {said or 'none recorded'}")
-    if not is_compared(found):
-        return _item("Verified", "no", checks_text(found))
-    return _item("Verified", "in part" if unchecked_text(found) else "yes", f"passed: {checks_text(found)}")
+    if not is_compared(checks):
+        return _item("Verified", "no", checks_text(checks))
+    return _item("Verified", "in part" if unchecked_text(checks) else "yes", f"passed: {checks_text(checks)}")
 
 
 def _checks(search: Search) -> Outcomes:

@@ -53,25 +53,25 @@ def _search(plot: Plot) -> Search:
     """The search of the device and sizes that were asked for; raises InputError for none and for several."""
     searches = gather(plot.sources, plot.cache, plot.space).searches
     device = plot.device
-    found = [one for one in searches if device is None or slug(device) in _slugs(one)]
-    if device is not None and not found:
-        known = {one.device_name for one in searches}
+    chosen = [search for search in searches if device is None or slug(device) in _slugs(search)]
+    if device is not None and not chosen:
+        known = {search.device_name for search in searches}
         raise InputError(f"--device {device}: no results for this device{hint(device, known)}")
-    others = "; ".join(dict.fromkeys(size_text(one.sizes) for one in found))
-    found = [one for one in found if plot.sizes.items() <= one.sizes.items()]
-    if not found:
+    others = "; ".join(dict.fromkeys(size_text(search.sizes) for search in chosen))
+    chosen = [search for search in chosen if plot.sizes.items() <= search.sizes.items()]
+    if not chosen:
         raise InputError(f"--size {size_text(plot.sizes)}: no results for it; there are some for {others}")
-    if len(found) > 1:
-        several = len({search.kernel for search in found}) > 1
-        named = ((search.kernel if several else "", search.device_name, search.problem) for search in found)
-        listed = "; ".join(", ".join(filter(None, one)) for one in named)
+    if len(chosen) > 1:
+        several = len({search.kernel for search in chosen}) > 1
+        named = ((search.kernel if several else "", search.device_name, search.problem) for search in chosen)
+        listed = "; ".join(", ".join(filter(None, texts)) for texts in named)
         mend = "name one kernel" if several else "name one with --device and --size"
         raise InputError(
-            f"this plot shows one search, and there are {len(found)}: {listed}; {mend}, or one file"
+            f"this plot shows one search, and there are {len(chosen)}: {listed}; {mend}, or one file"
         )
-    if found[0].best is None:
+    if chosen[0].best is None:
         raise InputError(f"{plot.sources[0]}: no trial has a time, so there is nothing to plot")
-    return found[0]
+    return chosen[0]
 
 
 def _slugs(search: Search) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ def _ladder_chart(title: str, steps: Sequence[tuple[str, float, tuple[float, flo
         for name, time_ms, ends in steps
         if time_ms > 0
     ]
-    return figures.bar_chart(title, "ms", bars)
+    return figures.bar_chart(title, bars)
 
 
 def _printed_ladder(plot: Plot) -> list[tuple[str, float, None]] | None:
@@ -136,7 +136,7 @@ def _printed_ladder(plot: Plot) -> list[tuple[str, float, None]] | None:
         if not isinstance(rows, list):
             return None
         steps = [values.mapping(row, f"{path}[{number}]") for number, row in enumerate(rows)]
-        found = [
+        timed = [
             (
                 values.text(step.get("step"), f"{path}: step"),
                 values.amount(step["time_ms"], f"{path}: time_ms"),
@@ -149,9 +149,9 @@ def _printed_ladder(plot: Plot) -> list[tuple[str, float, None]] | None:
         raise InputError(f"{path}: not JSON: {error}") from None
     except values.Damaged as error:
         raise InputError(str(error)) from None
-    if not found:
+    if not timed:
         raise InputError(f"{path}: no step has a time, so there is nothing to plot")
-    return found
+    return timed
 
 
 def _roofline(plot: Plot) -> Figure:
@@ -175,9 +175,11 @@ def _roofline(plot: Plot) -> Figure:
 def _heat_map(plot: Plot) -> Figure:
     search = _search(plot)
     varying = [
-        one for one in search.parameters if len({trial.config.get(one.name) for trial in search.trials}) > 1
+        item
+        for item in search.parameters
+        if len({trial.config.get(item.name) for trial in search.trials}) > 1
     ]
-    names = [one.name for one in varying]
+    names = [item.name for item in varying]
     left = [name for name in names if name not in (plot.x, plot.y)]
     if plot.x and plot.x == plot.y:
         raise InputError(f"--x and --y are both {plot.x}; name two parameters, or leave one out")
@@ -188,7 +190,7 @@ def _heat_map(plot: Plot) -> Figure:
         raise InputError(
             f"a heat map needs two parameters that vary, --x and --y of {', '.join(names) or 'none'}{mend}"
         )
-    across, down = (next(one for one in varying if one.name == name) for name in chosen)
+    across, down = (next(item for item in varying if item.name == name) for name in chosen)
     best: dict[tuple[object, object], float] = {}
     for trial, time_ms in zip(search.trials, search.times_ms, strict=True):
         if time_ms is not None:

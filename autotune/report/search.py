@@ -132,10 +132,12 @@ class Search:
     @cached_property
     def intervals_ms(self) -> list[tuple[float, float] | None]:
         """The interval of each time that is of a last round."""
-        found = [self.finals[one.key].interval_ms if one.key in self.finals else None for one in self.trials]
+        intervals = [
+            self.finals[trial.key].interval_ms if trial.key in self.finals else None for trial in self.trials
+        ]
         if self.is_cached and self.served and self.best is not None:
-            found[self.best] = self.served.interval_ms
-        return [each if each and each[0] < each[1] else None for each in found]
+            intervals[self.best] = self.served.interval_ms
+        return [interval if interval and interval[0] < interval[1] else None for interval in intervals]
 
     @property
     def interval_ms(self) -> tuple[float, float] | None:
@@ -171,12 +173,12 @@ class Search:
         """The number of the best trial: the served one, else the last round's fastest, else the search's."""
         served, finals = self.served, self.finals
         if served is not None:
-            found = (
+            served_places = (
                 place
                 for place, trial in enumerate(self.trials)
                 if trial.config == served.config and (trial.key in finals or self.is_cached)
             )
-            return next(found)
+            return next(served_places)
         timed = [place for place, time_ms in enumerate(self.times_ms) if time_ms is not None]
         last = [place for place in timed if self.trials[place].key in finals]
         return min(last or timed, key=lambda place: self.times_ms[place] or 0.0, default=None)
@@ -199,9 +201,9 @@ class Search:
         if best is None or best.key not in finals:
             return stored
         ours = finals[best.key]
-        others = (one for one in self.trials if one.key in finals and one.key != best.key)
+        others = (trial for trial in self.trials if trial.key in finals and trial.key != best.key)
         return stored | {
-            one.config for one in others if indistinguishable(ours, finals[one.key], Objective.TIME)
+            trial.config for trial in others if indistinguishable(ours, finals[trial.key], Objective.TIME)
         }
 
     def ratios_to_best(self, place: int) -> list[float]:
@@ -229,16 +231,16 @@ class Search:
                 values.setdefault(name, {}).setdefault((type(value), value), value)
         return tuple(
             Parameter(
-                name, tuple(found.values() if name in listed else sorted(found.values(), key=numbers_first))
+                name, tuple(seen.values() if name in listed else sorted(seen.values(), key=numbers_first))
             )
-            for name, found in values.items()
+            for name, seen in values.items()
         )
 
     @cached_property
     def details(self) -> list[str]:
         """The detail of each trial; one that was faster than the best in the search says why it lost."""
         best_ms = self.best_ms
-        found = []
+        details = []
         for place, (once, trial) in enumerate(zip(self.tried, self.trials, strict=True)):
             detail, once_ms = trial.detail, once.time_ms
             if self.is_settled and once_ms and best_ms and once_ms < best_ms:
@@ -246,8 +248,8 @@ class Search:
                     detail = f"{once_ms:.4g} ms in the search, {trial.time_ms:.4g} ms in the last round"
                 elif place != self.best:
                     detail = f"a time of the search; the best takes {best_ms:.4g} ms in the last round"
-            found.append(detail)
-        return found
+            details.append(detail)
+        return details
 
     @cached_property
     def default(self) -> int | None:
@@ -287,14 +289,14 @@ class Search:
         derived = self.space.derived if self.space else {}
         used = names_behind((name for text in texts for name in parse(text).names), derived)
         needed = {name: text for name, text in derived.items() if name in used}
-        found = []
+        results = []
         for trial in self.trials:
             try:
                 values = plan.known_values(self.device, self.sizes, self.dtype or "", trial.config, needed)
-                found.append(evaluate(values))
+                results.append(evaluate(values))
             except ExpressionError:  # of a space that has changed since, or of an unknown device
-                found.append(None)
-        return found
+                results.append(None)
+        return results
 
     @cached_property
     def ceilings(self) -> tuple[PeakRate, ...]:
@@ -305,7 +307,7 @@ class Search:
         if measured is not None:
             return (PeakRate(f"{self.dtype} multiply-adds", measured.value * 1e-9, "measured"),)
         conditions = (trial.measurement.conditions for trial in self.tried if trial.measurement)
-        clocks = (one.get("sm_clock_mhz") for one in conditions)
+        clocks = (state.get("sm_clock_mhz") for state in conditions)
         highest = max((clock for clock in clocks if isinstance(clock, int | float)), default=None)
         return peak_rates(self.device, self.dtype, highest)
 
@@ -318,8 +320,8 @@ class Search:
     def steps(self) -> list[Step]:
         """The landmarks that were tried, in the space file's order."""
         places = {trial.config: place for place, trial in enumerate(self.trials)}
-        tried = [one for one in (self.spec.landmarks if self.spec else ()) if one.config in places]
-        return [Step(one, place := places[one.config], self.times_ms[place]) for one in tried]
+        tried = [step for step in (self.spec.landmarks if self.spec else ()) if step.config in places]
+        return [Step(step, place := places[step.config], self.times_ms[place]) for step in tried]
 
 
 def _amount(expression: Expression, values: Mapping[str, Any]) -> float:
@@ -329,4 +331,4 @@ def _amount(expression: Expression, values: Mapping[str, Any]) -> float:
 def _main_launch(steps: Sequence[LaunchSpec], values: Mapping[str, Any]) -> Launch | None:
     """The launch with the most threads."""
     launches = plan.launches([replace(step, constants=()) for step in steps], values)
-    return max(launches, key=lambda one: one.threads, default=None)
+    return max(launches, key=lambda launch: launch.threads, default=None)

@@ -73,26 +73,23 @@ def search_json(search: Search) -> dict[str, Any]:
         "strength": _strength_json(search),
         "ceilings": [[rate.name, short(rate.gflops), rate.origin] for rate in search.ceilings],
         "bandwidth": search.bandwidth
-        and {
-            "gb_per_s": short(search.bandwidth.per_s * 1e-9),
-            "measured": search.bandwidth.is_measured,
-        },
+        and {"gb_per_s": short(search.bandwidth.per_s * 1e-9), "measured": search.bandwidth.is_measured},
     }
 
 
 def _strength_json(search: Search) -> dict[str, Any] | None:
     """The planted mistakes: a row of counts for each kind, and the missed ones."""
-    found = search.strength
-    if found is None:
+    strength = search.strength
+    if strength is None:
         return None
     return {
-        "score": found.score,
-        "left": found.left,
+        "score": strength.score,
+        "left": strength.left,
         "kinds": [
-            [kind, *(len(found.of(verdict, kind)) for verdict in (CAUGHT, MISSED, EQUIVALENT))]
-            for kind in found.kinds
+            [kind, *(len(strength.of(verdict, kind)) for verdict in (CAUGHT, MISSED, EQUIVALENT))]
+            for kind in strength.kinds
         ],
-        "missed": [(one.kind, one.place, one.was, one.now, one.mend) for one in found.of(MISSED)],
+        "missed": [(miss.kind, miss.place, miss.was, miss.now, miss.mend) for miss in strength.of(MISSED)],
     }
 
 
@@ -104,27 +101,27 @@ def _trials_json(search: Search) -> dict[str, Any]:
     trials = search.trials
     statuses = [status for status in Status if any(trial.status is status for trial in trials)]
     details = list(dict.fromkeys(search.details))
-    limits = sorted({found.limit for found in search.occupancies if found})
+    limits = sorted({occupancy.limit for occupancy in search.occupancies if occupancy})
     measures: dict[str, list[Any]] = {
         "time_ms": [short(time_ms) for time_ms in search.times_ms],
-        "low_ms": [each and short(each[0]) for each in search.intervals_ms],
-        "high_ms": [each and short(each[1]) for each in search.intervals_ms],
+        "low_ms": [interval and short(interval[0]) for interval in search.intervals_ms],
+        "high_ms": [interval and short(interval[1]) for interval in search.intervals_ms],
         "compile_ms": [short(trial.compile_ms) for trial in trials],
         "cost_s": [short(trial.cost_s) for trial in trials],
         "registers": [trial.registers for trial in trials],
         "spill_bytes": [trial.spill_bytes for trial in trials],
         "shared_bytes": [trial.shared_bytes for trial in trials],
         "energy_j": [short(trial.measurement.energy_j) if trial.measurement else None for trial in trials],
-        "occupancy": [short(found.share) if found else None for found in search.occupancies],
+        "occupancy": [short(occupancy.share) if occupancy else None for occupancy in search.occupancies],
         **{name: [short(amount) for amount in amounts] for name, amounts in search.work.items()},
     }
     columns = {name: column for name, column in measures.items() if any(column)}
     if limits:
-        columns["limit"] = _places([found and found.limit for found in search.occupancies], limits)
+        columns["limit"] = _numbers([use and use.limit for use in search.occupancies], limits)
     columns |= {
-        "configs": [_values(search, parameter) for parameter in search.parameters],
-        "status": _places([trial.status for trial in trials], statuses),
-        "detail": _places(search.details, details),
+        "configs": [_value_numbers(search, parameter) for parameter in search.parameters],
+        "status": _numbers([trial.status for trial in trials], statuses),
+        "detail": _numbers(search.details, details),
         "final": [int(trial.key in search.finals) for trial in trials],
     }
     return {
@@ -135,17 +132,17 @@ def _trials_json(search: Search) -> dict[str, Any]:
     }
 
 
-def _places(cells: Sequence[_T | None], known: Sequence[_T]) -> list[int | None]:
+def _numbers(cells: Sequence[_T | None], known: Sequence[_T]) -> list[int | None]:
     """The number of each cell in a list; None where a cell is empty."""
-    places = {one: place for place, one in enumerate(known)}
+    places = {item: place for place, item in enumerate(known)}
     return [None if cell is None else places[cell] for cell in cells]
 
 
-def _values(search: Search, parameter: Parameter) -> list[int]:
+def _value_numbers(search: Search, parameter: Parameter) -> list[int]:
     """Each trial's value as its number in the parameter's list; -1 where the trial has none."""
     places = {(type(value), value): place for place, value in enumerate(parameter.values)}
-    found = (trial.config.get(parameter.name) for trial in search.trials)
-    return [-1 if value is None else places[type(value), value] for value in found]
+    chosen = (trial.config.get(parameter.name) for trial in search.trials)
+    return [-1 if value is None else places[type(value), value] for value in chosen]
 
 
 def _parameters_json(parameters: Iterable[Parameter]) -> list[dict[str, Any]]:
@@ -190,18 +187,18 @@ def _step_json(step: Step) -> dict[str, Any]:
 def _importance_json(search: Search) -> dict[str, Any]:
     """Shares of the variance, or why they are not known."""
     try:
-        found = importance(search.tried, trees=_TREES)
+        shares = importance(search.tried, trees=_TREES)
     except (InputError, MissingExtra) as error:
         return {"why": str(error)}
     return {
-        "trials": found.trials,
-        "fit": short(found.fit),
-        "single": [[name, short(share)] for name, share in found.single.items()],
-        "pairs": [[one, other, short(share)] for (one, other), share in found.pairs.items()],
+        "trials": shares.trials,
+        "fit": short(shares.fit),
+        "single": [[name, short(share)] for name, share in shares.single.items()],
+        "pairs": [[left, right, short(share)] for (left, right), share in shares.pairs.items()],
     }
 
 
 def _comparison_json(comparison: KernelComparison) -> dict[str, Any]:
-    first = comparison.tuned[0].entry
-    dtype = "" if first.dtype == UNKNOWN_DTYPE else first.dtype
-    return comparison_json(comparison) | {"problem": problem_text(first.sizes, dtype)}
+    entry = comparison.tuned[0].entry
+    dtype = "" if entry.dtype == UNKNOWN_DTYPE else entry.dtype
+    return comparison_json(comparison) | {"problem": problem_text(entry.sizes, dtype)}

@@ -25,9 +25,9 @@ class SourceFigure(NamedTuple):
 
 def source_figures(note: str) -> list[SourceFigure]:
     """The figures of a landmark's note, such as `29.45 ms (GTX 1060)`; the middle of a range: `4 to 5 us`."""
-    found = []
+    figures = []
     for low, high, unit, device in _FIGURE.findall(note[:_MAX_LETTERS]):
         factor, common = _UNITS[unit]
         middle = (float(low) + float(high or low)) / 2
-        found.append(SourceFigure(float(f"{factor * middle:.6g}"), common, " ".join(device.split())))
-    return found
+        figures.append(SourceFigure(float(f"{factor * middle:.6g}"), common, " ".join(device.split())))
+    return figures

@@ -57,7 +57,7 @@ def space_json(
         ],
         "conditions": dict(space.spec.conditions),
         "ties": _ties(space, rng),
-        "findings": [[one.kind.replace("_", " "), one.subject, one.placed] for one in findings],
+        "findings": [[item.kind.replace("_", " "), item.subject, item.placed] for item in findings],
         "sample": {**_sample_json(space, rng), "isSpace": True},
     }
 
@@ -96,15 +96,15 @@ def _ties(space: Space, rng: np.random.Generator) -> list[dict[str, Any]]:
     lengths = [len(parameter.values) for parameter in space.parameters]
     alone = [_entropy(np.bincount(column)) for column in columns]
     lines = _lines_by_parameter(space)
-    found = []
-    for one, other in combinations(range(len(columns)), 2):
-        least = min(alone[one], alone[other])
-        together = _entropy(np.bincount(columns[one] * lengths[other] + columns[other]))
-        share = (alone[one] + alone[other] - together) / least if least > 0 else 0.0
-        names = (space.parameters[one].name, space.parameters[other].name)
+    ties = []
+    for left, right in combinations(range(len(columns)), 2):
+        least = min(alone[left], alone[right])
+        together = _entropy(np.bincount(columns[left] * lengths[right] + columns[right]))
+        share = (alone[left] + alone[right] - together) / least if least > 0 else 0.0
+        names = (space.parameters[left].name, space.parameters[right].name)
         both = sorted(lines[names[0]] & lines[names[1]])
-        found.append({"one": one, "other": other, "share": short(max(0.0, share)), "lines": both})
-    return found
+        ties.append({"one": left, "other": right, "share": short(max(0.0, share)), "lines": both})
+    return ties
 
 
 def _entropy(counts: NDArray[np.intp]) -> float:
@@ -144,18 +144,18 @@ def funnel(space: Space) -> tuple[Left, ...]:
     columns = [rng.integers(len(parameter.values), size=_DRAWN) for parameter in parameters]
     rows: Rows = np.stack(columns, axis=1).astype(space.rows.dtype)
     total = math.prod(len(parameter.values) for parameter in parameters)
-    found = []
+    counts = []
     for rules, count in zip(stages, [None, *exact], strict=True):
         for rule in rules:
             rows = rows[_holds(rule, rows)]
         estimate = round(total * len(rows) / _DRAWN) or None
-        found.append(Left(estimate if count is None else count, count is not None))
-    return tuple(found[1:])
+        counts.append(Left(estimate if count is None else count, count is not None))
+    return tuple(counts[1:])
 
 
 def _holds(rule: Rule, rows: Rows) -> NDArray[np.bool_]:
     """A mask of the rows that satisfy a rule, from its table if it has one."""
     if rule.columns and rule.is_tabled(_LIMITS) and rule.table is not None:
-        held: NDArray[np.bool_] = rule.table[tuple(rows[:, column] for column in rule.columns)]
-        return held
+        allowed: NDArray[np.bool_] = rule.table[tuple(rows[:, column] for column in rule.columns)]
+        return allowed
     return rule.keep(rows)

@@ -54,20 +54,20 @@ class _Results:
     @property
     def architectures(self) -> list[str]:
         """Those of the NVIDIA GPUs with results."""
-        found = {one.device.architecture for one in self.records}
-        return sorted(name for name in found if name.startswith("sm_"))
+        names = {known.device.architecture for known in self.records}
+        return sorted(name for name in names if name.startswith("sm_"))
 
     def devices(self, name: str) -> list[DeviceInfo]:
         """The devices of an architecture with results, else its example; raises InputError."""
-        known = [one.device for one in self.records if one.device.architecture == name]
+        known = [item.device for item in self.records if item.device.architecture == name]
         return known or [architecture(name).device]
 
     def served(self, device: DeviceInfo) -> Iterator[Best]:
         """All served configurations: for every problem with a result, its type's variants, the default."""
         problems = dict.fromkeys(
             (entry.dtype, tuple(entry.sizes.items()), entry.data)
-            for one in self.records
-            for entry in one.record.entries
+            for known in self.records
+            for entry in known.record.entries
         )
         for dtype, sizes, data in problems:
             with suppress(NoConfig):
@@ -90,7 +90,7 @@ class _Results:
 
     def symbols(self, best: Best) -> Iterator[str]:
         """The kernels and variables that a configuration's launches use, at every size with a result."""
-        for sizes in {tuple(entry.sizes.items()) for one in self.records for entry in one.record.entries}:
+        for sizes in {tuple(entry.sizes.items()) for known in self.records for entry in known.record.entries}:
             with suppress(InputError):  # the configuration is not valid for these sizes
                 launches, arguments = best.launch(**dict(sizes)), best.arguments(**dict(sizes))
                 yield from symbol_names(launches, [item for item in arguments if item.symbol])
@@ -131,8 +131,8 @@ def build(
     with writing(output):
         folder.mkdir(parents=True, exist_ok=True)
         built = [_build(results, source, folder, name, devices[name]) for name in names]
-        for one in results.records:  # once all compiled: a part must not look like the whole
-            store(output, one.device, replace(one.record, source=""))
+        for known in results.records:  # once all compiled: a part must not look like the whole
+            store(output, known.device, replace(known.record, source=""))
         kind = results.records[0].record.compiler
         used = {name: lazy_compiler(name, kind).name for name in names}
         with locked(folder):  # another build may add its architectures

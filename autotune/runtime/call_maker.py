@@ -199,8 +199,8 @@ class CallMaker:
             )
         self._warn_if_stale(launcher, best, launcher.compiler(kind))
         text = render(self.source, best.defines)
-        what = (hashlib.sha256(text.encode(errors="surrogateescape")).digest(), options, kind, names)
-        return what, partial(launcher.compile, text, options, kind, names)
+        identity = (hashlib.sha256(text.encode(errors="surrogateescape")).digest(), options, kind, names)
+        return identity, partial(launcher.compile, text, options, kind, names)
 
     def _warn_if_stale(self, launcher: Launcher, best: Best, compiler: str) -> None:
         reasons, origin = list(best.stale_reasons), best.provenance
@@ -216,8 +216,8 @@ class CallMaker:
 def warn_of_stale(kernel: str, best: Best, reasons: Sequence[str]) -> None:
     """Warn the program's line that calls a kernel of changes since its configuration was tuned, if any."""
     if reasons:
-        what = f"{kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
-        text = f"{what} is stale: {' '.join(reasons)} Run `autotune search` again."
+        subject = f"{kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
+        text = f"{subject} is stale: {' '.join(reasons)} Run `autotune search` again."
         warnings.warn(text, StaleWarning, stacklevel=_level_of_caller())
 
 

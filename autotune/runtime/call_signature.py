@@ -90,10 +90,10 @@ class CallSignature:
         if len(arrays) <= len(self.inputs):
             return self.inputs
         if self.inputs and len(arrays) < len(self.array_names):
-            names, other = ", ".join(self.array_names), self.array_names[len(self.inputs)]
+            names, array = ", ".join(self.array_names), self.array_names[len(self.inputs)]
             raise InputError(
                 f"{self._kernel}: takes the inputs {', '.join(self.inputs)}, or all of {names}; "
-                f"{len(arrays)} were given; pass any other array by name, such as {other}=..."
+                f"{len(arrays)} were given; pass any other array by name, such as {array}=..."
             )
         if len(arrays) > len(self.array_names):
             names = ", ".join(self.array_names)
@@ -154,20 +154,20 @@ class CallSignature:
             return dict(given)
         shapes = {name: view.shape for name, view in views.items() if view.shape is not None}
         entries = [entry for entry in self.record.entries if entry.arguments]
-        found = []
+        fitting = []
         for entry in entries:
-            listed = {one.name: tuple(map(int, one.shape)) for one in entry.arguments}
+            listed = {argument.name: tuple(map(int, argument.shape)) for argument in entry.arguments}
             if given.items() <= entry.sizes.items() and shapes.items() <= listed.items():
-                found.append(entry.sizes)
-        if len(found) == 1:
-            return dict(found[0])
-        known = " and ".join(size_text(sizes) for sizes in found or [entry.sizes for entry in entries])
+                fitting.append(entry.sizes)
+        if len(fitting) == 1:
+            return dict(fitting[0])
+        known = " and ".join(size_text(sizes) for sizes in fitting or [entry.sizes for entry in entries])
         name, shape = next(iter(shapes.items()), ("an array", ()))
         missing = min(self.sizes - given.keys())
-        what = "several sizes have" if found else "no result is for"
+        problem = "several sizes have" if fitting else "no result is for"
         raise InputError(
-            f"{self._kernel}: {what} arrays of these shapes, {name} of {shape}; tuned for {known}: "
-            + (f"pass {missing}=..." if found else "for other sizes, write a space: autotune new")
+            f"{self._kernel}: {problem} arrays of these shapes, {name} of {shape}; tuned for {known}: "
+            + (f"pass {missing}=..." if fitting else "for other sizes, write a space: autotune new")
         )
 
     def _other_rank(self, views: Mapping[str, View]) -> str:

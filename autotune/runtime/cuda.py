@@ -137,17 +137,17 @@ class _Prepared:
             packed = self._spare.pop()
         except IndexError:
             packed = self._pack(self._addresses, handles, self._stream)
-        first, others, slots, views = packed
+        operation, others, slots, views = packed
         slots[:] = handles
         if views:  # a loop over nothing takes longer than this question
             for address, start, offset_bytes in views:
                 address.value = start.value + offset_bytes
-        if status := first[0]():
-            self._retry(*first, status)
+        if status := operation[0]():
+            self._retry(*operation, status)
         if others:
-            for enqueue, what in others:
+            for enqueue, label in others:
                 if status := enqueue():
-                    self._retry(enqueue, what, status)
+                    self._retry(enqueue, label, status)
         self._spare.append(packed)
 
     def bind(self, handles: Sequence[int]) -> BoundCall:
@@ -173,16 +173,16 @@ class _Prepared:
         """Enqueue operations on the arrays that they were packed with."""
         if status := packed.first.enqueue():
             self._retry(*packed.first, status)
-        for enqueue, what in packed.others:
+        for enqueue, label in packed.others:
             if status := enqueue():
-                self._retry(enqueue, what, status)
+                self._retry(enqueue, label, status)
 
-    def _retry(self, enqueue: Callable[[], int], what: str, status: int) -> None:
+    def _retry(self, enqueue: Callable[[], int], label: str, status: int) -> None:
         """Try again in the kernel's context: another may be current, or none in a new thread."""
         if status in _OTHER_CONTEXT:
             with inside(self._context):
                 status = enqueue()
-        check(what, status)
+        check(label, status)
 
     def _pack(self, addresses: Mapping[str, int], handles: Sequence[int], stream: ctypes.c_void_p) -> _Packed:
         """Pack all operations on a stream, for hidden arrays at these addresses."""
@@ -209,8 +209,8 @@ class _Prepared:
             for address, (name, source, size_bytes) in zip(self._variables, plan.variables, strict=True)
         ]
         operations = [
-            _Operation(partial(copy, target, values[source], ctypes.c_size_t(size_bytes), stream), what)
-            for what, target, source, size_bytes in copies
+            _Operation(partial(copy, target, values[source], ctypes.c_size_t(size_bytes), stream), label)
+            for label, target, source, size_bytes in copies
         ]
         operations += [
             _Operation(

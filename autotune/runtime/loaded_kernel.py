@@ -257,11 +257,11 @@ class LoadedKernel:
         # Arrays of numpy last: what is no array at all says more about the call.
         names = sorted(given, key=lambda name: isinstance(given[name], np.ndarray))
         views = {name: self._view(name, given[name]) for name in names}
-        first = next(iter(given))
+        reference = next(iter(given))
         for name, view in views.items():
-            if view.device != views[first].device:
+            if view.device != views[reference].device:
                 where = "on different devices or of different contexts"
-                raise InputError(f"{self.kernel}: {name} and {first} are {where}")
+                raise InputError(f"{self.kernel}: {name} and {reference} are {where}")
         return views
 
     def _view(self, name: str, array: Any) -> View:

@@ -34,7 +34,7 @@ class PyopenclPackage(Package):
 
     def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
         """Read arrays; the key has the queue itself, whose address another one may get later."""
-        queue = _chosen(arrays, stream)
+        queue = _queue_of_call(arrays, stream)
         looks: list[Any] = []
         handles: list[Any] = []
         for array in arrays:
@@ -68,7 +68,7 @@ class PyopenclPackage(Package):
 
     def open(self, arrays: Sequence[Any], stream: Any) -> OpenCLLauncher:
         """Open the given queue, else that of the first array that has one."""
-        queue = _chosen(arrays, stream)
+        queue = _queue_of_call(arrays, stream)
         if queue is None:
             raise InputError("these buffers belong to no queue; give one as stream=")
         if queue.context != self.view(arrays[0]).device:
@@ -310,7 +310,7 @@ class _Prepared:
             raise LaunchError(f"{size_bytes} bytes of scratch memory: {error}") from None
 
 
-def _chosen(arrays: Sequence[Any], stream: Any) -> cl.CommandQueue | None:
+def _queue_of_call(arrays: Sequence[Any], stream: Any) -> cl.CommandQueue | None:
     """The queue of a call; raises InputError for a stream that is none."""
     if stream is None:
         return _queue(arrays)

@@ -80,7 +80,8 @@ class CudaPackage(Package):
         """Read the interface; the driver knows the GPU."""
         interface = array.__cuda_array_interface__
         shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
-        if interface.get("strides") not in (None, _strides(shape, dtype.itemsize)):
+        strides = tuple(dtype.itemsize * prod(shape[place + 1 :]) for place in range(len(shape)))
+        if interface.get("strides") not in (None, strides):
             raise ValueError("is not contiguous")
         if interface.get("mask") is not None:
             raise ValueError("has a mask")
@@ -252,9 +253,9 @@ def package_of(array: object) -> Package:
     """The package of an array; raises InputError for unknown kinds."""
     root = type(array).__module__.partition(".")[0]
     if root in _PACKAGES:
-        return _open(root)
+        return _opened_package(root)
     if hasattr(array, "__cuda_array_interface__"):
-        return _open("")
+        return _opened_package("")
     if root == "numpy":
         raise InputError(
             "numpy arrays run on the CPU in a plain call, without stream= and bind(); here, pass "
@@ -271,17 +272,17 @@ UNUSUAL = (LookupError, AttributeError, TypeError, ValueError, RuntimeError)
 
 def look(arrays: Sequence[Any], stream: Any) -> Looks:
     """The looks of a call's arrays, even from several packages."""
-    first = next(array for array in arrays if array is not None)
+    array_given = next(array for array in arrays if array is not None)
     with suppress(*UNUSUAL):
-        return package_of(first).look(arrays, stream)
-    (own, *_), _ = package_of(first).look([first], stream)
+        return package_of(array_given).look(arrays, stream)
+    (own, *_), _ = package_of(array_given).look([array_given], stream)
     looks = [_ABSENT if array is None else package_of(array).look([array], own) for array in arrays]
     key = (own, *(tuple(part[1:]) for part, _ in looks))
     return key, [handle for _, (handle,) in looks]
 
 
 @cache
-def _open(root: str) -> Package:
+def _opened_package(root: str) -> Package:
     module, name = _PACKAGES.get(root, (__name__, "CudaPackage"))
     package: Package = getattr(importlib.import_module(module), name)()
     return package
@@ -330,7 +331,3 @@ def _gpu_of(pointer: int) -> int:
     if number is None:
         raise ValueError("is not in a GPU's memory, or was freed")
     return number
-
-
-def _strides(shape: Sequence[int], item_bytes: int) -> tuple[int, ...]:
-    return tuple(item_bytes * prod(shape[place + 1 :]) for place in range(len(shape)))

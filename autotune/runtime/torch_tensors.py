@@ -128,8 +128,8 @@ class GuardingLook:
             return call_key(own, known.look, handles), handles
         key, handles = self._package.look(arrays, stream)
         look = key[1]
-        if look == self._latest.get(count) and (found := self._repeat(arrays, look)):
-            self._repeats[count] = found
+        if look == self._latest.get(count) and (repeat := self._repeat(arrays, look)):
+            self._repeats[count] = repeat
         self._latest[count] = look
         return key, handles
 

@@ -26,7 +26,7 @@ class Trust:
     def covers(self, path: Folder) -> bool:
         """True if a cache or a file is trusted."""
         trusted = packaged_folder("cache") if self.folder is None else self.folder
-        return any(_is_inside(Path(path), Path(one)) for one in {packaged_folder("cache"), trusted})
+        return any(_is_inside(Path(path), Path(folder)) for folder in {packaged_folder("cache"), trusted})
 
     def source(self, root: Folder, named: str) -> Path | None:
         """The source that a record of a cache names, None without such a file.

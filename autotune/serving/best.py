@@ -171,19 +171,19 @@ class Best(Mapping[str, Value]):
         options = self.record.compiler_options.get(dialect, {})
         try:
             known = self.kernel.values(self.config, self.match.source_sizes or sizes)
-            found = compiler_options(options, known)
+            flags = compiler_options(options, known)
         except ExpressionError as error:
             raise InputError(f"{self.record.kernel}: compiler options: {error}") from None
-        if found and not is_trusted:
+        if flags and not is_trusted:
             from autotune.serving.allowed_options import refused_options  # few kernels have options
 
-            for option in refused_options(found, dialect, self.record.compiler):
+            for option in refused_options(flags, dialect, self.record.compiler):
                 raise Untrusted(
                     f"{self.record.kernel}: its results ask for the compiler option {option}, with which a "
                     "cache is not trusted; if it is yours, name its folder (trusted=, --trusted), or call "
                     "best.options(is_trusted=True)"
                 )
-        return found
+        return flags
 
     def arguments(self, **sizes: int) -> tuple[Argument, ...]:
         """The arguments of the launches: shapes of arrays (scratch included) and values of scalars.

@@ -65,15 +65,15 @@ def record_path(root: str, folder: str, kernel: str) -> str:
 
 def read_device(path: str) -> DeviceInfo:
     """Read a device's file; raises CacheError when it is missing, damaged or of another schema."""
-    return _read(path, parse_device)
+    return _parsed_file(path, parse_device)
 
 
 def read_record(path: str) -> KernelRecord:
     """Read a kernel's file; raises CacheError when it is missing, damaged or of another schema."""
-    return _read(path, parse_record)
+    return _parsed_file(path, parse_record)
 
 
-def _read(path: str, parse: Callable[[str, str], T]) -> T:
+def _parsed_file(path: str, parse: Callable[[str, str], T]) -> T:
     """The content of a file, which is parsed again only after a change."""
     current = stamp(path)
     known = _contents.get(path)
@@ -86,22 +86,22 @@ def _read(path: str, parse: Callable[[str, str], T]) -> T:
 def stamp(path: str) -> Stamp:
     """Identifies the state of a file; None without a file; raises CacheError if it cannot be read."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - most of the cost of a memoised look-up
+        status = os.stat(path)  # noqa: PTH116 - most of the cost of a memoised look-up
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         if error.errno == ENAMETOOLONG:  # device names may have any length
             return None
         raise CacheError(f"{path}: cannot be read: {error.strerror}") from None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def folders(root: str) -> list[str]:
     """The device folders of a cache, sorted; empty if there is no such cache."""
-    return [name for name in _names(root) if "." not in name]
+    return [name for name in _file_names(root) if "." not in name]
 
 
-def _names(folder: str) -> list[str]:
+def _file_names(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -112,9 +112,9 @@ def _names(folder: str) -> list[str]:
 
 def kernels(root: str) -> list[str]:
     """The kernels that have results on any device in a cache, sorted."""
-    names = {name for folder in folders(root) for name in _names(f"{root}/{folder}")}
-    found = (name.removesuffix(".json") for name in names if name.endswith(".json"))
-    return sorted(name for name in found if is_name(name) and name != _DEVICE)
+    names = {name for folder in folders(root) for name in _file_names(f"{root}/{folder}")}
+    stored = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(name for name in stored if is_name(name) and name != _DEVICE)
 
 
 def read_roots(argument: Folder | None = None) -> tuple[str, ...]:
@@ -123,11 +123,11 @@ def read_roots(argument: Folder | None = None) -> tuple[str, ...]:
     That is the argument alone, else AUTOTUNE_CACHE alone, else `./cache` and autotune's own cache. Raises
     InputError if the argument is not a path.
     """
-    chosen = _chosen(argument)
+    chosen = _chosen_root(argument)
     return (chosen,) if chosen else ("cache", packaged_folder("cache"))
 
 
-def _chosen(argument: Folder | None) -> str | None:
+def _chosen_root(argument: Folder | None) -> str | None:
     chosen = argument or os.environ.get(VARIABLE)
     path = os.fspath(chosen) if isinstance(chosen, os.PathLike) else chosen
     if path is None or isinstance(path, str):
@@ -142,7 +142,7 @@ def writable_root(argument: Folder | None = None) -> Path:
     """
     from pathlib import Path
 
-    root = Path(_chosen(argument) or "cache")
+    root = Path(_chosen_root(argument) or "cache")
     if root.resolve().is_relative_to(Path(__file__).resolve().parents[1]):
         raise InputError(
             f"{root}: belongs to the installed package; choose another folder with --cache or {VARIABLE}"
@@ -263,10 +263,10 @@ def _require_unlinked(folder: Path) -> None:
     The same goes for an objective's folder; only the cache that the user names may be a link.
     """
     inside = (folder, folder.parent) if folder.parent.name.startswith(OBJECTIVE) else (folder,)
-    for one in inside:
-        if one.is_symlink():
+    for place in inside:
+        if place.is_symlink():
             raise CacheError(
-                f"{one}: is a link, and nothing is written through it; move it away, or choose another "
+                f"{place}: is a link, and nothing is written through it; move it away, or choose another "
                 f"folder with --cache or {VARIABLE}"
             )
 
@@ -283,9 +283,9 @@ def _require_same_device(folder: Path, device: DeviceInfo) -> None:
         )
 
 
-def same_device(one: DeviceInfo, other: DeviceInfo) -> bool:
+def same_device(device: DeviceInfo, other: DeviceInfo) -> bool:
     """True if two descriptions are of one device model, regardless of drivers."""
-    return (one.name, one.architecture) == (other.name, other.architecture)
+    return (device.name, device.architecture) == (other.name, other.architecture)
 
 
 def read_text(path: str) -> str:

@@ -51,10 +51,10 @@ def record_text(record: KernelRecord) -> str:
     derived = [{"name": name, "expression": text} for name, text in record.derived.items()]
     text = _dump(_plain(replace(record, entries=())) | {"derived": derived, "schema": SCHEMA}, record.kernel)
     _entries = {
-        id(one): _entries.get(id(one)) or (one, _indented(_dump(_plain(one), record.kernel)))
-        for one in record.entries
+        id(entry): _entries.get(id(entry)) or (entry, _indented(_dump(_plain(entry), record.kernel)))
+        for entry in record.entries
     }
-    entries = ",\n".join(one for _, one in _entries.values())
+    entries = ",\n".join(text for _, text in _entries.values())
     return text.replace(_NONE, f"{_NONE[:-1]}\n{entries}\n  ]" if entries else _NONE) + "\n"
 
 
@@ -172,8 +172,8 @@ def _require_declared(record: KernelRecord) -> None:
     declared = set(listed)
     for number, entry in enumerate(record.entries):
         if entry.arguments and [argument.name for argument in entry.arguments] != listed:
-            found = ", ".join(argument.name for argument in entry.arguments)
-            raise Damaged(f"entries[{number}].arguments", f"the arguments {', '.join(listed)}", found)
+            stored = ", ".join(argument.name for argument in entry.arguments)
+            raise Damaged(f"entries[{number}].arguments", f"the arguments {', '.join(listed)}", stored)
     named: dict[str, tuple[str, ...]] = {}
     for number, argument in enumerate(record.arguments):
         named[f"arguments[{number}].of"] = (argument.of,) if argument.of else ()

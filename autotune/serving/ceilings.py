@@ -41,7 +41,7 @@ _READERS = {
 
 def ceilings_text(ceilings: Sequence[Ceiling], measured_at: str) -> str:
     """The content of the file."""
-    data = {"schema": _SCHEMA, "measured_at": measured_at, "ceilings": [asdict(one) for one in ceilings]}
+    data = {"schema": _SCHEMA, "measured_at": measured_at, "ceilings": [asdict(item) for item in ceilings]}
     return json.dumps(data, indent=1) + "\n"
 
 
@@ -49,16 +49,16 @@ def read_ceilings(folder: Path) -> dict[str, Ceiling]:
     """The figures of a folder by name; empty if they were not measured or the file is damaged."""
     try:
         data = values.load_object((folder / FILE).read_text(), _SCHEMA)
-        found = values.items(data.get("ceilings"), "ceilings")
-        ceilings = [values.record(Ceiling, _READERS, {"nominal"}, one, "ceilings") for one in found]
+        rows = values.items(data.get("ceilings"), "ceilings")
+        ceilings = [values.record(Ceiling, _READERS, {"nominal"}, row, "ceilings") for row in rows]
     except (OSError, ValueError):
         return {}
-    return {one.name: one for one in ceilings}
+    return {ceiling.name: ceiling for ceiling in ceilings}
 
 
 def known_ceilings(folder: str, cache: Path | None) -> dict[str, Ceiling]:
     """The measured ceilings of a folder's device; the first cache that has a figure counts."""
-    found: dict[str, Ceiling] = {}
+    ceilings: dict[str, Ceiling] = {}
     for root in reversed(read_roots(cache)):
-        found |= read_ceilings(Path(root) / folder)
-    return found
+        ceilings |= read_ceilings(Path(root) / folder)
+    return ceilings

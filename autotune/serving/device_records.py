@@ -30,7 +30,7 @@ class DeviceRecord(NamedTuple):
 
 def is_of_kernel(record: KernelRecord, earlier: Iterable[KernelRecord]) -> bool:
     """True if a record is of the same kernel as the records of an earlier cache."""
-    return any(record.parameter_names == other.parameter_names for other in earlier)
+    return any(record.parameter_names == known.parameter_names for known in earlier)
 
 
 def walk(
@@ -40,21 +40,21 @@ def walk(
 
     Raises CacheError for a damaged file, unless `skip_damaged`.
     """
-    found: list[DeviceRecord] = []
+    walked: list[DeviceRecord] = []
     for root in roots:
-        earlier = [device_record.record for device_record in found]
+        earlier = [device_record.record for device_record in walked]
         for folder in reader.every_folder(root):
             with suppress(CacheError) if skip_damaged else nullcontext():
                 record = reader.record(root, folder, kernel)
                 if record is not None and (not earlier or is_of_kernel(record, earlier)):
-                    found.append(DeviceRecord(folder, reader.device(root, folder), record, root))
-    return found
+                    walked.append(DeviceRecord(folder, reader.device(root, folder), record, root))
+    return walked
 
 
-def first_of_each(found: Iterable[DeviceRecord]) -> list[DeviceRecord]:
+def first_of_each(walked: Iterable[DeviceRecord]) -> list[DeviceRecord]:
     """The first record of each device in a walk."""
     firsts: dict[str, DeviceRecord] = {}
-    for device_record in found:
+    for device_record in walked:
         firsts.setdefault(device_record.folder, device_record)
     return list(firsts.values())
 
@@ -67,15 +67,15 @@ def device_records(kernel: str, cache: Folder | None = None) -> list[DeviceRecor
         CacheError: A file is damaged.
     """
     roots = read_roots(cache)
-    found = first_of_each(walk(CacheReader(), roots, kernel))
-    if not found:
+    records = first_of_each(walk(CacheReader(), roots, kernel))
+    if not records:
         raise NoConfig(no_results(kernel, roots))
-    return found
+    return records
 
 
 def newest(kernel: str, cache: Folder | None = None) -> DeviceRecord:
     """The newest record of a kernel with its device and cache; raises NoConfig when there is none."""
-    return max(device_records(kernel, cache), key=lambda one: one.record.tuned_at)
+    return max(device_records(kernel, cache), key=lambda known: known.record.tuned_at)
 
 
 def latest(records: Iterable[KernelRecord]) -> KernelRecord:
@@ -90,15 +90,15 @@ def no_results(kernel: str, roots: tuple[str, ...]) -> str:
     places = list(dict.fromkeys(Path(root).absolute() for root in roots))
     if not any(place.is_dir() for place in places):
         given = "$AUTOTUNE_CACHE names" if roots == read_roots() else "--cache (cache= in Python) names"
-        near = nearest(places[0].name, (one.name for one in places[0].parent.glob("*/")))
+        near = nearest(places[0].name, (folder.name for folder in places[0].parent.glob("*/")))
         default = "which exists" if Path("cache").is_dir() else "which does not exist either"
         return (
             f"no folder {' or '.join(map(str, places))}, which {given}{near}; name the folder into which "
             f"`autotune search` wrote the results of {kernel} (without --cache: ./cache, {default})"
         )
     known = sorted({name for place in places for name in kernels(str(place))})
-    found = [str(place) if place.is_dir() else f"{place} (no such folder)" for place in places]
-    none = f"no results for a kernel {kernel!r} in {' or '.join(found)}"
+    looked_in = [str(place) if place.is_dir() else f"{place} (no such folder)" for place in places]
+    none = f"no results for a kernel {kernel!r} in {' or '.join(looked_in)}"
     if near := nearest(kernel, known):
         return none + near
     others = f"there are: {', '.join(known)}" if known else "there are none of other kernels either"

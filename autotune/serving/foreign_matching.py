@@ -63,8 +63,8 @@ def match_other_devices(
     if not Tier.SAME_ARCHITECTURE.reaches(query.least):
         return ()
     record = latest(device_record.record for device_record in device_records)
-    kernel = _kernel(record, target, query)
-    known, sizes = _known(device_records, kernel.dtype, query)
+    kernel = _kernel_on_target(record, target, query)
+    known, sizes = _devices_with_results(device_records, kernel.dtype, query)
     reasons: list[str] = []
     for tier, scope in scopes(target.traits, known):
         if not tier.reaches(query.least):
@@ -95,7 +95,7 @@ def match_default(
     if not Tier.DEFAULT.reaches(query.least):
         return ()
     record = own.record if own else latest(device_record.record for device_record in device_records)
-    kernel = _kernel(record, target, query)
+    kernel = _kernel_on_target(record, target, query)
     verdict = kernel.check(record.default, query.sizes)
     if verdict.violations:
         return (f"the kernel's default is not valid here: {' and '.join(verdict.violations)}",)
@@ -105,7 +105,7 @@ def match_default(
     return Best(record.default, match, (), kernel, None, evidence)
 
 
-def _kernel(record: KernelRecord, target: TargetDevice, query: Query) -> KernelOnDevice:
+def _kernel_on_target(record: KernelRecord, target: TargetDevice, query: Query) -> KernelOnDevice:
     """The kernel on the device of a query; raises InputError for wrong sizes or an undeclared type."""
     kernel = KernelOnDevice(record, target.device, dtype_of(record, query))
     if query.sizes is not None:
@@ -113,7 +113,7 @@ def _kernel(record: KernelRecord, target: TargetDevice, query: Query) -> KernelO
     return kernel
 
 
-def _known(
+def _devices_with_results(
     device_records: Sequence[DeviceRecord], dtype: str, query: Query
 ) -> tuple[list[KnownDevice], Sizes]:
     """The devices with results for this element type and these names of sizes, and the sizes to match."""
@@ -141,8 +141,8 @@ def _default_evidence(
     device_records: Sequence[DeviceRecord], dtype: str, query: Query, kind: str | None
 ) -> list[Slowdown]:
     """The slowdown of the default on devices of a kind: how it does on a CPU says nothing of a GPU."""
-    known, sizes = _known(device_records, dtype, query)
-    return of_default([one for one in known if kind in (None, one.traits.kind)], sizes)
+    known, sizes = _devices_with_results(device_records, dtype, query)
+    return of_default([device for device in known if kind in (None, device.traits.kind)], sizes)
 
 
 def _foreign_match(tier: Tier, folder: str, entry: Entry, config: Config, sizes: Sizes) -> Match:

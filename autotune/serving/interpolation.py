@@ -69,8 +69,8 @@ def match_variants(
         if not swept:  # a table from before a size was renamed
             continue
         for config in in_order(rows_of(table, swept), table.configs, sizes, kernel):
-            entry = next((one for one in swept if config in one.relative_times), None)
-            registers = next((one.registers for one in swept if one.config == config), None)
+            entry = next((row for row in swept if config in row.relative_times), None)
+            registers = next((row.registers for row in swept if row.config == config), None)
             if entry is None or kernel.check(config, sizes, registers).violations:
                 continue
             variants = len(table.configs)
@@ -87,10 +87,7 @@ def match_variants(
 
 
 def in_order(
-    rows: Sequence[SizeRow],
-    configs: Sequence[Config],
-    sizes: Sizes,
-    kernel: KernelOnDevice,
+    rows: Sequence[SizeRow], configs: Sequence[Config], sizes: Sizes, kernel: KernelOnDevice
 ) -> list[Config]:
     """The configurations by their interpolated time at these sizes, the fastest first.
 

@@ -88,7 +88,7 @@ def best_config(
         kernel, asked, dtype, Tier.EXACT if strict else min_match, whole_sizes(kernel, sizes) or None, data
     )
     reader = CacheReader(query.select_data)
-    best = _answer(reader, query, cache, on_miss)
+    best = _looked_up(reader, query, cache, on_miss)
     if len(_answers) >= _MEMO_LIMIT:
         _answers.clear()
     _answers[key] = (tuple(reader.stamps.items()), best)
@@ -101,7 +101,7 @@ def _identified(device: object) -> str | DeviceInfo | None:
     return identify(device)
 
 
-def _answer(
+def _looked_up(
     reader: CacheReader, query: Query, cache: Folder | None, on_miss: Literal["record"] | None
 ) -> Best:
     if not isinstance(query.least, Tier) or on_miss not in (None, "record"):
@@ -184,12 +184,12 @@ class _LookUp:
                     return best
         return None
 
-    def _answer_of(self, found: Best | tuple[str, ...]) -> Best | None:
+    def _answer_of(self, match: Best | tuple[str, ...]) -> Best | None:
         """The answer, if there is one; else note the reason."""
-        if isinstance(found, tuple):
-            self._reasons.extend(found)
+        if isinstance(match, tuple):
+            self._reasons.extend(match)
             return None
-        return found
+        return match
 
     def _place(self, root: str) -> _Place | None:
         """A cache and the folder of the device in it; None if the cache has no results of the kernel."""
@@ -205,8 +205,8 @@ class _LookUp:
         from autotune.serving.device_records import is_of_kernel  # only later caches need it
 
         record = reader.record(root, folder, kernel)
-        first = reader.records(self._places[0].root, kernel)
-        if record is None or is_of_kernel(record, (other for _, other in first)):
+        earlier = reader.records(self._places[0].root, kernel)
+        if record is None or is_of_kernel(record, (known for _, known in earlier)):
             return _Place(root, folder)
         names = ", ".join(sorted(record.parameter_names))
         self._reasons.append(f"{root}/{folder} has another kernel of that name, with the parameters {names}")
@@ -292,19 +292,18 @@ class _LookUp:
         data = f"data {query.data}" if query.data else None
         dtype = query.dtype or self._only_dtype()
         asked = filter(None, [self._places[0].folder or query.slug, dtype, sizes, data])
-        what = {
-            Tier.EXACT: "nothing tuned for exactly",
-            Tier.DEFAULT: "nothing valid for",
-        }.get(query.least, f"nothing as close as {query.least.value} for")
-        parts = [f"{query.kernel}: {what} {', '.join(asked)}", *dict.fromkeys(self._reasons)]
+        missing = {Tier.EXACT: "nothing tuned for exactly", Tier.DEFAULT: "nothing valid for"}.get(
+            query.least, f"nothing as close as {query.least.value} for"
+        )
+        parts = [f"{query.kernel}: {missing} {', '.join(asked)}", *dict.fromkeys(self._reasons)]
         parts += [f"{place.root} has {self._listed(place.root)}" for place in self._places]
         return "; ".join(parts)
 
     def _only_dtype(self) -> str:
         """The element type that the kernel's space declares first, if all results agree on it."""
         records = (self._reader.records(place.root, self._query.kernel) for place in self._places)
-        found = {record.dtypes[0] for one in records for _, record in one}
-        return found.pop() if len(found) == 1 else ""
+        dtypes = {record.dtypes[0] for in_place in records for _, record in in_place}
+        return dtypes.pop() if len(dtypes) == 1 else ""
 
     def _listed(self, root: str) -> str:
         """The results of the kernel in a cache: `nvidia-h200 (int32 n=1024 or float32 n=1024)`."""

@@ -54,7 +54,7 @@ def record_miss(cache: Folder | None, miss: CacheMiss) -> None:
         with locked(root):
             known = read_misses(root)
             if miss not in known:
-                replace_file(root / FILE, "".join(one.line for one in (*known, miss)))
+                replace_file(root / FILE, "".join(item.line for item in (*known, miss)))
     except (OSError, ValueError, InputError, CacheError) as error:
         warnings.warn(f"could not record the cache miss: {error}", stacklevel=5)  # the caller of best_config
 

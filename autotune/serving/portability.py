@@ -73,18 +73,18 @@ def ranked(columns: Sequence[Column]) -> Iterator[Config]:
     slowest = [max(column.values()) for column in columns]
     slowest_first = sorted(range(len(columns)), key=lambda number: -slowest[number])
     # By configuration: its worst known time, its savings over the slowest times, its columns as bits.
-    found: dict[Config, tuple[float, float, int]] = {}
+    scores: dict[Config, tuple[float, float, int]] = {}
     for number, column in enumerate(columns):
         for config, factor in column.items():
-            worst, saved, seen = found.get(config, (1.0, 0.0, 0))
-            found[config] = max(worst, factor), saved + slowest[number] - factor, seen | 1 << number
+            worst, saved, seen = scores.get(config, (1.0, 0.0, 0))
+            scores[config] = max(worst, factor), saved + slowest[number] - factor, seen | 1 << number
 
     def cost(config: Config) -> tuple[float, int, float]:
-        worst, saved, seen = found[config]
+        worst, saved, seen = scores[config]
         gap = next((slowest[number] for number in slowest_first if not seen >> number & 1), 1.0)
         return max(worst, gap), -seen.bit_count(), -saved
 
-    costs = [(cost(config), place, config) for place, config in enumerate(found)]
+    costs = [(cost(config), place, config) for place, config in enumerate(scores)]
     heapify(costs)  # callers rarely need more than the first
     while costs:
         yield heappop(costs)[2]

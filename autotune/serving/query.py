@@ -74,7 +74,7 @@ def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None)
     Source and space are compared with those of the record's newest result; driver and runtime with the
     device's, if it is known.
     """
-    newest = max((other.provenance for other in record.entries), key=lambda provenance: provenance.tuned_at)
+    newest = max((entry.provenance for entry in record.entries), key=lambda provenance: provenance.tuned_at)
     now = {"source_sha256": newest.source_sha256, "space_sha256": newest.space_sha256}
     if device is not None:
         now |= {"driver": device.driver, "runtime": device.runtime}

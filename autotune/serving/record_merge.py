@@ -24,9 +24,7 @@ def merged(old: KernelRecord, new: KernelRecord) -> KernelRecord:
             entry = replace(_with_measured(entry, before), rivals=before.rivals)
         entries[entry.problem] = entry
     return replace(
-        new,
-        entries=tuple(entries[key] for key in sorted(entries)),
-        variants=merge_variants((old, new)),
+        new, entries=tuple(entries[key] for key in sorted(entries)), variants=merge_variants((old, new))
     )
 
 
@@ -45,7 +43,7 @@ def _with_measured(entry: Entry, before: Entry) -> Entry:
     now, then = entry.provenance, before.provenance
     is_same_space = now.space_sha256 == then.space_sha256
     is_same_workload = now.workload_sha256 == then.workload_sha256 != ""
-    conditions = [(one.cache_state, one.launch_mode) for one in (now, then)]
+    conditions = [(origin.cache_state, origin.launch_mode) for origin in (now, then)]
     if conditions[0] != conditions[1]:
         return entry
     if now.source_sha256 != then.source_sha256 or not (is_same_space or is_same_workload):

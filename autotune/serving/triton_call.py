@@ -46,8 +46,8 @@ class CallReader:
         `parameters` are those of the function that are no constants, in order.
         """
         names = zip(parameters, step.arguments, strict=False)
-        passed = {one: name for one, name in names if name != NO_ARRAY}
-        specs = {one.name: one for one in arguments}
+        passed = {array: name for array, name in names if name != NO_ARRAY}
+        specs = {argument.name: argument for argument in arguments}
         numbers = {parameter: value for parameter, name in passed.items() if (value := specs[name].value)}
         arrays = {parameter: specs[name] for parameter, name in passed.items() if specs[name].value is None}
         origins: dict[str, tuple[str, int | None]] = {}  # parameter, and place in the shape of an array

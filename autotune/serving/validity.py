@@ -106,9 +106,9 @@ def _refused(
     for amount in amounts(step, device, registers):
         number = parse(amount.text)
         if number.names <= values.keys():
-            found = at_least(amount.least, number, values)
-            if amount.most and found > (most := parse(amount.most)(values)):
-                yield f"{step.entry} has {found} {amount.name}, the device allows {most}"
+            value = at_least(amount.least, number, values)
+            if amount.most and value > (most := parse(amount.most)(values)):
+                yield f"{step.entry} has {value} {amount.name}, the device allows {most}"
     for condition in map(parse, conditions(step, device)):
         if condition.names <= values.keys() and not condition.holds(values):
             yield f"{step.entry}: {condition.text} does not hold"

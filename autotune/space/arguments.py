@@ -215,12 +215,12 @@ def _fill(element: Element) -> Fill:
         raise content.error(
             f"expected two numbers, found {len(items) or content.shown}; write {kind}: [0, 1], for example"
         )
-    first, second = (item.integer() if kind == "integers" else item.number() for item in items)
-    if kind in ("integers", "uniform") and first > second:
-        raise content.error(f"expected the lower number first, found [{first}, {second}]")
-    if kind == "normal" and second < 0:
-        raise items[1].error(f"expected a deviation of at least 0, found {second}")
-    return Fill(kind, (first, second))
+    low, high = (item.integer() if kind == "integers" else item.number() for item in items)
+    if kind in ("integers", "uniform") and low > high:
+        raise content.error(f"expected the lower number first, found [{low}, {high}]")
+    if kind == "normal" and high < 0:
+        raise items[1].error(f"expected a deviation of at least 0, found {high}")
+    return Fill(kind, (low, high))
 
 
 def _check_fill(
@@ -311,11 +311,11 @@ def _arrays_named(
     """One name or several; their arrays have one of the roles."""
     roles_of = {argument.name: argument.role for argument in arguments}
     suitable = [name for name, role in roles_of.items() if role in roles]
-    found: list[str] = []
+    names: list[str] = []
     for item in element.items() if element.is_list else [element]:
         name = item.text()
-        if name not in suitable or name in found:
+        if name not in suitable or name in names:
             known = f", of role {roles_of[name]}" if name in roles_of else hint(name, suitable)
             raise item.error(f"expected an array of role {' or '.join(roles)}, once; found {name!r}{known}")
-        found.append(name)
-    return tuple(found)
+        names.append(name)
+    return tuple(names)

@@ -94,7 +94,8 @@ def completed(
             rules.append(parse(text))
     rules = [rule for rule in rules if rule.names <= {*domains}]
     choices = (dict(zip(domains, choice, strict=True)) for choice in product(*domains.values()))
-    return next((one for one in islice(choices, _MAX_TRIED) if all(rule.holds(one) for rule in rules)), None)
+    tried = islice(choices, _MAX_TRIED)
+    return next((choice for choice in tried if all(rule.holds(choice) for rule in rules)), None)
 
 
 def read_landmarks(
@@ -108,7 +109,7 @@ def read_landmarks(
         keys = entry.mapping(may_be_empty=True)
         note = keys["note"].text() if "note" in keys else ""
         fixes = keys["fixed_by"].record((), TROUBLES).items() if "fixed_by" in keys else ()
-        fixed_by = {trouble: other.choice(named) for trouble, other in fixes}
+        fixed_by = {trouble: fix.choice(named) for trouble, fix in fixes}
         expect = (
             Status(keys["expect"].choice((Status.WRONG_RESULT.value,))) if "expect" in keys else Status.OK
         )

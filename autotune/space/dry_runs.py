@@ -58,18 +58,18 @@ def run_mistakes(space: Space, read: KernelSource | Module) -> Findings:
         with suppress(AutotuneError):  # other branches of the source, or options, fail when they are tried
             sources[config] = _InTriton(read) if isinstance(read, Module) else _InC.of(space, config, read)
     steps = Steps(_STEPS)
-    found: dict[tuple[str, str, str], Finding] = {}
+    findings: dict[tuple[str, str, str], Finding] = {}
     left_out: list[Sizes] = []
     # all configurations at a size, the smallest first: what they write is compared before steps run out
-    for sizes in (*sorted(spec.verify_sizes, key=lambda one: math.prod(one.values())), {}):
+    for sizes in (*sorted(spec.verify_sizes, key=lambda sizes: math.prod(sizes.values())), {}):
         written: _Written = {}
         for config, source in sources.items():
             plan = _Plan(space, config, sizes, source)
-            for one in [*plan.mistakes(steps)] or plan.differing(written):
-                found.setdefault((one.kind, one.subject, one.place), one)
+            for finding in [*plan.mistakes(steps)] or plan.differing(written):
+                findings.setdefault((finding.kind, finding.subject, finding.place), finding)
             if plan.takes_too_long and plan.sizes not in left_out:
                 left_out.append(plan.sizes)
-    return Findings((*found.values(),), (*left_out,))
+    return Findings((*findings.values(),), (*left_out,))
 
 
 def leaves_arrays(space: Space, config: Config, before: KernelSource, after: KernelSource) -> str:
@@ -78,13 +78,13 @@ def leaves_arrays(space: Space, config: Config, before: KernelSource, after: Ker
     for read in (before, after):
         plan = _Plan(space, config, {}, _InC(space, read, 0))
         try:
-            found, unknown = plan.reach(Steps(_STEPS))
+            beyond, unknown = plan.reach(Steps(_STEPS))
         except OutOfSteps:
             return "its accesses take too long to follow"
         except (NotUnderstood, RecursionError):
             return "its accesses are not understood"
-        if read is after and found:
-            return found[0].detail.partition(";")[0]
+        if read is after and beyond:
+            return beyond[0].detail.partition(";")[0]
         lost.append(unknown)
     more = sorted(lost[1] - lost[0])
     return f"its accesses to {', '.join(more)} are not understood" if more else ""
@@ -136,7 +136,7 @@ class _InC(_Source):
                 name, _, value = option[2:].partition("=")
                 macros[name] = value or "1"
         head = ""
-        if any(one.has_error for one in read.kernels):  # the name of a macro is a part of another one
+        if any(kernel.has_error for kernel in read.kernels):  # the name of a macro is a part of another one
             head = "".join(f"#define {name} {value}\n" for name, value in macros.items())
             macros = {}
         elif config == space.spec.default:
@@ -147,7 +147,7 @@ class _InC(_Source):
         self, launch: Launch, passed: Mapping[str, Memory | int | None], steps: Steps
     ) -> tuple[_Run, Callable[[Ints], None]]:
         run = DryRun(self.read, steps, self.bodies)
-        kernels = [one for one in self.read.kernels if one.name == own_name(launch.entry)]
+        kernels = [kernel for kernel in self.read.kernels if kernel.name == own_name(launch.entry)]
         if len(kernels) != 1 or len(kernels[0].parameters) != len(launch.arguments):
             raise NotUnderstood
         given = [passed[name] for name in launch.arguments]
@@ -193,7 +193,7 @@ class _Plan:
         own = Steps(min(_STEPS_OF_PLAN, steps.left))
         begun = own.left
         with suppress(NotUnderstood, RecursionError):
-            yield from self._run(launches, own)
+            yield from self._launch_all(launches, own)
         self.takes_too_long = own.left < 0
         steps.left = max(0, steps.left - begun + own.left)
 
@@ -202,7 +202,7 @@ class _Plan:
 
         Raises NotUnderstood or OutOfSteps where that cannot be said.
         """
-        found: list[Finding] = []
+        findings: list[Finding] = []
         launches = self._launches()
         for launch in launches:
             run = self._launched(launch, _some_blocks(launch), steps)
@@ -210,10 +210,10 @@ class _Plan:
                 raise OutOfSteps
             if not run.is_whole:
                 raise NotUnderstood
-            found += (one for one in self._places(run) if one.kind == "out_of_bounds")
+            findings += (finding for finding in self._findings_of(run) if finding.kind == "out_of_bounds")
         if not launches:
             raise NotUnderstood
-        return found, {name for name, memory in self._memories.items() if memory.is_lost}
+        return findings, {name for name, memory in self._memories.items() if memory.is_lost}
 
     def _launches(self) -> list[Launch]:
         """The launches, each once, with memories for their arguments; none where they cannot be known."""
@@ -223,20 +223,20 @@ class _Plan:
             return []
         try:
             launches = [*dict.fromkeys(space.launches(self._config, self.sizes))]
-            found = arguments(space.spec.arguments, values, space.problem.dtype)
+            passed = arguments(space.spec.arguments, values, space.problem.dtype)
         except AutotuneError:
             return []
         if space.device.backend == "opencl":  # where the source says how much shared memory its arrays have
-            launches = [replace(one, shared_bytes=space.device.shared_bytes_per_block) for one in launches]
-        self._arguments = {one.name: one for one in found}
-        self._memories = {one.name: _memory(one) for one in found if one.value is None and not one.of}
+            launches = [replace(item, shared_bytes=space.device.shared_bytes_per_block) for item in launches]
+        self._arguments = {argument.name: argument for argument in passed}
+        self._memories = {item.name: _memory(item) for item in passed if item.value is None and not item.of}
         return launches
 
-    def _run(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Finding]:
+    def _launch_all(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Finding]:
         is_whole = all(map(_has_all, launches))
         for launch in launches:
             run = self._launched(launch, _some_blocks(launch), steps)
-            yield from self._places(run)
+            yield from self._findings_of(run)
             is_whole = is_whole and run.is_whole
             if steps.left < 0:
                 return
@@ -256,54 +256,54 @@ class _Plan:
         return run
 
     def _passed(self, name: str) -> Memory | int | None:
-        one = self._arguments[name]
-        if one.of or one.symbol:
+        argument = self._arguments[name]
+        if argument.of or argument.symbol:
             raise NotUnderstood
-        if one.value is None:
+        if argument.value is None:
             return self._memories[name]
-        return one.value if isinstance(one.value, int) else None
+        return argument.value if isinstance(argument.value, int) else None
 
-    def _places(self, run: _Run) -> Iterator[Finding]:
+    def _findings_of(self, run: _Run) -> Iterator[Finding]:
         where = self._where()
-        for (at, _), one in run.found.items():
+        for (at, _), trouble in run.found.items():
             place = self._source.place(at)
-            if isinstance(one, Divergent):
+            if isinstance(trouble, Divergent):
                 yield Finding(
                     "divergent_barrier",
                     "barrier",
-                    f"thread {one.thread} of block {one.block} reaches this barrier, and thread {one.other} "
-                    f"does not, {where}; every thread of a block has to reach it: put it where no condition "
-                    "depends on the thread",
+                    f"thread {trouble.thread} of block {trouble.block} reaches this barrier, and thread "
+                    f"{trouble.other} does not, {where}; every thread of a block has to reach it: put it "
+                    "where no condition depends on the thread",
                     place,
                 )
-            elif isinstance(one, OddTile):
+            elif isinstance(trouble, OddTile):
                 yield Finding(
                     "odd_tile",
                     "tile",
-                    f"this tile has {one.length} elements, {where}; Triton takes powers of two: "
+                    f"this tile has {trouble.length} elements, {where}; Triton takes powers of two: "
                     "take the next one, and mask the rest",
                     place,
                 )
             else:
-                verb = "writes" if one.is_written else "reads"
+                verb = "writes" if trouble.is_written else "reads"
                 mend = (
-                    self._mend(one)
-                    if one.memory.kind == "argument"
-                    else f"make {one.memory.name} larger, or keep the index within it"
+                    self._mend(trouble)
+                    if trouble.memory.kind == "argument"
+                    else f"make {trouble.memory.name} larger, or keep the index within it"
                 )
                 yield Finding(
                     "out_of_bounds",
-                    one.memory.name,
-                    f"{one.who} {verb} element {one.element} of "
-                    f"{one.memory.name}, which has {one.elements}, {where}; {mend}",
+                    trouble.memory.name,
+                    f"{trouble.who} {verb} element {trouble.element} of "
+                    f"{trouble.memory.name}, which has {trouble.elements}, {where}; {mend}",
                     place,
                 )
 
-    def _mend(self, found: Beyond) -> str:
+    def _mend(self, access: Beyond) -> str:
         """The ways to keep an access within an argument; a vector at its end needs whole ones only."""
-        name, width = found.memory.name, found.together
+        name, width = access.memory.name, access.together
         ways = self._source.mend, f"correct the shape of {name}"
-        size = next(one.shape for one in self._space.spec.arguments if one.name == name)[-1]
+        size = next(argument.shape for argument in self._space.spec.arguments if argument.name == name)[-1]
         if width == 1 or size not in self.sizes or self.sizes[size] % width == 0:
             return ", or ".join(ways)
         named = next((key for key, value in self._config.items() if value == width), str(width))
@@ -325,10 +325,10 @@ class _Plan:
         for launch in launches:
             number = self._number(launch)
             texts = self._space.spec.launch[number].grid
-            found = [self._left_out(launch, axis, before, steps) for axis in range(len(texts))]
-            count, name, element = max(found, default=(0, "", 0))
+            unreached = [self._left_out(launch, axis, before, steps) for axis in range(len(texts))]
+            count, name, element = max(unreached, default=(0, "", 0))
             if count:
-                axis, taker = found.index((count, name, element)), self._source.taker
+                axis, taker = unreached.index((count, name, element)), self._source.taker
                 yield self._in_space(
                     "small_grid",
                     f"launch[{number}].grid[{axis}]",
@@ -349,12 +349,12 @@ class _Plan:
         far = (
             self._further(launch, axis, [extent + farthest], steps) if any(map(np.any, new.values())) else {}
         )
-        found = [
-            (int(one.sum()), name, int(one.argmax()))
-            for name, one in new.items()
-            if one.any() and name in far and not far[name].any()
+        unreached = [
+            (int(elements.sum()), name, int(elements.argmax()))
+            for name, elements in new.items()
+            if elements.any() and name in far and not far[name].any()
         ]
-        return max(found, default=(0, "", 0))
+        return max(unreached, default=(0, "", 0))
 
     def _further(self, launch: Launch, axis: int, indices: Sequence[int], steps: Steps) -> dict[str, Bools]:
         """The elements that blocks beyond a grid reach of the arrays that they do not leave."""
@@ -365,20 +365,22 @@ class _Plan:
         if math.prod(map(len, axes)) * math.prod(launch.block) > _MOST_THREADS:
             return {}
         kept = self._memories
-        self._memories = {one.name: _memory(one) for one in self._arguments.values() if one.name in kept}
+        self._memories = {item.name: _memory(item) for item in self._arguments.values() if item.name in kept}
         further = replace(launch, grid=(grid[0], grid[1], grid[2]))
         run = self._launched(further, blocks_of(axes), steps)
-        found, self._memories = self._memories, kept
+        memories, self._memories = self._memories, kept
         if not run.is_whole:
             return {}
         return {
-            name: one.reached() for name, one in found.items() if one.read is not None and not one.is_lost
+            name: memory.reached()
+            for name, memory in memories.items()
+            if memory.read is not None and not memory.is_lost
         }
 
     def _has_own_shape(self, name: str) -> bool:
         """True if an array's shape depends on no parameter: then it has no room beyond what is needed."""
-        shape = next(one.shape for one in self._space.spec.arguments if one.name == name)
-        read = names_behind((one for text in shape for one in parse(text).names), self._space.spec.derived)
+        shape = next(argument.shape for argument in self._space.spec.arguments if argument.name == name)
+        read = names_behind((word for text in shape for word in parse(text).names), self._space.spec.derived)
         return read.isdisjoint(parameter.name for parameter in self._space.parameters)
 
     def _unwritten(self) -> Iterator[Finding]:
@@ -396,7 +398,7 @@ class _Plan:
                     )
                     yield self._in_space(
                         "unwritten_output",
-                        self._place(name),
+                        self._argument_place(name),
                         f"no {self._source.who} writes {len(missing)} of the {len(memory.written)} elements "
                         f"of {name}, such as element {missing[0]}, {self._where()}; {mend}",
                     )
@@ -411,12 +413,12 @@ class _Plan:
                 continue
             other, elements = others.setdefault(name, (str(self._config), memory.written))
             if self._has_own_shape(name) and len(differing := np.flatnonzero(elements != memory.written)):
-                first = differing[0]
-                names = (str(self._config), other) if elements[first] else (other, str(self._config))
+                element = differing[0]
+                names = (str(self._config), other) if elements[element] else (other, str(self._config))
                 yield self._in_space(
                     "unwritten_output",
-                    self._place(name),
-                    f"no {self._source.who} writes element {first} of {name} with {names[0]} at "
+                    self._argument_place(name),
+                    f"no {self._source.who} writes element {element} of {name} with {names[0]} at "
                     f"{self._at()}, and one does with {names[1]}; correct the grid or the source",
                 )
 
@@ -424,9 +426,9 @@ class _Plan:
         """What is wrong in the space file at a place such as `launch[0].grid`."""
         return Finding(kind, subject, detail, located(self._space.spec.path, subject))
 
-    def _place(self, name: str) -> str:
+    def _argument_place(self, name: str) -> str:
         """The place of an argument in the space file."""
-        return f"arguments[{[one.name for one in self._space.spec.arguments].index(name)}]"
+        return f"arguments[{[argument.name for argument in self._space.spec.arguments].index(name)}]"
 
     def _number(self, launch: Launch) -> int:
         plan = self._space.spec.launch
@@ -461,4 +463,4 @@ def _has_all(launch: Launch) -> bool:
 def _some_blocks(launch: Launch) -> Ints:
     """All blocks of a launch, or those at its corners."""
     has_all = _has_all(launch)
-    return blocks_of([range(one) if has_all else sorted({0, one - 1}) for one in launch.grid])
+    return blocks_of([range(extent) if has_all else sorted({0, extent - 1}) for extent in launch.grid])

@@ -235,8 +235,8 @@ def find_rows(rows: Rows, queries: Rows) -> NDArray[np.intp]:
     if not len(queries):
         return np.empty(0, dtype=np.intp)
     sorted_keys, keys = _row_bytes(rows), _row_bytes(queries.astype(rows.dtype))
-    found = np.minimum(np.searchsorted(sorted_keys, keys), len(rows) - 1)
-    return np.where(sorted_keys[found] == keys, found, -1)
+    places = np.minimum(np.searchsorted(sorted_keys, keys), len(rows) - 1)
+    return np.where(sorted_keys[places] == keys, places, -1)
 
 
 def _row_bytes(rows: Rows) -> NDArray[np.bytes_]:

@@ -56,7 +56,7 @@ def read_errors(
             "the magnitude of the data needs a reference file that runs at every size: give magnitude an "
             "expression, at least the sum of the magnitudes of what is added"
         )
-    found = {}
+    specs = {}
     for name, element in bounds.items():
         match = _ACCUMULATE.fullmatch(element.text().strip())
         if match is None:
@@ -64,10 +64,10 @@ def read_errors(
                 f"expected accumulate(OPERATIONS), such as accumulate(k); found {element.text()!r}"
             )
         dtype = kinds.get(name)
-        found[name] = ErrorSpec(
+        specs[name] = ErrorSpec(
             element.part(match[1]).expression(names),
             dtype.choice(UNIT_ROUNDOFF) if dtype else "",
             kind,
             magnitude,
         )
-    return found
+    return specs

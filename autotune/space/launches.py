@@ -48,19 +48,19 @@ def _triton_launch(
     entries = element.record(("entry", "grid", "arguments"), ("when", "swap", "repeat", "constants"))
     passed = _passed(entries, arguments, (NO_ARRAY,))
     entry = entries["entry"].choice(kernels)
-    taken = [one.name for one in kernels[entry] if not one.is_constant]
+    taken = [parameter.name for parameter in kernels[entry] if not parameter.is_constant]
     if len(taken) != len(passed):
         raise entries["arguments"].error(
             f"{entry} takes ({', '.join(taken)}) besides its constants; "
             f"the launch passes ({', '.join(passed)})"
         )
     own = {key: item.expression(names) for key, item in _own_constants(entries, kernels[entry]).items()}
-    for one in kernels[entry]:
-        if one.is_constant and one.name not in {*names, *own} and not one.has_default:
+    for item in kernels[entry]:
+        if item.is_constant and item.name not in {*names, *own} and not item.has_default:
             raise element.error(
-                f"{entry} needs {one.name} as a tl.constexpr; declare a parameter, a size or a derived name"
+                f"{entry} needs {item.name} as a tl.constexpr; declare a parameter, a size or a derived name"
             )
-    shared = (one.name for one in kernels[entry] if one.is_constant and one.name in {*names} - {*own})
+    shared = (item.name for item in kernels[entry] if item.is_constant and item.name in {*names} - {*own})
     constants = (*shared, *(f"{name}={text}" for name, text in own.items()))
     constants += tuple(name for name in (*TRITON_OPTIONS, *AMD_OPTIONS) if name in names)
     if not constants:
@@ -81,12 +81,12 @@ def _own_constants(
     entries: Mapping[str, Element], parameters: Sequence[TritonParameter]
 ) -> Mapping[str, Element]:
     """The constants that have a value of their own in a launch."""
-    found = entries["constants"].mapping() if "constants" in entries else {}
-    known = [one.name for one in parameters if one.is_constant]
-    for name, item in found.items():
+    constants = entries["constants"].mapping() if "constants" in entries else {}
+    known = [parameter.name for parameter in parameters if parameter.is_constant]
+    for name, item in constants.items():
         if name not in known:
             raise item.error(f"{name} is no tl.constexpr of {entries['entry'].text()}{hint(name, known)}")
-    return found
+    return constants
 
 
 def _launch(
@@ -103,7 +103,7 @@ def _launch(
             "OpenCL takes no size from the launch: pass an argument of role local, which has a shape"
         )
     return LaunchSpec(
-        entry=_entry(entries["entry"]) if dialect == "cuda" else entries["entry"].identifier(),
+        entry=_entry_name(entries["entry"]) if dialect == "cuda" else entries["entry"].identifier(),
         grid=_extent(entries["grid"], names),
         block=_extent(entries["block"], names),
         arguments=passed,
@@ -122,7 +122,7 @@ def _passed(
         if name in others:
             continue
         if name not in arguments:
-            left = [one for one in arguments if one not in passed]
+            left = [argument for argument in arguments if argument not in passed]
             mend = f"; did you mean {left[0]}?" if len(left) == 1 else hint(name, arguments)
             if not is_name(name):
                 mend = (
@@ -165,7 +165,7 @@ def _swap(
     return names
 
 
-def _entry(element: Element) -> str:
+def _entry_name(element: Element) -> str:
     entry = " ".join(element.text().split())
     if not is_entry(entry):
         raise element.error(

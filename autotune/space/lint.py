@@ -90,38 +90,39 @@ def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
 def limit_report(space: Space) -> tuple[ConstraintReport, ...]:
     """Count what each limit of the device removes that no constraint does; those that remove nothing lack."""
     rules = Rules(space.spec, space.device, space.problem)
-    found = (
+    reports = (
         ConstraintReport(text, 0, rules.violating(number), rules.violating_only(number))
         for number, text in enumerate(rules.limits, len(space.spec.constraints))
     )
-    return tuple(one for one in found if one.appear_without)
+    return tuple(report for report in reports if report.appear_without)
 
 
 def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> Findings:
     """Find likely mistakes in a bound space and its source, given the `constraint_report` of the space."""
-    found = _of_source(space, source)
+    findings = _of_source(space, source)
     of_space = (
         *_idle_constraints(space, constraints),
         *_unreachable_values(space),
         *_invalid_default(space),
         *_partial_warps(space),
     )
-    return found._replace(mistakes=(*found.mistakes, *of_space))
+    return findings._replace(mistakes=(*findings.mistakes, *of_space))
 
 
 def _partial_warps(space: Space) -> Iterator[Finding]:
     """Blocks of the default and the landmarks that are no whole warps, the first at each place."""
     spec, warp = space.spec, space.device.warp_size
-    found: dict[int, Finding] = {}
+    told: set[int] = set()
     for config in (spec.default, *(landmark.config for landmark in spec.landmarks)):
         if config not in space or space.device.kind != "gpu":
             continue
         for step in space.launches(config):
             threads = math.prod(step.block)
             number = next(
-                at for at, one in enumerate(spec.launch) if own_name(one.entry) == own_name(step.entry)
+                at for at, launch in enumerate(spec.launch) if own_name(launch.entry) == own_name(step.entry)
             )
-            if threads > warp and threads % warp and number not in found:
+            if threads > warp and threads % warp and number not in told:
+                told.add(number)
                 place = f"launch[{number}].block"
                 shape = " x ".join(str(extent) for extent in step.block if extent > 1)
                 detail = (
@@ -129,8 +130,7 @@ def _partial_warps(space: Space) -> Iterator[Finding]:
                     f"for {threads % warp} of {warp} lanes, with {config}; choose blocks of whole warps, by "
                     "a constraint on THREADS % device.warp_size, for example"
                 )
-                found[number] = Finding("partial_warp", place, detail, located(spec.path, place))
-    yield from found.values()
+                yield Finding("partial_warp", place, detail, located(spec.path, place))
 
 
 def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
@@ -142,7 +142,7 @@ def _of_source(space: Space, source: str) -> Findings:
     is_python = space.spec.source.suffix == ".py"
     read = None if is_python else read_default(space, source)
     code = bare_code(source, is_python=is_python)
-    found = Facts() if read is None else _facts_of_only_kernel(read)
+    source_facts = Facts() if read is None else _facts_of_only_kernel(read)
     unknown = (*_unknown_macros(space, source, code, read),)
     findings = (
         *(mismatches(space, source, read) if is_python or read is not None else ()),
@@ -151,18 +151,19 @@ def _of_source(space: Space, source: str) -> Findings:
         *_repeated_landmarks(space.spec),
         *unseen_parameters(space, source),
         *unknown,
-        *(() if read is None else _misspelt(space, source, read, {one.subject for one in unknown})),
+        *(() if read is None else _misspelt(space, source, read, {finding.subject for finding in unknown})),
         *(() if is_python else _reserved_words(space)),
         *_untried_edges(space),
         *_tight_tolerance(space),
-        *_large_grids(space, found),
-        *_flat_blocks(space, found),
+        *_large_grids(space, source_facts),
+        *_flat_blocks(space, source_facts),
     )
-    module = _triton_module(space)
-    if module is not None:
+    runs: Module | KernelSource | None = read
+    if space.spec.dialect == TRITON:
+        path = space.spec.source
+        runs = module = Module(path.read_text(encoding="utf-8-sig"), path)
         findings += (*_odd_tiles(space, module),)
-    runs = module or read
-    if runs is None or any(one.kind in _BREAKS for one in findings):
+    if runs is None or any(finding.kind in _BREAKS for finding in findings):
         return Findings(findings)
     of_runs = run_mistakes(space, runs)
     return of_runs._replace(mistakes=(*findings, *of_runs.mistakes))
@@ -173,20 +174,14 @@ def _repeated_landmarks(spec: SpaceSpec) -> Iterator[Finding]:
 
     One with a note is meant to be there.
     """
-    first: dict[Config, str] = {}
-    landmarks = [one for one in spec.landmarks if not one.note]
-    repeated = [one for one in landmarks if first.setdefault(one.config, one.name) != one.name]
+    names: dict[Config, str] = {}
+    landmarks = [landmark for landmark in spec.landmarks if not landmark.note]
+    repeated = [item for item in landmarks if names.setdefault(item.config, item.name) != item.name]
     if repeated:
-        name, other = repeated[0].name, first[repeated[0].config]
+        name, earlier = repeated[0].name, names[repeated[0].config]
         more = f", and {len(repeated) - 1} more repeat others" if repeated[1:] else ""
-        detail = f"the same configuration as {other}{more}; remove what repeats another"
+        detail = f"the same configuration as {earlier}{more}; remove what repeats another"
         yield Finding("repeated_landmark", name, detail, located(spec.path, f"landmarks.{name}"))
-
-
-def _triton_module(space: Space) -> Module | None:
-    """The file with a space's kernels in Triton; None for another dialect."""
-    path = space.spec.source
-    return Module(path.read_text(encoding="utf-8-sig"), path) if space.spec.dialect == TRITON else None
 
 
 def _odd_tiles(space: Space, module: Module) -> Iterator[Finding]:
@@ -195,11 +190,11 @@ def _odd_tiles(space: Space, module: Module) -> Iterator[Finding]:
     for name in {step.entry for step in space.spec.launch}:
         lengths |= walk(module, module.kernels[name], space.spec.default).tiles
     for parameter in space.parameters:
-        whole = [one for one in parameter.values if isinstance(one, int)]
-        odd = [str(one) for one in whole if one < 1 or one & (one - 1)]
+        whole = [value for value in parameter.values if isinstance(value, int)]
+        odd = [str(value) for value in whole if value < 1 or value & (value - 1)]
         if parameter.name in lengths and odd:
-            what = "numbers of warps" if parameter.name == "num_warps" else "lengths of tiles"
-            detail = f"Triton takes powers of two as {what}; remove {', '.join(odd)}"
+            kind = "numbers of warps" if parameter.name == "num_warps" else "lengths of tiles"
+            detail = f"Triton takes powers of two as {kind}; remove {', '.join(odd)}"
             place = located(space.spec.path, f"parameters.{parameter.name}")
             yield Finding("odd_tile", parameter.name, detail, place)
 
@@ -212,11 +207,11 @@ def _reserved_words(space: Space) -> Iterator[Finding]:
     text = path.read_text(encoding="utf-8-sig", errors="replace")
     for line in compiled_lines(text):
         is_portable |= line.directive == "include" and line.rest.startswith('"portable')
-        found = definition(line.rest) if is_portable and line.directive == "define" else None
-        if found is not None and found[0] in {_ASKED, *portable_macros()}:
-            detail = f"{found[0]} is a word of portable.h, whose other words use it: choose another name"
+        macro = definition(line.rest) if is_portable and line.directive == "define" else None
+        if macro is not None and macro[0] in {_ASKED, *portable_macros()}:
+            detail = f"{macro[0]} is a word of portable.h, whose other words use it: choose another name"
             place = text.count("\n", 0, line.place) + 1
-            yield Finding("reserved_word", found[0], detail, f"{path}:{place}")
+            yield Finding("reserved_word", macro[0], detail, f"{path}:{place}")
 
 
 def read_default(space: Space, source: str) -> KernelSource | None:
@@ -243,7 +238,7 @@ def _expressions(spec: SpaceSpec) -> list[str]:
 
 def _unlisted_values(space: Space) -> Iterator[Finding]:
     """Comparisons of a parameter with a text or a number that it never is."""
-    lines = {one.text: one.line for one in space.spec.constraints}
+    lines = {constraint.text: constraint.line for constraint in space.spec.constraints}
     for text in (*lines, *_expressions(space.spec)):
         if detail := unlisted_value(text, space.parameters):
             place = f"{space.spec.path}:{lines[text]}" if text in lines else str(space.spec.path)
@@ -325,7 +320,7 @@ def require_seen(space: Space, source: str) -> None:
 
 def _also_named(spec: SpaceSpec, name: str) -> str:
     """Where else a space names a parameter that its kernel does not use, as a part of a message."""
-    lines = [f"{spec.path}:{one.line}" for one in spec.constraints if name in parse(one.text).names]
+    lines = [f"{spec.path}:{item.line}" for item in spec.constraints if name in parse(item.text).names]
     default = f"`default` ({located(spec.path, f'default.{name}')})"
     return (
         f", {default} and the constraints that name it ({', '.join(lines)})" if lines else f" and {default}"
@@ -334,10 +329,10 @@ def _also_named(spec: SpaceSpec, name: str) -> str:
 
 def _test_of(parameter: Parameter) -> str:
     """How a source tests a parameter with names for values, as a part of a message."""
-    first = parameter.values[0]
+    value = parameter.values[0]
     return (
-        f", as in `#if {parameter.name} == {macro_name(parameter.name, first)}`"
-        if isinstance(first, str)
+        f", as in `#if {parameter.name} == {macro_name(parameter.name, value)}`"
+        if isinstance(value, str)
         else ""
     )
 
@@ -361,7 +356,7 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
     prefixes = tuple(f"{name}_".upper() for name, names in constants.items() if names)
     named = {word for word in used if prefixes and word.startswith(prefixes)}
     free = set() if read is None else {*read.unknown, *(branches.constants - read.code.used)}
-    misspelt = {word for word in (*free, *branches.tested) if any(is_slip(word, one) for one in defined)}
+    misspelt = {word for word in (*free, *branches.tested) if any(is_slip(word, name) for name in defined)}
     valued = {word for word, test in branches.tested.items() if test == "if"}
     named &= used if read is None else {*free, *branches.tested}
     unknown = [
@@ -376,7 +371,7 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
     for word in unknown:
         place = source_place(space, source, word)
         is_own = place.startswith(f"{space.spec.source}:")
-        if not is_own and not any(is_slip(word, one) for one in values):  # a header asks for many things
+        if not is_own and not any(is_slip(word, name) for name in values):  # a header asks for many things
             continue
         mend = nearest(word, defined) or (
             f"{meant} add `{word}: [0, 1]` to `parameters` and `{word}: 0` to `default` in "
@@ -417,7 +412,7 @@ def _removes_at_checks(space: Space, constraint: int) -> bool:
         replace(space.problem, sizes={**space.problem.sizes, **sizes}) for sizes in space.spec.verify_sizes
     )
     rules = (Rules(space.spec, space.device, problem) for problem in problems)
-    return any(one.violating(constraint) != 0 for one in rules)
+    return any(rules_at_size.violating(constraint) != 0 for rules_at_size in rules)
 
 
 def _unreachable_values(space: Space) -> Iterator[Finding]:
@@ -428,7 +423,7 @@ def _unreachable_values(space: Space) -> Iterator[Finding]:
             continue  # for other devices
         counts = np.bincount(space.rows[:, column], minlength=len(parameter.values))
         for value, count in zip(parameter.values, counts.tolist(), strict=True):
-            if not count and not any(one[parameter.name] == value for one in space.spec.declared_wrong):
+            if not count and not any(wrong[parameter.name] == value for wrong in space.spec.declared_wrong):
                 detail = f"in no valid configuration on {space.device.name}"
                 place = located(space.spec.path, f"parameters.{parameter.name}")
                 yield Finding("unreachable_value", f"{parameter.name}={value}", detail, place)
@@ -443,11 +438,11 @@ def _invalid_default(space: Space) -> Iterator[Finding]:
 
 def _facts_of_only_kernel(source: KernelSource) -> Facts:
     """What the device's functions do; nothing unless there is one kernel."""
-    body = [statement for one in source.device_functions for statement in one.body]
+    body = [statement for function in source.device_functions for statement in function.body]
     return facts(body if len(source.kernels) == 1 else [], ())
 
 
-def _large_grids(space: Space, found: Facts) -> Iterator[Finding]:
+def _large_grids(space: Space, source_facts: Facts) -> Iterator[Finding]:
     """Grids of a block for each element, where each thread of the only kernel has an element."""
     names = {parameter.name for parameter in space.parameters}
     for number, step in enumerate(space.spec.launch):
@@ -457,8 +452,8 @@ def _large_grids(space: Space, found: Facts) -> Iterator[Finding]:
                 continue
             extents = {f"blockDim.{letter}", block}
             products = [
-                {ast.unparse(one) for one in factors}
-                for node in found.expressions
+                {ast.unparse(factor) for factor in factors}
+                for node in source_facts.expressions
                 for factors in factors_around(node, f"blockIdx.{letter}")
             ]
             covering = [factors for factors in products if factors & extents]
@@ -473,13 +468,13 @@ def _large_grids(space: Space, found: Facts) -> Iterator[Finding]:
                 yield Finding("large_grid", place, detail, located(space.spec.path, place))
 
 
-def _flat_blocks(space: Space, found: Facts) -> Iterator[Finding]:
+def _flat_blocks(space: Space, source_facts: Facts) -> Iterator[Finding]:
     """Blocks with fewer dimensions than the only kernel of the source reads of its threads."""
     for number, step in enumerate(space.spec.launch):
         for axis in range(len(step.block), 3):
             letter = "xyz"[axis]
-            if f"threadIdx.{letter}" in found.read_indices:
-                own = [one.name for one in space.parameters if one.name.lower().endswith(f"_{letter}")]
+            if f"threadIdx.{letter}" in source_facts.read_indices:
+                own = [item.name for item in space.parameters if item.name.lower().endswith(f"_{letter}")]
                 block = ", ".join((*step.block, *(own[:1] or ["NUMBER"])))
                 place = f"launch[{number}].block"
                 index = _THREAD_INDEX[space.spec.dialect].format(letter, axis)
@@ -494,15 +489,17 @@ def _flat_blocks(space: Space, found: Facts) -> Iterator[Finding]:
 def _tight_tolerance(space: Space) -> Iterator[Finding]:
     """An `rtol` below the last bit of an output of 16 bits, to which results are rounded."""
     spec = space.spec
-    outputs = (one for one in spec.arguments if one.role in ("out", "inout") and one.name not in spec.errors)
-    types = {one.dtype for one in outputs}
+    outputs = (
+        item for item in spec.arguments if item.role in ("out", "inout") and item.name not in spec.errors
+    )
+    types = {argument.dtype for argument in outputs}
     for dtype in HALF:
         if dtype not in types and ("DTYPE" not in types or dtype not in spec.dtypes):
             continue
         last_bit, _ = neighbours(dtype)
         with suppress(ExpressionError):
             values = known_values(space.device, space.problem.sizes, dtype, spec.default, spec.derived)
-            rtol, atol = (float(evaluate(parse(one), values)) for one in (spec.rtol, spec.atol))
+            rtol, atol = (float(evaluate(parse(text), values)) for text in (spec.rtol, spec.atol))
             if 0 < rtol < last_bit and atol < last_bit:
                 mend = HALF_RTOL if dtype in types else rtol_by_type(spec.rtol)
                 detail = (
@@ -535,16 +532,16 @@ def largest_tiles(space: Space) -> dict[str, int]:
     spec = space.spec
     texts = [*spec.derived.values(), *(text for step in spec.launch for text in step.grid)]
     calls = [node for text in texts for node in ast.walk(parse_expression(text))]
-    found: dict[str, int] = {}
+    tiles: dict[str, int] = {}
     for call in calls:
         match call:
             case ast.Call(func=ast.Name("ceil_div"), args=[ast.Name(size), divisor]) if (
                 size in space.problem.sizes
             ):
                 tile = _largest(space, ast.unparse(divisor))
-                if tile > found.get(size, 1):
-                    found[size] = tile
-    return found
+                if tile > tiles.get(size, 1):
+                    tiles[size] = tile
+    return tiles
 
 
 def _largest(space: Space, text: str) -> int:

@@ -24,9 +24,9 @@ def misspelt_names(read: KernelSource, macros: Collection[str]) -> Iterator[tupl
     """Each such name, and the one that is meant; `macros` are those of the space."""
     words = _WORDS.get(read.dialect) or (*portable_macros(), *BARRIERS)
     is_whole = not _INCLUDE.search(read.original)
-    given = {*read.code.macros, *(one.name for one in read.functions)}
+    given = {*read.code.macros, *(function.name for function in read.functions)}
     for function in read.device_functions:
-        own = {*(one.name for one in function.parameters), *function.declared} if is_whole else set()
+        own = {*(item.name for item in function.parameters), *function.declared} if is_whole else set()
         called = dict.fromkeys(function.called, words)  # others may be functions of the language
         for name, known in {**called, **dict.fromkeys(function.unknown, (*words, *macros, *own))}.items():
             meant = {word for word in known if is_slip(name, word)}

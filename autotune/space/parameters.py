@@ -37,7 +37,7 @@ def read_parameters(
     `expected` are those that the default names.
     """
     entries = element.mapping(expected=expected)
-    entries = {name: entry if entry.is_list else _values(entry) for name, entry in entries.items()}
+    entries = {name: entry if entry.is_list else _values_element(entry) for name, entry in entries.items()}
     parameters = tuple(
         Parameter(new_name(entry, name, taken), _domain(entry)) for name, entry in entries.items()
     )
@@ -49,7 +49,7 @@ def read_parameters(
     return parameters
 
 
-def _values(element: Element) -> Element:
+def _values_element(element: Element) -> Element:
     """The element with a parameter's values, which may stand alone or with a condition."""
     if element.is_scalar:
         return element
@@ -93,7 +93,7 @@ def _domain(element: Element) -> tuple[Value, ...]:
     for item in element.items():
         value = item.value()
         if isinstance(value, str) and value.startswith(("range(", "powers_of_two(")):
-            whole = ", ".join(str(one.value()) for one in element.items())
+            whole = ", ".join(str(item.value()) for item in element.items())
             mend = f"write {whole} without [ ]" if whole.startswith(value) else "write its numbers one by one"
             raise item.error(f"a series is not an entry of a list; {mend}")
         if isinstance(value, str) and not is_word(value):
@@ -132,16 +132,16 @@ MAX_VALUES = 10_000  # of one parameter that is given as a series
 def _series(element: Element) -> tuple[Value, ...]:
     """The whole numbers of a series."""
     text = str(element.value("a list of values, such as [32, 64, 128]"))
-    found = _SERIES.fullmatch(text.strip())
-    if found is None or (found[1] == "powers_of_two" and found[4]):
+    series = _SERIES.fullmatch(text.strip())
+    if series is None or (series[1] == "powers_of_two" and series[4]):
         mend = series_advice(text.strip(), is_quoted=bool(element.node.style))  # type: ignore[attr-defined]
         raise element.error(
             "expected a list of values, range(FIRST, END, STEP) or powers_of_two(FIRST, LAST), "
             f"found {text!r}{mend}"
         )
-    first, last, step = int(found[2]), int(found[3]), int(found[4] or 1)
+    first, last, step = int(series[2]), int(series[3]), int(series[4] or 1)
     numbers: Sequence[int] = range(first, last, step) if step else ()
-    if found[1] == "powers_of_two":
+    if series[1] == "powers_of_two":
         numbers = [2**power for power in range(31) if first <= 2**power <= last]
     if not 0 < len(numbers) <= MAX_VALUES:
         raise element.error(f"expected 1 to {MAX_VALUES:,} values, {text} has {len(numbers):,}")

@@ -124,9 +124,9 @@ class Rules:
             return "; correct or remove it"
         values = " and ".join(f"{item.name} is one of {', '.join(map(str, item.values))}" for item in listed)
         others = [
-            f"{one.text!r} on line {one.line}"
-            for one in self._spec.constraints
-            if one is not constraint and parse(one.text).names & {item.name for item in listed}
+            f"{limit.text!r} on line {limit.line}"
+            for limit in self._spec.constraints
+            if limit is not constraint and parse(limit.text).names & {item.name for item in listed}
         ]
         too = f" that satisfy {' and '.join(others)} too" if others else ""
         return f", because {values}; correct or remove it, or add values{too}"

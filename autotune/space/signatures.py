@@ -46,10 +46,10 @@ def mismatches(space: Space, text: str, source: KernelSource | None) -> Iterator
     if source is not None and not {own_name(step.entry) for step in space.spec.launch} <= names:
         branches = read_branches(source.original)
         others = kernels_of_branches(source, space_macros(space, space.spec.default), branches)
-        functions = (*functions, *(one for one, _ in others if one.name not in names))
+        functions = (*functions, *(function for function, _ in others if function.name not in names))
     for entry in dict.fromkeys(step.entry for step in space.spec.launch):
-        if found := _mismatch(space, text, functions, entry):
-            subject, detail = found
+        if mismatch := _mismatch(space, text, functions, entry):
+            subject, detail = mismatch
             is_macro = any(subject == parameter.name for parameter in space.parameters)
             place = (
                 source_place(space, text, subject, after=own_name(entry))
@@ -68,20 +68,20 @@ def _mismatch(space: Space, text: str, functions: Sequence[Function], entry: str
     """What in the launches of an entry does not fit, and how; None if all does."""
     if space.spec.source.suffix == ".py":
         definitions = _python_definitions(text, entry)
-    elif what := _no_kernel(space, text, functions, entry):
+    elif reason := _no_kernel(space, text, functions, entry):
         number = [step.entry for step in space.spec.launch].index(entry)
-        return f"launch[{number}].entry", what
+        return f"launch[{number}].entry", reason
     else:
         definitions = _definitions(functions, entry)
-    found = [_misfit(space, entry, parameters) for parameters in definitions]
-    return None if None in found else next(iter(found), None)  # one of several overloads is meant
+    misfits = [_misfit(space, entry, parameters) for parameters in definitions]
+    return None if None in misfits else next(iter(misfits), None)  # one of several overloads is meant
 
 
 def _no_kernel(space: Space, text: str, functions: Sequence[Function], entry: str) -> str:
     """Why a source in C has no such kernel; empty if it has, or nothing shows that it has not."""
     name = own_name(entry)
-    kernels = [one.name for one in functions if one.is_kernel]
-    own = [one for one in functions if one.name == name]
+    kernels = [function.name for function in functions if function.is_kernel]
+    own = [function for function in functions if function.name == name]
     is_own = "::" not in entry  # a namespace may be one of a library
     code = _PLACE.sub("", without_comments(text))
     if is_own and kernels and not own and not re.search(rf"\b{name}\b", code):
@@ -104,12 +104,12 @@ def _misfit(space: Space, entry: str, parameters: Sequence[Parameter]) -> tuple[
     if not is_python and (hidden := _hidden(space, name, parameters, plans[0])):
         return hidden
     orders = [_wrong_order(name, parameters, passed) for passed in plans]
-    found = [_wrong_count(name, parameters, passed, arguments) for passed in plans]
+    reasons = [_wrong_count(name, parameters, passed, arguments) for passed in plans]
     if all(orders):  # a second launch may swap two arrays
-        found = orders
-    for number, what in zip(numbers, found, strict=True):
-        if what:
-            return f"launch[{number}].arguments", what
+        reasons = orders
+    for number, reason in zip(numbers, reasons, strict=True):
+        if reason:
+            return f"launch[{number}].arguments", reason
     if is_python:
         return None
     types = [_wrong_types(space, name, parameters, passed) for passed in plans]
@@ -148,16 +148,16 @@ def _wrong_count(
     parts = [f"{missing} is missing" if missing else "", f"{unknown} is too much" if unknown else ""]
     counts = f"{count_text(len(names), 'parameter')} and {count_text(len(given), 'argument')}"
     mend = f"; write [{', '.join(names)}]" if {*names} <= {*declared} else ""
-    return ", ".join(filter(None, (f"{_lists(entry, parameters, passed)}: {counts}", *parts))) + mend
+    return ", ".join(filter(None, (f"{_both_lists(entry, parameters, passed)}: {counts}", *parts))) + mend
 
 
 def _wrong_order(entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]) -> str | None:
     names, given = [item.name for item in parameters], [item.name for item in passed]
     is_other = sorted(names) == sorted(given) and names != given
-    return f"{_lists(entry, parameters, passed)}; write [{', '.join(names)}]" if is_other else None
+    return f"{_both_lists(entry, parameters, passed)}; write [{', '.join(names)}]" if is_other else None
 
 
-def _lists(entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]) -> str:
+def _both_lists(entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]) -> str:
     names, given = (", ".join(item.name for item in items) for items in (parameters, passed))
     return f"{entry} takes ({names}) in the source, but the launch plan passes ({given})"
 
@@ -170,7 +170,7 @@ def _wrong_types(
         if (wrong := _wrong_type(parameter, argument, dtype, space.problem.dtype)) is not None:
             known = SCALARS.get(parameter.type)
             is_alike = known and (parameter.pointers > 0) == (argument.value is None)
-            names = [one.name for one in space.spec.arguments]
+            names = [declared.name for declared in space.spec.arguments]
             mend = f"; write dtype: {known}" if is_alike else ""
             return f"arguments[{names.index(argument.name)}].dtype", (
                 f"parameter {number} of {entry} is {parameter.text} in the source, "
@@ -182,30 +182,30 @@ def _wrong_types(
 def _wrong_type(parameter: Parameter, argument: ArgumentSpec, dtype: str, problem: str) -> str | None:
     """What an argument is, if the parameter cannot take it; None if it can, or its type is not known."""
     is_array = argument.value is None
-    what = f"the array {argument.name} of {dtype}" if is_array else f"the number {argument.name} of {dtype}"
+    shown = f"the array {argument.name} of {dtype}" if is_array else f"the number {argument.name} of {dtype}"
     known = SCALARS.get(parameter.type)
     if (parameter.pointers > 0) != is_array:
-        return what if known is not None or parameter.pointers else None
+        return shown if known is not None or parameter.pointers else None
     if known is None or (is_array and parameter.type in _ANY):
         return None
     wanted = problem if known == "DTYPE" else known
     if struct_fields(dtype):
-        return what
+        return shown
     fits = element_bytes(wanted) == element_bytes(dtype) and is_floating(wanted) == is_floating(dtype)
-    return None if fits and (wanted == "bfloat16") == (dtype == "bfloat16") else what
+    return None if fits and (wanted == "bfloat16") == (dtype == "bfloat16") else shown
 
 
 def _definitions(functions: Sequence[Function], entry: str) -> list[list[Parameter]]:
     """The parameters of each kernel that an entry may mean; none if one of them cannot be read."""
     given = arguments_of_template(entry)
-    found = []
-    own = [one for one in functions if one.name == own_name(entry)]
-    for one in [one for one in own if one.is_kernel] or own:
-        if (given is not None) != (one.template is not None or bool(one.specialised)):
+    definitions = []
+    own = [function for function in functions if function.name == own_name(entry)]
+    for function in [function for function in own if function.is_kernel] or own:
+        if (given is not None) != (function.template is not None or bool(function.specialised)):
             continue
-        bound = dict(zip_longest((item.name for item in one.template or ()), given or (), fillvalue=""))
-        found.append(_parameters(one, bound))
-    return [] if None in found else [one for one in found if one is not None]
+        bound = dict(zip_longest((item.name for item in function.template or ()), given or (), fillvalue=""))
+        definitions.append(_parameters(function, bound))
+    return [] if None in definitions else [parameters for parameters in definitions if parameters is not None]
 
 
 def arguments_of_template(entry: str) -> tuple[str, ...] | None:
@@ -219,7 +219,7 @@ def arguments_of_template(entry: str) -> tuple[str, ...] | None:
             given.append("")
         else:
             given[-1] += letter
-    return tuple(one.strip() for one in given)
+    return tuple(text.strip() for text in given)
 
 
 def _parameters(function: Function, bound: Mapping[str, str]) -> list[Parameter] | None:
@@ -229,20 +229,19 @@ def _parameters(function: Function, bound: Mapping[str, str]) -> list[Parameter]
     """
     if function.is_conditional:
         return None
-    found = []
+    parameters = []
     aliases = function.source.types.aliases
-    for one in function.parameters:
-        is_other = one.is_function or one.is_reference or one.is_shared or _IMAGE.fullmatch(one.type)
-        if not one.name or is_other:
+    for item in function.parameters:
+        is_other = item.is_function or item.is_reference or item.is_shared or _IMAGE.fullmatch(item.type)
+        if not item.name or is_other:
             return None
-        kind = (
-            "" if "<" in one.type else bound.get(one.type, one.type)
-        )  # a class template is of no known type
+        # a class template is of no known type
+        kind = "" if "<" in item.type else bound.get(item.type, item.type)
         for _ in range(_ALIASES):
             kind = aliases.get(kind, kind)
-        given = f" with {one.type} = {kind}" if one.type in bound and kind else ""
-        found.append(replace(one, type=kind, text=f"`{one.text}`{given}"))
-    return found
+        given = f" with {item.type} = {kind}" if item.type in bound and kind else ""
+        parameters.append(replace(item, type=kind, text=f"`{item.text}`{given}"))
+    return parameters
 
 
 def _python_definitions(code: str, entry: str) -> list[list[Parameter]]:
@@ -252,7 +251,7 @@ def _python_definitions(code: str, entry: str) -> list[list[Parameter]]:
     except SyntaxError:
         return []
     return [
-        [Parameter(one.arg, one.arg, "") for one in node.args.args[2:]]
+        [Parameter(argument.arg, argument.arg, "") for argument in node.args.args[2:]]
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and node.name == entry and node.args.vararg is None
     ][:1]

@@ -55,8 +55,8 @@ def read_verify_sizes(element: Element | None, declared: Collection[str]) -> tup
     for item in (items := element.items()):
         if item.is_scalar:
             texts = (
-                one.shown if not one.is_scalar else f"{{{next(iter(declared))}: {one.shown}}}"
-                for one in items
+                size.shown if not size.is_scalar else f"{{{next(iter(declared))}: {size.shown}}}"
+                for size in items
             )
             raise item.error(f"expected sizes by name, found {item.shown}; write [{', '.join(texts)}]")
     return tuple(_size_set(item, declared) for item in items)

@@ -47,7 +47,7 @@ def problem_of(
     """
     chosen = dict(spec.sizes.get(device.kind, spec.sizes["default"]))
     if device.backend == "interpreter" and spec.verify_sizes:  # sizes for a GPU would take it hours
-        smallest = min(spec.verify_sizes, key=lambda one: math.prod(one.values()))
+        smallest = min(spec.verify_sizes, key=lambda sizes: math.prod(sizes.values()))
         chosen |= smallest
     for name, size in (sizes or {}).items():
         if name not in chosen:
@@ -158,23 +158,23 @@ class Space:
         """The valid configuration that differs from one in the fewest parameters, and by the fewest steps."""
         wanted = self._row(config)
         farthest = sum(len(parameter.values) for parameter in self.parameters)
-        found = []
+        nearest_rows = []
         for start in range(0, len(self.rows), _ROWS_PER_BATCH):  # wide copies of all rows take gigabytes
             steps = np.abs(self.rows[start : start + _ROWS_PER_BATCH].astype(np.int64) - wanted)
             distances = farthest * np.count_nonzero(steps, axis=1) + steps.sum(axis=1)
             row = int(distances.argmin())
-            found.append((int(distances[row]), start + row))
-        return self.config(min(found)[1])
+            nearest_rows.append((int(distances[row]), start + row))
+        return self.config(min(nearest_rows)[1])
 
     def neighbours(self, config: Config, max_changes: int) -> list[Config]:
         """The valid configurations that differ from one in 1 to `max_changes` parameters, fewest first."""
         wanted = self._row(config)
-        found = []
+        neighbours = []
         for start in range(0, len(self.rows), _ROWS_PER_BATCH):
             changes = np.count_nonzero(self.rows[start : start + _ROWS_PER_BATCH] != wanted, axis=1)
             near = np.flatnonzero((changes > 0) & (changes <= max_changes))
-            found += [(int(changes[row]), start + int(row)) for row in near]
-        return [self.config(row) for _, row in sorted(found)]
+            neighbours += [(int(changes[row]), start + int(row)) for row in near]
+        return [self.config(row) for _, row in sorted(neighbours)]
 
     def why_invalid(self, config: Mapping[str, Value]) -> tuple[str, ...]:
         """The reasons why a configuration is invalid, one sentence each; none for a valid one.

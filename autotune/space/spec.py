@@ -132,7 +132,7 @@ class SpaceSpec:
     @property
     def declared_wrong(self) -> dict[Config, Status]:
         """The landmarks that teach a mistake, each with the failure to expect."""
-        return {one.config: one.expect for one in self.landmarks if one.expect is not Status.OK}
+        return {step.config: step.expect for step in self.landmarks if step.expect is not Status.OK}
 
     @cached_property
     def problem_names(self) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     top = root.record([name for name in _REQUIRED if name not in absent], _OPTIONAL, _examples(root))
     dialect = top["dialect"].choice(DIALECTS) if "dialect" in top else DIALECTS[0]
     sizes = read_sizes(top["sizes"])
-    dtypes = _names(top["dtypes"], lambda one: read_dtype(one, C_TYPES)) if "dtypes" in top else DTYPES
+    dtypes = _distinct(top["dtypes"], lambda item: read_dtype(item, C_TYPES)) if "dtypes" in top else DTYPES
     names = {*DEVICE_NAMES, "DTYPE", *sizes["default"]}
     parameters = read_parameters(top["parameters"], names, top["default"].keys)
     names |= {parameter.name for parameter in parameters}
@@ -220,7 +220,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         measure=_measure(top["measure"]) if "measure" in top else USUAL,
         metrics=metrics,
         objective=top["objective"].expression(measured) if "objective" in top else "",
-        require=tuple(one.expression(measured) for one in top["require"].items()) if "require" in top else (),
+        require=tuple(item.expression(measured) for item in _items(top, "require")),
         functions=functions,
         call=read_call(top["call"], arguments, dtypes) if "call" in top else None,
         device=_expressions(top["device"].record((), DEVICE_SETTINGS), names) if "device" in top else {},
@@ -245,12 +245,16 @@ def _examples(root: Element) -> dict[str, str]:
     entries = root.mapping()
     with suppress(SpaceError):
         if "parameters" in entries and "default" not in entries:
-            constraints = entries["constraints"].items() if "constraints" in entries else []
-            rules = (str(constraint.value()) for constraint in constraints)
+            rules = (str(constraint.value()) for constraint in _items(entries, "constraints"))
             parameters = read_parameters(entries["parameters"], ())
             whole = completed({}, parameters, rules) or {parameter.name: "..." for parameter in parameters}
             values = ", ".join(f"{name}: {value}" for name, value in whole.items())
     return {**_EXAMPLES, "default": f"{{{values}}}"}
+
+
+def _items(entries: Mapping[str, Element], key: str) -> list[Element]:
+    """The elements of a list that may be left out."""
+    return entries[key].items() if key in entries else []
 
 
 def _file(element: Element, dialect: str = PYTHON) -> Path:
@@ -275,7 +279,7 @@ def _file(element: Element, dialect: str = PYTHON) -> Path:
                 f"{package} of this Python; install it, or add the folder that has {package}/ to $PYTHONPATH"
             )
         likely = (*suffixes, path.suffix)
-        beside = [one.name for one in element.path.parent.glob("*") if one.suffix in likely]
+        beside = [file.name for file in element.path.parent.glob("*") if file.suffix in likely]
         near = nearest(path.name, beside)
         raise element.error(f"no such file: {path} (paths are relative to the space file){near}")
     return path
@@ -284,8 +288,8 @@ def _file(element: Element, dialect: str = PYTHON) -> Path:
 def _in_package(text: str) -> Path | None:
     """The file `PACKAGE/FILE` of a package that Python would import, which it does not."""
     package, _, inside = text.partition("/")
-    found = find_spec(package) if package.isidentifier() and inside else None
-    for folder in (found and found.submodule_search_locations) or ():
+    module = find_spec(package) if package.isidentifier() and inside else None
+    for folder in (module and module.submodule_search_locations) or ():
         if (path := Path(os.path.normpath(Path(folder) / inside))).is_file():
             return path
     return None
@@ -305,23 +309,23 @@ def _triton_kernels(top: Mapping[str, Element], root: Element) -> Mapping[str, t
         raise root.error("a kernel in Triton is a file: name it as source")
     path = _file(top["source"])
     try:
-        found = kernels(path.read_text(encoding="utf-8"), path)
+        jitted = kernels(path.read_text(encoding="utf-8"), path)
     except (OSError, UnicodeDecodeError):
         raise top["source"].error(f"{path}: cannot be read as text; expected a file in Python") from None
-    if not found:
+    if not jitted:
         raise top["source"].error(f"{path}: has no function under @triton.jit")
-    return found
+    return jitted
 
 
 def _folders(element: Element) -> tuple[Path, ...]:
     folders = []
     for item in element.items():
-        first, *rest = item.text().split("/")
-        if first.startswith("$"):
-            if not (root := os.environ.get(first[1:])):
-                raise item.error(f"set the environment variable {first[1:]} to a folder")
-            first = root
-        path = Path(os.path.normpath(item.path.parent.joinpath(first, *rest)))
+        root_name, *rest = item.text().split("/")
+        if root_name.startswith("$"):
+            if not (root := os.environ.get(root_name[1:])):
+                raise item.error(f"set the environment variable {root_name[1:]} to a folder")
+            root_name = root
+        path = Path(os.path.normpath(item.path.parent.joinpath(root_name, *rest)))
         if not path.is_dir():
             raise item.error(f"no such folder: {path} (paths are relative to the space file)")
         folders.append(path)
@@ -348,7 +352,7 @@ def _special(
     element: Element, arguments: Sequence[FilledArgument], dtypes: Sequence[str], *, has_file: bool
 ) -> tuple[str, ...]:
     """The names of the special values; raises SpaceError."""
-    found = tuple(dict.fromkeys(item.choice(SPECIAL_VALUES) for item in element.items()))
+    values = tuple(dict.fromkeys(item.choice(SPECIAL_VALUES) for item in element.items()))
     if not has_file:
         raise element.error("special values need a reference file, which is run on inputs that have them")
     for item in arguments:
@@ -358,7 +362,7 @@ def _special(
             and item.fill.kind in RANDOM_FILLS
             and not UNIT_ROUNDOFF.keys().isdisjoint(kinds)
         ):
-            return found
+            return values
     raise element.error(
         f"no input has random floating-point numbers: expected a fill {', '.join(RANDOM_FILLS[:-1])} or "
         f"{RANDOM_FILLS[-1]} of an argument of type {', '.join(UNIT_ROUNDOFF)}"
@@ -371,7 +375,7 @@ def _measure(element: Element) -> CallMode:
     return CallMode(**{name: entry.choice(known[name]) for name, entry in entries.items()})
 
 
-def _names(element: Element, read: Callable[[Element], str] = Element.identifier) -> tuple[str, ...]:
+def _distinct(element: Element, read: Callable[[Element], str] = Element.identifier) -> tuple[str, ...]:
     """The texts of a list, as `read` takes each; one that appears twice is an error."""
     names: list[str] = []
     for item in element.items():
@@ -385,11 +389,11 @@ def _names(element: Element, read: Callable[[Element], str] = Element.identifier
 def _variants(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, ...]:
     if not any(argument.fill is not None and argument.fill.kind == INPUTS for argument in arguments):
         raise element.error(f"no function makes variants: expected a fill that is {INPUTS}")
-    return _names(element)
+    return _distinct(element)
 
 
 def _data(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, ...]:
-    names = _names(element)
+    names = _distinct(element)
     fills = [argument.fill for argument in arguments if argument.fill is not None]
     if not any(fill.kind == INPUTS or DATA in str(fill.arguments) for fill in fills):
         raise element.error(f"nothing depends on it: expected a fill that is {INPUTS} or a file {DATA}.npy")
@@ -422,9 +426,9 @@ def _constraints(
     conditions: Mapping[str, Element],
 ) -> tuple[Constraint, ...]:
     """The constraints of the file, then those that the conditions of parameters imply."""
-    items = top["constraints"].items() if "constraints" in top else []
     values = {parameter.name: parameter.values for parameter in parameters}
-    implied = (_implied(one, conditions[one.name], names) for one in parameters if one.name in conditions)
+    implied = (_implied(item, conditions[item.name], names) for item in parameters if item.name in conditions)
+    items = _items(top, "constraints")
     return (*(Constraint(_condition(item, names, values), item.line) for item in items), *implied)
 
 

@@ -96,8 +96,8 @@ def _apply(outermost: Expression, operands: Sequence[Table]) -> Table:
     tuples = np.zeros((1, 0), np.intp)  # the distinct operands of `joint`, as codes
     for operand in operands:
         count = len(operand.values)
-        found, joint = _distinct(joint * count + operand.spread(columns), len(tuples) * count)
-        tuples = np.column_stack([tuples[found // count], found % count])
+        distinct, joint = _distinct(joint * count + operand.spread(columns), len(tuples) * count)
+        tuples = np.column_stack([tuples[distinct // count], distinct % count])
     if len(tuples) > _MAX_EVALUATIONS:
         raise TooManyOperands
     values: list[Any] = []
@@ -115,8 +115,8 @@ def _apply(outermost: Expression, operands: Sequence[Table]) -> Table:
 def _distinct(numbers: Codes, limit: int) -> tuple[Codes, Codes]:
     """The distinct numbers, ascending, and for each number its index among them; all are below `limit`."""
     if limit > 4 * numbers.size + 1024:
-        found, places = np.unique(numbers, return_inverse=True)
-        return found, places.reshape(numbers.shape)
+        distinct, places = np.unique(numbers, return_inverse=True)
+        return distinct, places.reshape(numbers.shape)
     occurs = np.zeros(limit, np.bool_)
     occurs[numbers] = True
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[numbers]

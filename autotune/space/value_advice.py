@@ -42,16 +42,16 @@ def list_advice(node: yaml.Node) -> str:
         if all(isinstance(value, yaml.MappingNode) for _, value in node.value):
             return f"; write every entry as `- {{name: {node.value[0][0].value}, ...}}`"
         key, value = node.value[0]
-        first = f"{key.value}: {value.value}" if isinstance(value, yaml.ScalarNode) else f"{key.value}: ..."
-        return f"; write `- {{{first}, ...}}`, with one dash for each entry"
+        entry = f"{key.value}: {value.value}" if isinstance(value, yaml.ScalarNode) else f"{key.value}: ..."
+        return f"; write `- {{{entry}, ...}}`, with one dash for each entry"
     if not isinstance(node, yaml.ScalarNode) or not node.value:
         return ""
     if node.start_mark and node.start_mark.line < node.end_mark.line:
         return "; write a dash and a space before every entry"
-    return f"; write [{', '.join(in_quotes(part) if ',' in part else part for part in _parts(node.value))}]"
+    return f"; write [{', '.join(in_quotes(part) if ',' in part else part for part in _entries(node.value))}]"
 
 
-def _parts(text: str) -> list[str]:
+def _entries(text: str) -> list[str]:
     """The expressions of a text with commas between them."""
     try:
         whole = parse_expression(text)
@@ -73,8 +73,8 @@ def value_advice(node: yaml.Node) -> str:
     entries = node.value if isinstance(node, yaml.SequenceNode) else []
     if not entries or not isinstance(entries[0], yaml.ScalarNode):
         return ""
-    first = entries[0].value
-    return f"; write {first}" if len(entries) == 1 else f"; write one of its values, such as {first}"
+    entry = entries[0].value
+    return f"; write {entry}" if len(entries) == 1 else f"; write one of its values, such as {entry}"
 
 
 def series_advice(text: str, *, is_quoted: bool) -> str:
@@ -85,10 +85,10 @@ def series_advice(text: str, *, is_quoted: bool) -> str:
         name = text.partition("(")[0]
         return f"; write whole numbers, such as {name}(32, {513 if name == 'range' else 512})"
     if span := _SPAN.fullmatch(text):
-        first, last = sorted((int(span[1]), int(span[2])))
-        step = f", {first}" if first > 1 and last % first == 0 else ""
-        powers = f"powers_of_two({first}, {last}), or " if first.bit_count() == 1 else ""
-        return f"; write {powers}range({first}, {last + 1}{step})"
+        low, high = sorted((int(span[1]), int(span[2])))
+        step = f", {low}" if low > 1 and high % low == 0 else ""
+        powers = f"powers_of_two({low}, {high}), or " if low.bit_count() == 1 else ""
+        return f"; write {powers}range({low}, {high + 1}{step})"
     if listed := _LISTED.fullmatch(text):
         return f"; write [{listed[1]}]{' without quotes' if is_quoted else ''}"
     return nearest(text.partition("(")[0], [name[:-1] for name in _SERIES])

@@ -90,7 +90,9 @@ def _instead_of(node: ast.AST, values: Mapping[str, Sequence[Value]]) -> str:
                 return near
             if name == "sqrt":
                 return f"; write {argument} ** 0.5"
-            listed = [f'"{one}"' if isinstance(one, str) else str(one) for one in values.get(argument, ())]
+            listed = [
+                f'"{item}"' if isinstance(item, str) else str(item) for item in values.get(argument, ())
+            ]
             if not listed or not listed[0].startswith('"'):
                 return f"; expressions know no {name}"
             return (
@@ -131,8 +133,8 @@ def colon_advice(texts: Sequence[object]) -> str:
         return " because of the colon; write the condition alone, such as BLOCK_SIZE > 32"
     if key.isidentifier():
         return f"; write `{key} == {value}`"
-    if found := _CHOICE.fullmatch(whole):
-        condition, yes, no = (part.strip() for part in found.groups())
+    if choice := _CHOICE.fullmatch(whole):
+        condition, yes, no = (part.strip() for part in choice.groups())
         return f" because of the colon; write `{yes} if {condition} else {no}` for `{whole}`"
     return f" because of the colon; write `{in_quotes(whole)}`"
 
@@ -150,8 +152,8 @@ def name_advice(name: str, text: str, known: Collection[str]) -> str:
         return f"; write {_IN_PYTHON[name]}"
     if not nearest(name, known) and _is_compared(name, text):
         return f'; write "{name}" in quotes'
-    plain = [one for one in known if "." in name or "." not in one]
-    of_device = {one.partition(".")[2] for one in known if "." in one}
+    plain = [known_name for known_name in known if "." in name or "." not in known_name]
+    of_device = {known_name.partition(".")[2] for known_name in known if "." in known_name}
     if not nearest(name, plain) and (near := nearest(name.lower(), of_device)):
         return near.replace("did you mean ", "did you mean device.")
     return hint(name, plain)
@@ -213,7 +215,7 @@ def _closed(text: str, opened: str) -> str:
 
 def _other_dash(lines: Sequence[str], line: int) -> tuple[int, str]:
     """The entry with a dash before one that has none."""
-    dashed = next((one for one in range(line - 1, 0, -1) if lines[one - 1].lstrip().startswith("-")), line)
+    dashed = next((at for at in range(line - 1, 0, -1) if lines[at - 1].lstrip().startswith("-")), line)
     entry = _without_comment(lines[dashed - 1]).removeprefix("-").strip()
     return dashed, f"this entry begins with a dash, and line {line} does not; write `{entry}` without it"
 
@@ -221,13 +223,8 @@ def _other_dash(lines: Sequence[str], line: int) -> tuple[int, str]:
 def _missing_comma(lines: Sequence[str], line: int) -> tuple[int, str] | None:
     """The line before a key in brackets that lacks a comma at its end."""
     before = _without_comment(lines[line - 2]) if line > 1 else ""
-    if re.match(r"""["']?\w+["']?\s*:""", lines[line - 1].strip()) and before[-1:] not in (
-        "",
-        ",",
-        "{",
-        "[",
-        ":",
-    ):
+    is_key = re.match(r"""["']?\w+["']?\s*:""", lines[line - 1].strip())
+    if is_key and before[-1:] not in ("", ",", "{", "[", ":"):
         return line - 1, f"a comma is missing at the end; write `{before},`"
     return None
 
@@ -242,11 +239,11 @@ def _unclosed_quote(lines: Sequence[str], last: int) -> tuple[int, str] | None:
     for number, text in enumerate(lines[:last], 1):
         entry = _without_comment(text)
         bare = _QUOTED.sub("", entry)
-        if found := _OPENED.search(bare):
-            value = bare[found.start(1) + 1 :]
+        if opened := _OPENED.search(bare):
+            value = bare[opened.start(1) + 1 :]
             is_whole = not re.search(r"[,\]}]", value)
-            mend = f"write `{entry}{found[1]}`" if is_whole else "close it where the text ends"
-            return number, f"the {found[1]} before {value} is not closed; {mend}"
+            mend = f"write `{entry}{opened[1]}`" if is_whole else "close it where the text ends"
+            return number, f"the {opened[1]} before {value} is not closed; {mend}"
     return None
 
 
@@ -267,15 +264,15 @@ def _indentation(lines: Sequence[str], line: int) -> tuple[int, str] | None:
     for number in entries[:2]:
         if "\u00a0" in lines[number - 1]:
             column = lines[number - 1].index("\u00a0") + 1
-            what = "is a non-breaking space (U+00A0), which only looks like a space"
-            return number, f"column {column} {what}; delete it and type spaces"
+            mistake = "is a non-breaking space (U+00A0), which only looks like a space"
+            return number, f"column {column} {mistake}; delete it and type spaces"
     columns = [len(lines[number - 1]) - len(lines[number - 1].lstrip(" ")) for number in entries[:3]]
     if len(columns) < 2 or columns[0] == columns[1]:
         return None
     begins_block = len(columns) == 3 and lines[entries[2] - 1].partition(" #")[0].rstrip().endswith(":")
     wrong, right = (1, 0) if begins_block and columns[1] <= columns[2] else (0, 1)
-    found, asked = count_text(columns[wrong], "space"), count_text(columns[right], "space")
-    return entries[wrong], f"indented by {found}; indent it by {asked}, as line {entries[right]} is"
+    indent, asked = count_text(columns[wrong], "space"), count_text(columns[right], "space")
+    return entries[wrong], f"indented by {indent}; indent it by {asked}, as line {entries[right]} is"
 
 
 def _missing_colon(lines: Sequence[str], line: int) -> tuple[int, str] | None:
@@ -284,12 +281,12 @@ def _missing_colon(lines: Sequence[str], line: int) -> tuple[int, str] | None:
         text = lines[number - 1].partition(" #")[0].strip()
         if not text or text.startswith("#"):
             continue
-        found = re.fullmatch(r"(\w+)(?:\s+(.*)|:(\S.*))?", text)
-        if re.search(r":(\s|$)", text) or not found:
+        entry_parts = re.fullmatch(r"(\w+)(?:\s+(.*)|:(\S.*))?", text)
+        if re.search(r":(\s|$)", text) or not entry_parts:
             return None
-        key, value = found[1], found[2] or found[3] or ""
+        key, value = entry_parts[1], entry_parts[2] or entry_parts[3] or ""
         shown = value if len(value) <= _MAX_SHOWN else f"{value[:_MAX_SHOWN]}..."
-        if found[3]:
+        if entry_parts[3]:
             return number, f"`{key}:{shown}` has no space after its colon; write `{key}: {shown}`"
         entry = f"{key} {shown}".strip()
         return number, f"`{entry}` has no colon after its key; write `{key}: {shown}`"

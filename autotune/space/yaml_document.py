@@ -53,8 +53,8 @@ class Element:
 
     def others(self, name: str) -> str:
         """The other lines of the file whose values have a name, as the end of a message; empty for none."""
-        scalars = [one for one in yaml.scan(self.whole) if isinstance(one, yaml.ScalarToken)]
-        lines = {one.start_mark.line + 1 for one in scalars if name in _WORD.findall(one.value)}
+        scalars = [token for token in yaml.scan(self.whole) if isinstance(token, yaml.ScalarToken)]
+        lines = {scalar.start_mark.line + 1 for scalar in scalars if name in _WORD.findall(scalar.value)}
         listed = ", ".join(map(str, sorted(lines - {self.line})))
         return f"; it is also on line {listed}" if listed else ""
 
@@ -104,13 +104,13 @@ class Element:
         """
         if not isinstance(self.node, yaml.MappingNode):
             mend = mapping_advice(self.node, example)
-            raise self.error(f"expected a mapping of names to values, found {self._found()}{mend}")
+            raise self.error(f"expected a mapping of names to values, found {self._shown_kind()}{mend}")
         entries: dict[str, Element] = {}
         for key, node in self.node.value:
             entry = self._key(key)
             name = entry.text()
             if name in entries:
-                missing = [one for one in expected if one not in self.keys]
+                missing = [key for key in expected if key not in self.keys]
                 meant = f", or write {missing[0]}, which is missing, for one of them" if missing else ""
                 where = f"first on line {entries[name].line}"
                 raise entry.error(f"this key appears twice ({where}); remove one{meant}")
@@ -145,7 +145,7 @@ class Element:
     def items(self) -> list[Element]:
         """The elements of a list; an empty list is an error."""
         if not isinstance(self.node, yaml.SequenceNode):
-            raise self.error(f"expected a list, found {self._found()}{list_advice(self.node)}")
+            raise self.error(f"expected a list, found {self._shown_kind()}{list_advice(self.node)}")
         if not self.node.value:
             raise self.error("expected at least one element, found an empty list")
         return [
@@ -159,10 +159,10 @@ class Element:
             whole = self._written().partition("\n")[0].partition(" #")[0].strip()
             raise self.error(f"a ! begins a tag in YAML; write `not {whole.removeprefix('!').strip()}`")
         if not isinstance(self.node, yaml.ScalarNode):
-            raise self.error(f"expected {expected}, found {self._found()}{value_advice(self.node)}")
+            raise self.error(f"expected {expected}, found {self._shown_kind()}{value_advice(self.node)}")
         value = _scalar(self.node)
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
-            raise self.error(f"expected {expected}, found {self._found()}")
+            raise self.error(f"expected {expected}, found {self._shown_kind()}")
         return value
 
     def text(self) -> str:
@@ -229,7 +229,7 @@ class Element:
         name = key.value if isinstance(key, yaml.ScalarNode) else "key"
         return replace(self, node=key, line=line, place=f"{self.place}.{name}" if self.place else name)
 
-    def _found(self) -> str:
+    def _shown_kind(self) -> str:
         if isinstance(self.node, yaml.MappingNode):
             return "a mapping"
         if isinstance(self.node, yaml.SequenceNode):
@@ -309,15 +309,15 @@ def located(path: Path, place: str) -> str:
     The line is that of the entry around it where the file lacks this one. A space without a file has no line.
     """
     try:
-        found, _ = read_document(path)
+        element, _ = read_document(path)
     except InputError:
         return str(path)
     for name, number in _STEP.findall(place):
         try:
-            found = found.items()[int(number)] if number else found.mapping()[name]
+            element = element.items()[int(number)] if number else element.mapping()[name]
         except (SpaceError, LookupError):
             break
-    return f"{path}:{found.line}"
+    return f"{path}:{element.line}"
 
 
 def document_of(content: Mapping[str, Any], path: Path) -> tuple[Element, bytes]:

@@ -58,12 +58,12 @@ def mistakes_in_c(
     the macros of the configuration, and `entries` the names of the kernels that are launched.
     """
     source = read_kernel_source(text, values, dialect)
-    found: dict[Mistake, None] = {}
+    mistakes: dict[Mistake, None] = {}
     for function in reached(source, entries):
         reading = _Reading(source, function, values)
         for node in descendants(function.node):
-            found |= dict.fromkeys(reading.of(node))
-    return list(found)
+            mistakes |= dict.fromkeys(reading.of(node))
+    return list(mistakes)
 
 
 class _Reading:
@@ -71,12 +71,12 @@ class _Reading:
 
     def __init__(self, source: KernelSource, function: Function, values: Mapping[str, str]) -> None:
         self._source, self._tree, self._values = source, source.tree, values
-        self._types = {one.name: one.type for one in function.parameters}
+        self._types = {parameter.name: parameter.type for parameter in function.parameters}
         self._summed: set[str] = set()  # variables that change by what they are
         for node in descendants(function.node):
             if node.type == "declaration":
                 for declared in node.children_by_field_name("declarator"):
-                    names = [one for one in descendants(declared) if one.type == "identifier"]
+                    names = [part for part in descendants(declared) if part.type == "identifier"]
                     if names:
                         self._types[self._tree.of(names[0])] = self._tree.of(field(node, "type"))
             elif node.type == "assignment_expression" and self._is_sum(node):
@@ -130,9 +130,9 @@ class _Reading:
         if not self._compares(condition):
             return
         yield from self._instead(GUARD, condition, "1")
-        other = field(node, "alternative")
-        if other is not None and self._is_fixed(other):
-            yield from self._instead(PADDING, other, other_value(self._tree.of(other)))
+        alternative = field(node, "alternative")
+        if alternative is not None and self._is_fixed(alternative):
+            yield from self._instead(PADDING, alternative, other_value(self._tree.of(alternative)))
 
     def _in_declaration(self, node: Node) -> Iterator[Mistake]:
         kind = field(node, "type")
@@ -178,10 +178,10 @@ class _Reading:
         if edit is not None:
             yield Mistake(kind, (edit,))
 
-    def _swapped(self, one: Node | None, other: Node | None) -> Iterator[Mistake]:
-        first, second = self._written(one), self._written(other)
-        if first and second and first != second and not (self._is_fixed(one) or self._is_fixed(other)):
-            edits = instead(self._source, one, second), instead(self._source, other, first)
+    def _swapped(self, left: Node | None, right: Node | None) -> Iterator[Mistake]:
+        first, second = self._written(left), self._written(right)
+        if first and second and first != second and not (self._is_fixed(left) or self._is_fixed(right)):
+            edits = instead(self._source, left, second), instead(self._source, right, first)
             if edits[0] is not None and edits[1] is not None:
                 yield Mistake(SWAPPED, (edits[0], edits[1]))
 
@@ -193,8 +193,8 @@ class _Reading:
     def _is_fixed(self, node: Node | None) -> bool:
         """True if nothing in a node can change while the kernel runs."""
         return node is None or not any(
-            one.type in ("identifier", "call_expression") and self._tree.of(one) not in self._values
-            for one in descendants(node)
+            part.type in ("identifier", "call_expression") and self._tree.of(part) not in self._values
+            for part in descendants(node)
         )
 
     def _is_index(self, node: Node) -> bool:
@@ -220,7 +220,7 @@ class _Reading:
 
     def _base(self, node: Node | None) -> str:
         """The variable that an assignment changes."""
-        names = (one for one in descendants(node) if one.type == "identifier") if node is not None else ()
+        names = (part for part in descendants(node) if part.type == "identifier") if node is not None else ()
         return self._tree.of(next(iter(names), None))
 
 

@@ -62,14 +62,15 @@ class LongRun:
                 if deadline.is_over:
                     return None
                 right, wrong = self._context.maker.make(config), maker.make(config)
-                found = next(look(right, wrong, deadline), None)
-                if found is not None:
-                    return found
+                witness = next(look(right, wrong, deadline), None)
+                if witness is not None:
+                    return witness
         return None
 
     def is_same(self, maker: InstanceMaker, configs: Sequence[Config]) -> bool:
         """True if a compiler makes the same of the sources of a maker as of the right ones."""
-        return all(self._binary(self._context.maker, one) == self._binary(maker, one) for one in configs)
+        right = self._context.maker
+        return all(self._binary(right, config) == self._binary(maker, config) for config in configs)
 
     def _binary(self, maker: InstanceMaker, config: Config) -> str:
         binary = self._context.pool.compile(maker.make(config)).result()
@@ -89,8 +90,8 @@ class LongRun:
             if deadline.is_over:
                 return
             for name in DATA_SETS:
-                other = other_data(workload, name)
-                if other and (failure := self._differs(right, wrong, other)):
+                renewed = other_data(workload, name)
+                if renewed and (failure := self._differs(right, wrong, renewed)):
                     yield Witness(failure, self._data_mend(workload.problem.sizes, name))
             for seed in _SEEDS:
                 drawn = replace(workload, problem=replace(workload.problem, seed=seed))
@@ -115,7 +116,7 @@ class LongRun:
             return
         sizes = self._more_sizes(right)[:_ON_HOST]
         for seed in SCHEDULES:
-            others = [replace(one, source=perturbed(one.source, seed)) for one in (right, wrong)]
+            others = [replace(item, source=perturbed(item.source, seed)) for item in (right, wrong)]
             for name, workload in sizes:
                 if failure := self._differs(others[0], others[1], workload):
                     yield Witness(failure, self._size_mend(right, name, workload.problem.sizes))
@@ -125,12 +126,12 @@ class LongRun:
         workloads = [workload for _, workload in self._more_sizes(right)][:_ON_HOST]
         if host is None or self._context.processes.skips_sanitizers or not workloads:
             return
-        found = host.check(wrong.source, workloads, deadline)
-        if isinstance(found, Failure) and not isinstance(
+        outcome = host.check(wrong.source, workloads, deadline)
+        if isinstance(outcome, Failure) and not isinstance(
             host.check(right.source, workloads, deadline), Failure
         ):
             sizes = "; ".join(size_text(workload.problem.sizes) for workload in workloads)
-            yield Witness(found, f"sanitizers see it at one of these sizes: {sizes}")
+            yield Witness(outcome, f"sanitizers see it at one of these sizes: {sizes}")
 
     def _differs(self, right: KernelInstance, wrong: KernelInstance, workload: Workload) -> Failure | None:
         """The failure of the wrong one on a workload that the right one passes."""
@@ -149,8 +150,8 @@ class LongRun:
         binary = self._context.pool.compile(instance).result()
         if isinstance(binary, Failure):
             return None  # which says nothing about its results
-        found = self._context.verify(binary, workload, self._timeout_s)
-        return found if found is not None and not found.by_machine else None
+        failure = self._context.verify(binary, workload, self._timeout_s)
+        return failure if failure is not None and not failure.by_machine else None
 
     def _more_sizes(self, right: KernelInstance) -> list[tuple[str, Workload]]:
         """Problems that differ from a verified one in one size, whose name comes first."""
@@ -162,13 +163,13 @@ class LongRun:
         known = right.verify_workloads or (right.workload,)
         by_size = sorted(known, key=threads)
         verified = [workload.problem.sizes for workload in known]
-        least = {name: min(one[name] for one in verified) for name in verified[0]}
+        least = {name: min(sizes[name] for sizes in verified) for name in verified[0]}
         for turn, value in enumerate(_telling_sizes(_tiles(right))):
             near = by_size[turn % len(known)].problem.sizes
             for name in least:
-                is_new = value > max(one[name] for one in verified)
+                is_new = value > max(sizes[name] for sizes in verified)
                 # a large size may only fit beside small ones, but beside 1 it may do nothing
-                bases = [one.problem.sizes for one in reversed(by_size)] if is_new else [near]
+                bases = [workload.problem.sizes for workload in reversed(by_size)] if is_new else [near]
                 rows = ({**base, name: value} for base in (*bases, least))
                 made = (self._problem(right.config, sizes) for sizes in rows if sizes not in verified)
                 if workload := next(filter(None, made), None):
@@ -182,21 +183,21 @@ class LongRun:
         try:
             if maker.space.valid_values(config, problem.sizes) is None:
                 return None
-            found = maker.workload(config, problem)
+            workload = maker.workload(config, problem)
         except ExpressionError:
             return None
-        return found if found.size_bytes <= _MAX_BYTES and threads(found) <= _MAX_THREADS else None
+        return workload if workload.size_bytes <= _MAX_BYTES and threads(workload) <= _MAX_THREADS else None
 
     def _data_mend(self, sizes: Sizes, name: str) -> str:
         """The reason why the checks before storing do not show what a data set shows."""
         task, where = self._context.task, f"{data_check(name)} at {size_text(sizes)}"
         default = self._context.default
-        own = (other_data(one, name) for one in default.verify_workloads if one.problem.sizes == sizes)
+        own = (other_data(known, name) for known in default.verify_workloads if known.problem.sizes == sizes)
         workload = next(filter(None, own), None)
         failure = workload and self._failure(default, workload)
         if workload is None or failure is None:
             return f"{where} shows it, which is left out: rounding may decide there, or no time was left"
-        fills = {one.name: one.fill for one in workload.arrays if one.fill and one.fill[0] == "constant"}
+        fills = {item.name: item.fill for item in workload.arrays if item.fill and item.fill[0] == "constant"}
         given = ", ".join(f"{array} `fill: {{constant: {fill[-1]}}}`" for array, fill in fills.items())
         command = default_command(task, "run" if fills else "check", sizes if fills else None)
         repeat = f"give {given} and run {command}" if fills else command
@@ -206,7 +207,7 @@ class LongRun:
 
     def _size_mend(self, right: KernelInstance, name: str, sizes: Sizes) -> str:
         verified = [workload.problem.sizes[name] for workload in right.verify_workloads]
-        row = ", ".join(f"{one}: {size}" for one, size in sizes.items())
+        row = ", ".join(f"{axis}: {size}" for axis, size in sizes.items())
         return f"no verify size {lacking(verified, sizes[name], _tiles(right))} in `{name}`: add {{{row}}}"
 
 
@@ -217,19 +218,19 @@ def _scaled(workload: Workload, scale: float) -> Workload:
 
 
 def _tiles(instance: KernelInstance) -> list[int]:
-    return [one for one in divisors([instance.workload], instance.config) if one <= _MAX_TILE]
+    return [tile for tile in divisors([instance.workload], instance.config) if tile <= _MAX_TILE]
 
 
-def _telling_sizes(found: Sequence[int]) -> list[int]:
+def _telling_sizes(tiles: Sequence[int]) -> list[int]:
     """Sizes of any kernel, then those around tiles, each once."""
-    around = (size for tile in found for size in (tile + 1, tile - 1, tile, 2 * tile + 1))
+    around = (size for tile in tiles for size in (tile + 1, tile - 1, tile, 2 * tile + 1))
     return list(dict.fromkeys((*_COMMON, *around)))
 
 
-def lacking(verified: Sequence[int], size: int, found: Sequence[int]) -> str:
+def lacking(verified: Sequence[int], size: int, tiles: Sequence[int]) -> str:
     """The property that this size has and no verified size, to follow the words "no verify size"."""
-    whole = [tile for tile in found if size % tile == 0 and all(one % tile for one in verified)]
-    rest = [tile for tile in found if size % tile and not any(one % tile for one in verified)]
+    whole = [tile for tile in tiles if size % tile == 0 and all(known % tile for known in verified)]
+    rest = [tile for tile in tiles if size % tile and not any(known % tile for known in verified)]
     if verified and size > max(verified):
         return "is as large"
     if verified and size < min(verified):

@@ -53,8 +53,8 @@ class Mistake:
 
     def lines(self, source: SourceText) -> tuple[str, str]:
         """The code of the source that it changes, and what it makes of it."""
-        first, last = min(self.edits).begin, max(edit.end for edit in self.edits)
-        begin = source.text.rfind("\n", 0, first) + 1
+        start, last = min(self.edits).begin, max(edit.end for edit in self.edits)
+        begin = source.text.rfind("\n", 0, start) + 1
         tail = len(source.text) - (source.text + "\n").index("\n", last)
         changed = self.planted(source).text
         whole = source.text[begin : len(source.text) - tail], changed[begin : len(changed) - tail]
@@ -67,10 +67,10 @@ def other_value(old: str) -> str:
     return "0" if is_limit else "1 + ({0})"
 
 
-def merged(found: Iterable[tuple[Config, Iterable[Mistake]]]) -> list[Mistake]:
+def merged(by_config: Iterable[tuple[Config, Iterable[Mistake]]]) -> list[Mistake]:
     """The mistakes of several configurations, each once, with the configurations that have it."""
     configs: dict[Mistake, list[Config]] = {}
-    for config, mistakes in found:
+    for config, mistakes in by_config:
         for mistake in mistakes:
             configs.setdefault(mistake, []).append(config)
     return [replace(mistake, configs=(*having,)) for mistake, having in configs.items()]
@@ -79,6 +79,6 @@ def merged(found: Iterable[tuple[Config, Iterable[Mistake]]]) -> list[Mistake]:
 def in_turns(mistakes: Sequence[Mistake], seed: int, most: int) -> list[Mistake]:
     """At most so many of each kind, drawn with a seed, the kinds in turns."""
     drawn = random.Random(seed).sample(mistakes, len(mistakes))
-    by_kind = [[one for one in drawn if one.kind == kind][:most] for kind in KINDS]
+    by_kind = [[mistake for mistake in drawn if mistake.kind == kind][:most] for kind in KINDS]
     turns = range(max(map(len, by_kind), default=0))
     return [of[turn] for turn in turns for of in by_kind if turn < len(of)]

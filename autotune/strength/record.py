@@ -38,12 +38,12 @@ class Strength:
 
     def of(self, verdict: str, kind: str | None = None) -> list[Planted]:
         """The mistakes with a verdict, of a kind if one is named."""
-        return [one for one in self.planted if one.verdict == verdict and kind in (None, one.kind)]
+        return [item for item in self.planted if item.verdict == verdict and kind in (None, item.kind)]
 
     @property
     def kinds(self) -> list[str]:
         """The kinds that were planted."""
-        return list(dict.fromkeys(one.kind for one in self.planted))
+        return list(dict.fromkeys(mistake.kind for mistake in self.planted))
 
     @property
     def score(self) -> float | None:
@@ -61,10 +61,10 @@ _READERS = {
 }
 
 
-def strength_json(found: Strength) -> dict[str, Any]:
+def strength_json(strength: Strength) -> dict[str, Any]:
     """The record as JSON."""
-    planted = [asdict(one) for one in found.planted]
-    return {"schema": _SCHEMA, "score": found.score, "not_tried": found.left, "planted": planted}
+    planted = [asdict(mistake) for mistake in strength.planted]
+    return {"schema": _SCHEMA, "score": strength.score, "not_tried": strength.left, "planted": planted}
 
 
 def strength_file(kernel: str, device: str, runs: Path = RUNS) -> Path:
@@ -72,9 +72,9 @@ def strength_file(kernel: str, device: str, runs: Path = RUNS) -> Path:
     return runs / f"{kernel}.{device}.strength.json"
 
 
-def keep(found: Strength, path: Path) -> None:
+def keep(strength: Strength, path: Path) -> None:
     """Write a record."""
-    write_output(path, json.dumps(strength_json(found), indent=1) + "\n")
+    write_output(path, json.dumps(strength_json(strength), indent=1) + "\n")
 
 
 def read(path: Path) -> Strength | None:

@@ -51,7 +51,7 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
     """
     end_s = time.perf_counter() + limit_s
     observer.stage(Stage("looking for mistakes to plant"))
-    chosen = in_turns(_room(task, options.seed), options.seed, _OF_EACH_KIND)
+    chosen = in_turns(_possible_mistakes(task, options.seed), options.seed, _OF_EACH_KIND)
     if not chosen:
         raise InputError(f"{task.spec.source}: found no place for a mistake; name a kernel in C or Triton")
     own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME, binary_cache=False)
@@ -62,7 +62,7 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
     with open_processes(task, own, Observer()) as processes:  # stages of each mistake would hide those of all
         bench = _Bench(own, processes, Deadline(end_s))
         with bench.opened(task, "right") as right:
-            configs = dict.fromkeys(config for one in chosen for config in one.configs[:_CONFIGS])
+            configs = dict.fromkeys(config for mistake in chosen for config in mistake.configs[:_CONFIGS])
             if failures := bench.failures(right, [*configs]):
                 config, failure = next(iter(failures.items()))
                 raise SetupError(f"without a planted mistake, {config} fails: {failure}; mend it first")
@@ -76,13 +76,13 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
                 left_s = min(each_s * (len(chosen) - tried), end_s - now_s)
                 observer.stage(Stage("planted mistakes", tried, len(chosen), left_s=left_s))
                 tried += 1
-                if found := bench.judged(task, mistake, long_run):
-                    planted.append(found)
-    told = tuple(one for one in planted if one.verdict)
+                if judged := bench.judged(task, mistake, long_run):
+                    planted.append(judged)
+    told = tuple(mistake for mistake in planted if mistake.verdict)
     return Strength(told, len(chosen) - tried + len(planted) - len(told))
 
 
-def _room(task: TuningTask, seed: int) -> list[Mistake]:
+def _possible_mistakes(task: TuningTask, seed: int) -> list[Mistake]:
     """The mistakes that the default and the few configurations with most other code have room for.
 
     Raises InputError for a source that a function of the space makes, or that cannot be read.
@@ -95,16 +95,16 @@ def _room(task: TuningTask, seed: int) -> list[Mistake]:
     named = [task.spec.default, *(landmark.config for landmark in task.spec.landmarks)]
     others = drawn.sample(range(len(space)), min(_CANDIDATES, len(space)))
     configs = dict.fromkeys((*named, *map(space.config, others)))
-    found = {config: _of(task, config) for config in configs if config in space}
-    chosen, covered = [task.spec.default], {*found[task.spec.default]}
-    while len(chosen) < min(_CHOSEN, len(found)):
-        left = [config for config in found if config not in chosen]
-        chosen.append(max(left, key=lambda one: (len({*found[one]} - covered), _distance(one, chosen))))
-        covered |= {*found[chosen[-1]]}
-    return merged((config, found[config]) for config in chosen)
+    room = {config: _mistakes_of(task, config) for config in configs if config in space}
+    chosen, covered = [task.spec.default], {*room[task.spec.default]}
+    while len(chosen) < min(_CHOSEN, len(room)):
+        left = [config for config in room if config not in chosen]
+        chosen.append(max(left, key=lambda each: (len({*room[each]} - covered), _distance(each, chosen))))
+        covered |= {*room[chosen[-1]]}
+    return merged((config, room[config]) for config in chosen)
 
 
-def _of(task: TuningTask, config: Config) -> Sequence[Mistake]:
+def _mistakes_of(task: TuningTask, config: Config) -> Sequence[Mistake]:
     entries = frozenset(own_name(step.entry) for step in task.space.launches(config))
     if task.spec.dialect == TRITON:
         return mistakes_in_triton(task.source.text, entries)
@@ -114,7 +114,7 @@ def _of(task: TuningTask, config: Config) -> Sequence[Mistake]:
 
 def _distance(config: Config, chosen: Sequence[Config]) -> int:
     """How many values differ from the nearest of the chosen ones."""
-    return min(sum(config[name] != one[name] for name in config) for one in chosen)
+    return min(sum(config[name] != known[name] for name in config) for known in chosen)
 
 
 @dataclass(frozen=True)
@@ -139,9 +139,9 @@ class _Bench:
             (trial,) = evaluate(context.evaluator, [config])
             if trial.failure is not None:
                 return {config: trial.failure}
-        return WinnerChecks().check(context, configs[:_STORED], self._of_one())
+        return WinnerChecks().check(context, configs[:_STORED], self._deadline_of_checks())
 
-    def _of_one(self) -> Deadline:
+    def _deadline_of_checks(self) -> Deadline:
         """That of the checks of one mistake, which begin now."""
         return Deadline.after(self.deadline.left_s(_ONE_S))
 
@@ -159,8 +159,8 @@ class _Bench:
                 if failure.by_machine or failure.status is Status.MEASUREMENT_ERROR:
                     return replace(planted, verdict="")
                 return replace(planted, verdict=CAUGHT, detail=str(failure))
-            deadline = self._of_one()
-            found = long_run.witness(context.maker, configs, deadline)
-        if found is None:
+            deadline = self._deadline_of_checks()
+            witness = long_run.witness(context.maker, configs, deadline)
+        if witness is None:
             return replace(planted, verdict="" if deadline.is_over else EQUIVALENT)
-        return replace(planted, verdict=MISSED, detail=str(found.failure), mend=found.mend)
+        return replace(planted, verdict=MISSED, detail=str(witness.failure), mend=witness.mend)

@@ -31,9 +31,10 @@ _HALF = "{0}; {1} = {1}.to(tl.float16).to(tl.float32)"
 
 def mistakes_in_triton(text: str, entries: frozenset[str]) -> list[Mistake]:
     """The mistakes that the kernels of these names, and the functions that they call, have room for."""
-    functions = {one.name: one for one in ast.walk(parse_module(text)) if isinstance(one, ast.FunctionDef)}
+    tree = parse_module(text)
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     left, reached = [*entries], set()
-    found: dict[Mistake, None] = {}
+    mistakes: dict[Mistake, None] = {}
     while left:
         name = left.pop()
         if name not in functions or name in reached:
@@ -43,8 +44,8 @@ def mistakes_in_triton(text: str, entries: frozenset[str]) -> list[Mistake]:
         reading = _Reading(text, functions[name])
         for statement in functions[name].body:
             for node in ast.walk(statement):
-                found |= dict.fromkeys(reading.of(node))
-    return list(found)
+                mistakes |= dict.fromkeys(reading.of(node))
+    return list(mistakes)
 
 
 class _Reading:
@@ -53,13 +54,13 @@ class _Reading:
     def __init__(self, text: str, function: ast.FunctionDef) -> None:
         self._text = text
         self._starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-        changed = (ast.unparse(one.target) for one in ast.walk(function) if isinstance(one, ast.AugAssign))
-        again = (one for one in ast.walk(function) if isinstance(one, ast.Assign))
-        self._summed = {*changed, *(name for one in again for name in _own_names(one))}
+        changed = (ast.unparse(node.target) for node in ast.walk(function) if isinstance(node, ast.AugAssign))
+        again = (node for node in ast.walk(function) if isinstance(node, ast.Assign))
+        self._summed = {*changed, *(name for node in again for name in _own_names(node))}
         self._axes = {
-            ast.unparse(one.args[0])
-            for one in ast.walk(function)
-            if isinstance(one, ast.Call) and _called(one) == "program_id" and one.args
+            ast.unparse(node.args[0])
+            for node in ast.walk(function)
+            if isinstance(node, ast.Call) and _called(node) == "program_id" and node.args
         }
 
     def of(self, node: ast.AST) -> Iterator[Mistake]:
@@ -117,7 +118,7 @@ class _Reading:
             yield self._instead(TAIL, call.args[1], f"({{0}}) // ({step}) * ({step})")
         if name == "program_id" and len(self._axes) > 1 and call.args:
             old = self._old(call.args[0])
-            yield self._instead(SWAPPED, call.args[0], next(one for one in sorted(self._axes) if one != old))
+            yield self._instead(SWAPPED, call.args[0], min(self._axes - {old}))
         if name == "to" and call.args and self._old(call.args[0]).endswith("int64"):
             yield self._instead(NARROW, call.args[0], "tl.int16")
 
@@ -149,9 +150,9 @@ def _called(call: ast.Call) -> str:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 def _own_names(node: ast.Assign) -> set[str]:
     """The variables that an assignment sets to what depends on them."""
-    return _names(node.value) & {one.id for one in node.targets if isinstance(one, ast.Name)}
+    return _names(node.value) & {target.id for target in node.targets if isinstance(target, ast.Name)}

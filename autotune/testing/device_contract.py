@@ -65,18 +65,18 @@ class DeviceContract:
 
     def test_memory_keeps_what_is_written_and_regions_are_parts_of_it(self, device: Device) -> None:
         data = np.arange(16_384, dtype=np.uint8)
-        buffer, other = device.allocate(data.size), device.allocate(data.size)
+        buffer, second = device.allocate(data.size), device.allocate(data.size)
         device.write(buffer, data)
         part = device.region(buffer, 4096, 100)
         assert np.array_equal(device.read(part, 100), data[4096:4196])
         device.write(part, np.broadcast_to(np.uint8(7), 100))
-        device.copy(other, buffer, data.size)
-        seen = device.read(other, data.size)
+        device.copy(second, buffer, data.size)
+        seen = device.read(second, data.size)
         assert (seen[4096:4196] == 7).all() and np.array_equal(seen[4196:], data[4196:])
-        device.copy(other, buffer, 3, (1, 4194))
-        assert device.read(other, 5).tolist() == [0, 7, 7, 100, 4]
-        device.copy(other, buffer, 8195, (3, 5))  # no multiple of a page
-        assert np.array_equal(device.read(other, 8199)[3:8198], device.read(buffer, 8200)[5:])
+        device.copy(second, buffer, 3, (1, 4194))
+        assert device.read(second, 5).tolist() == [0, 7, 7, 100, 4]
+        device.copy(second, buffer, 8195, (3, 5))  # no multiple of a page
+        assert np.array_equal(device.read(second, 8199)[3:8198], device.read(buffer, 8200)[5:])
 
     def test_a_clock_that_it_cannot_have_is_refused(self, device: Device) -> None:
         with pytest.raises(LaunchError):
@@ -90,8 +90,8 @@ class DeviceContract:
         buffer = device.allocate(data.nbytes)
         device.write(buffer, data.reshape(-1))
         for chosen in (indices, indices[:2], np.arange(5000), indices[:0]):
-            found = device.gather(buffer, chosen, item_bytes)
-            assert np.array_equal(found, data[chosen].reshape(-1))
+            gathered = device.gather(buffer, chosen, item_bytes)
+            assert np.array_equal(gathered, data[chosen].reshape(-1))
 
     def test_more_memory_than_there_is_is_refused_and_the_device_goes_on(self, device: Device) -> None:
         with pytest.raises(OutOfMemory):
@@ -123,12 +123,12 @@ class DeviceContract:
 
     def test_arrays_are_compared_where_they_are(self, device: Device) -> None:
         wanted = np.arange(100_000, dtype=np.float32)
-        found = wanted.copy()
-        found[[70, 99_999]] += 0.5
-        one, other = device.allocate(wanted.nbytes), device.allocate(wanted.nbytes)
-        device.write(one, found.view(np.uint8))
-        device.write(other, wanted.view(np.uint8))
-        pair = ArrayComparison(one, other, "float32", 100_000)
+        result = wanted.copy()
+        result[[70, 99_999]] += 0.5
+        left, right = device.allocate(wanted.nbytes), device.allocate(wanted.nbytes)
+        device.write(left, result.view(np.uint8))
+        device.write(right, wanted.view(np.uint8))
+        pair = ArrayComparison(left, right, "float32", 100_000)
         by_one = Tolerance(atol=1)
         sizes = np.zeros(100_000, np.float32)  # of the numbers behind each element
         sizes[99_999] = 2
@@ -148,15 +148,15 @@ class DeviceContract:
             (replace(pair, ends=71, inside=False), (70, 2)),
             (replace(pair, ends=70, inside=False), (99_999, 1)),
         ]
-        assert device.compare([one for one, _ in cases]) == [verdict for _, verdict in cases]
+        assert device.compare([comparison for comparison, _ in cases]) == [verdict for _, verdict in cases]
         assert device.compare([]) == []
 
     @pytest.mark.parametrize(("found", "wanted"), [(np.nan, np.nan), (np.inf, 1.0), (1.0, np.inf)])
     def test_nan_and_lone_infinities_never_agree(self, device: Device, found: float, wanted: float) -> None:
-        one, other = device.allocate(8), device.allocate(8)
-        device.write(one, np.array([found]).view(np.uint8))
-        device.write(other, np.array([wanted]).view(np.uint8))
-        assert device.compare([ArrayComparison(one, other, "float64", 1, Tolerance(1, 1))]) == [(0, 1)]
+        left, right = device.allocate(8), device.allocate(8)
+        device.write(left, np.array([found]).view(np.uint8))
+        device.write(right, np.array([wanted]).view(np.uint8))
+        assert device.compare([ArrayComparison(left, right, "float64", 1, Tolerance(1, 1))]) == [(0, 1)]
 
     @pytest.mark.parametrize("inside", [True, False])
     def test_nan_in_a_guard_zone_is_as_it_should_be(self, device: Device, inside: bool) -> None:
@@ -168,8 +168,8 @@ class DeviceContract:
             device.write(buffer, content.view(np.uint8))
         expected, whole, broken = buffers
         pairs = [
-            ArrayComparison(found, expected, "float64", 6, Tolerance(1), ends=2, inside=inside)
-            for found in (whole, broken)
+            ArrayComparison(zone, expected, "float64", 6, Tolerance(1), ends=2, inside=inside)
+            for zone in (whole, broken)
         ]
         assert device.compare(pairs) == [None, (5, 1)]
 

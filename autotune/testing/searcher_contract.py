@@ -144,10 +144,10 @@ class SearcherContract:
         """It asks for the known trials again, which cost nothing."""
         evaluate = InProcessEvaluator(space, outcome, budget=30)
         spend(searcher, evaluate)
-        first = evaluate.tried
+        tried = evaluate.tried
         evaluate.budget = 50
         spend(searcher, evaluate)
-        assert evaluate.tried[:30] == first and len(evaluate.tried) == 50
+        assert evaluate.tried[:30] == tried and len(evaluate.tried) == 50
         if repeats:
             whole = InProcessEvaluator(space, outcome, budget=50)
             spend(searcher, whole)
@@ -164,11 +164,7 @@ class SearcherContract:
 
     @pytest.mark.parametrize("result", [outcome, lambda _: Status.TIMEOUT], ids=["exhausted", "all fail"])
     def test_a_search_without_a_budget_ends(
-        self,
-        tmp_path: Path,
-        searcher: Searcher,
-        tries_all: bool,
-        result: Callable[[Config], float | Status],
+        self, tmp_path: Path, searcher: Searcher, tries_all: bool, result: Callable[[Config], float | Status]
     ) -> None:
         """Also where every configuration fails."""
         constraints = CONSTRAINTS + "  - SCALE <= 1\n  - VECTOR in [2, 4]\n  - BLOCK_SIZE <= 256\n"

@@ -48,8 +48,8 @@ def custom_op(kernel: str, *, name: str | None = None, **options: Any) -> Any:
     def run(*arguments: Any) -> Any:
         count = len(signature.inputs)
         given = [
-            (one.detach() if one.requires_grad else one).contiguous() if spec.role == "in" else one
-            for spec, one in zip(signature.inputs, arguments, strict=False)
+            (array.detach() if array.requires_grad else array).contiguous() if spec.role == "in" else array
+            for spec, array in zip(signature.inputs, arguments, strict=False)
         ]
         return loaded(*given, **dict(zip(signature.sizes, arguments[count:], strict=True)))
 
@@ -76,10 +76,10 @@ class _Signature:
         self.inputs = [specs[name] for name in record.call.inputs]
         self._outputs = [specs[name] for name in record.call.returns]
         # of outputs that are DTYPE, unless an input tells
-        has_generic = not dtype and any(one.dtype == "DTYPE" for one in self.inputs)
+        has_generic = not dtype and any(spec.dtype == "DTYPE" for spec in self.inputs)
         self._generic = None if has_generic else dtype or record.dtypes[0]
         self._dtypes = {
-            one.name: self._torch_dtype(one.dtype) for one in self._outputs if one.dtype != "DTYPE"
+            spec.name: self._torch_dtype(spec.dtype) for spec in self._outputs if spec.dtype != "DTYPE"
         }
         every = record.size_names
         from_shapes = {extent for spec in self.inputs for extent in spec.shape if extent in every}
@@ -106,9 +106,9 @@ class _Signature:
         sizes: dict[str, Any] = dict(zip(self.sizes, arguments[count:], strict=True))
         for spec, array in zip(self.inputs, arguments, strict=False):
             if len(array.shape) != len(spec.shape):
-                found, expected = tuple(array.shape), ", ".join(spec.shape)
+                shape, expected = tuple(array.shape), ", ".join(spec.shape)
                 raise InputError(
-                    f"{self._kernel}: {spec.name} has shape {found}, and the space declares [{expected}]"
+                    f"{self._kernel}: {spec.name} has shape {shape}, and the space declares [{expected}]"
                 )
             sizes |= dict(zip(spec.shape, array.shape, strict=True))
         made = [self._empty(spec, arguments[:count], sizes) for spec in self._outputs]
@@ -116,7 +116,7 @@ class _Signature:
 
     def _empty(self, spec: ArgumentSpec, arrays: Sequence[Any], sizes: Mapping[str, Any]) -> Any:
         given = zip(self.inputs, arrays, strict=True)
-        generic = (array.dtype for one, array in given if one.dtype == "DTYPE")
+        generic = (array.dtype for spec, array in given if spec.dtype == "DTYPE")
         dtype = self._dtypes.get(spec.name) or (
             self._torch_dtype(self._generic) if self._generic else next(generic)
         )
@@ -125,7 +125,7 @@ class _Signature:
 
     def _torch_dtype(self, name: str) -> Any:
         """The type of PyTorch; raises InputError if it has none."""
-        found = getattr(torch, name, None)
-        if not isinstance(found, torch.dtype):
+        dtype = getattr(torch, name, None)
+        if not isinstance(dtype, torch.dtype):
             raise InputError(f"{self._kernel}: PyTorch has no element type {name}")
-        return found
+        return dtype

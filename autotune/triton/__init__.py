@@ -86,7 +86,7 @@ class TunedKernel:
         taken = inspect.signature(
             function.fn
         ).parameters.values()  # also where Triton interprets the function
-        passed = [one.name for one in taken if "constexpr" not in str(one.annotation)]
+        passed = [parameter.name for parameter in taken if "constexpr" not in str(parameter.annotation)]
         self._reader = reader_of(record, function.__name__, passed)
         self._changes: dict[str, str] = {}
         self._chosen: dict[Any, tuple[float, dict[str, Any]]] = {}
@@ -106,13 +106,13 @@ class TunedKernel:
         sizes = self._reader.sizes(given)
         dtype, device = self._reader.dtype(given), self._reader.device(given)
         key = (*sizes.values(), dtype, device)
-        until, found = self._chosen.get(key, (0.0, {}))
+        until, constants = self._chosen.get(key, (0.0, {}))
         if monotonic() > until:  # the cache may have changed
-            found = self._look_up(sizes, dtype, device)
+            constants = self._look_up(sizes, dtype, device)
             if len(self._chosen) >= _MAX_CHOSEN:
                 self._chosen.clear()
-            self._chosen[key] = monotonic() + CHECK_S, found
-        return found
+            self._chosen[key] = monotonic() + CHECK_S, constants
+        return constants
 
     def _look_up(self, sizes: Mapping[str, int], dtype: str | None, device: Any) -> dict[str, Any]:
         options: dict[str, Any] = {**self._options, **sizes}

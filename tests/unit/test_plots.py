@@ -50,7 +50,7 @@ def searched(tmp_path, monkeypatch):
 @settings(max_examples=15)
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=12))
 def test_bars_are_as_long_as_their_values_on_either_axis(times_ms):
-    figure = bar_chart("ladder", "ms", [Bar(f"step {n}", time_ms, "") for n, time_ms in enumerate(times_ms)])
+    figure = bar_chart("ladder", [Bar(f"step {n}", time_ms, "") for n, time_ms in enumerate(times_ms)])
     (axes,) = figure.axes
     found = [bar.get_width() for bar in axes.patches]
     for (short_ms, short), (long_ms, long) in pairwise(sorted(zip(times_ms, found, strict=True))):
@@ -61,7 +61,7 @@ def test_bars_are_as_long_as_their_values_on_either_axis(times_ms):
 
 
 def test_any_text_is_drawn_as_it_stands(tmp_path):
-    save(bar_chart(HOSTILE, "ms", [Bar("$x_1^2$ <b>", 1, "$", strong=True)]), tmp_path / "a.svg")
+    save(bar_chart(HOSTILE, [Bar("$x_1^2$ <b>", 1, "$", strong=True)]), tmp_path / "a.svg")
     found = texts(tmp_path / "a.svg")
     assert "$x_1^2$ <b>" in found and "$" in found and any(one.startswith("</script>") for one in found)
 
@@ -85,7 +85,7 @@ def test_the_same_input_gives_the_same_bytes(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     found = []
     for _ in range(2):
-        save(bar_chart("t", "ms", [Bar("a", 1, "1 ms")]), path)
+        save(bar_chart("t", [Bar("a", 1, "1 ms")]), path)
         found.append(path.read_bytes())
     assert found[0] == found[1] and len(found[0]) > 1000
 
@@ -143,7 +143,7 @@ def test_a_ladder_has_the_intervals_of_the_last_round(tmp_path, folder):
     )
     assert done.returncode == 0, done.stderr
     assert any(text.startswith("1.1 ms (1 to 1.2), ") for text in texts(tmp_path / "a.svg"))
-    (axes,) = bar_chart("ladder", "ms", [Bar("a", 1.0, "", interval=(0.9, 1.2)), Bar("b", 2.0, "")]).axes
+    (axes,) = bar_chart("ladder", [Bar("a", 1.0, "", interval=(0.9, 1.2)), Bar("b", 2.0, "")]).axes
     (_, _, (lines,)) = axes.containers[0].lines
     assert [segment[:, 0].tolist() for segment in lines.get_segments()] == [[0.9, 1.2], [2.0, 2.0]]
 
@@ -165,7 +165,7 @@ def test_the_shipped_figures_are_what_the_command_makes():
 
 
 def test_no_line_runs_through_a_label():
-    bars = bar_chart("ladder", "ms", [Bar("a", 1.0, "1 ms, 1 x"), Bar("b", 0.1, "0.1 ms, 10 x")])
+    bars = bar_chart("ladder", [Bar("a", 1.0, "1 ms, 1 x"), Bar("b", 0.1, "0.1 ms, 10 x")])
     assert not any(line.get_visible() for line in bars.axes[0].get_xgridlines())
     lines = [Line("first", [1, 2], [1, 2]), Line("second", [1, 2], [2, 1])]
     for figure in (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 _own = Path(__file__).parent
 _other = PathFinder.find_spec(
-    "sitecustomize", [one for one in sys.path if Path(one or ".").resolve() != _own]
+    "sitecustomize", [folder for folder in sys.path if Path(folder or ".").resolve() != _own]
 )
 _recorded = os.environ.get("AUTOTUNE_RECORD")
 if _recorded:
