@@ -6,9 +6,8 @@ import sys
 import pytest
 
 from autotune.frameworks import FORMATS
-from autotune.frameworks.config_file import nearest
+from autotune.frameworks.config_file import nearest, served
 from autotune.frameworks.installed import InstalledConfigs
-from autotune.plans.sweep import KeyedTable
 
 TILE = {"BLOCK_SIZE_M": 16, "BLOCK_SIZE_N": 64, "BLOCK_SIZE_K": 64, "GROUP_SIZE_M": 1}
 ENTRY = TILE | {"num_warps": 8, "num_stages": 2}
@@ -92,9 +91,14 @@ def test_the_nearest_key_serves_and_of_two_the_smaller():
         128,
         128,
     ]
-    larger = KeyedTable("M", lambda keys, value: next((key for key in keys if key >= value), keys[-1]))
-    assert larger.served([64, 8, 8]) == {8: (1, 8), 64: (9, None)}
-    assert larger.served([5]) == {5: (1, None)}
+    known = [8, 65, 128]
+    by_key = {key: [value for value in range(1, 200) if nearest(known, value) == key] for key in known}
+    assert served([65, 8, 8, 128]) == {
+        8: (1, by_key[8][-1]),
+        65: (by_key[65][0], by_key[65][-1]),
+        128: (by_key[128][0], None),
+    }
+    assert served([5]) == {5: (1, None)}
 
 
 def test_a_launcher_cuts_a_step_down_to_the_block_and_a_default_serves_without_a_file(monkeypatch, tmp_path):

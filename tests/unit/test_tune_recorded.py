@@ -31,7 +31,9 @@ CALL = Tuning(
 def test_sizes_and_types_come_from_the_calls_and_the_longest_tuning_is_first():
     wide = replace(CALL, scalars={"m": 64, "n": 4096}, key=(4096,), seconds=9.0)
     again = replace(wide, target="cuda:80")
-    targets, failures = requests_of_tunings([CALL, wide, again], [SPACES / "triton_softmax.yaml"], "cuda:0")
+    targets, failures, _ = requests_of_tunings(
+        [CALL, wide, again], [SPACES / "triton_softmax.yaml"], "cuda:0"
+    )
     assert [(one.sizes, one.dtype, one.device) for one, _ in targets] == [
         ({"m": 64, "n": 4096}, "bfloat16", "cuda:0"),
         ({"m": 64, "n": 1000}, "bfloat16", "cuda:0"),
@@ -42,7 +44,7 @@ def test_sizes_and_types_come_from_the_calls_and_the_longest_tuning_is_first():
 def test_a_kernel_without_a_space_and_a_call_of_another_kernel_are_named():
     other = replace(CALL, passed=("x",), arrays={"x": Array("float32", (7,))}, scalars={})
     without = replace(CALL, function="norm")
-    targets, failures = requests_of_tunings([other, without], [SPACES / "triton_softmax.yaml"], None)
+    targets, failures, _ = requests_of_tunings([other, without], [SPACES / "triton_softmax.yaml"], None)
     assert targets == []
     assert failures == [
         "triton_softmax: the call's arguments are not those of the space",
