@@ -155,10 +155,8 @@ def tune_sweep(
     )
     given.require("form", form, form is None or form in FORMATS, f"one of {', '.join(FORMATS)}")
     options = given.options(budget, strategy, seed, objective, cache, fresh=fresh)
-    target, file = (
-        Target(Path(space), device, data=data, measure=given.measure),
-        FORMATS[form] if form else None,
-    )
+    target = Target(Path(space), device, data=data, measure=given.measure)
+    file = FORMATS[form] if form else None
     with given.progress(callback) as progress:
         tasks = bind_sweep(target, points, dtypes, progress, file)
         return sweep(tasks, options, progress, variants, file)
@@ -190,8 +188,8 @@ def tune_all(
     Next is always the space with the most to gain. `wanted` searches what programs requested and did not
     find, or only the requests for the kernel of a space; `recorded`, what a file of `autotune record` lists,
     with the spaces of its kernels. `each_model` searches one space on every GPU model of the cluster at once.
-    The budget's trials are those of each search, its seconds those of all together.
-    All other arguments are those of `tune`.
+    The budget's trials are those of each search, its seconds those of all together. All other arguments are
+    those of `tune`.
 
     Raises:
         InputError: Something that was given is wrong; nothing was written.

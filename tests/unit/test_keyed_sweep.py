@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from autotune import InputError, tune_sweep
 from autotune.frameworks import FORMATS
 from autotune.frameworks.config_file import nearest, served
 from autotune.frameworks.installed import InstalledConfigs
@@ -74,6 +75,15 @@ def test_what_is_served_stays_where_nothing_is_faster_and_is_replaced_elsewhere(
     by_tokens = {entry["sizes"]["M"]: entry for entry in record["entries"]}
     eight = by_tokens[8]
     assert ENTRY in [eight["config"], *eight["ties"]] and by_tokens[64]["config"]["BLOCK_SIZE_M"] == 32
+
+
+def test_in_python_it_is_an_argument(moe, monkeypatch):
+    monkeypatch.chdir(moe.path)
+    found = tune_sweep("moe.yaml", {"M": [8, 64]}, form="vllm-moe", device="fake")
+    assert next(dict(config) for one in found.results for config in one.task.served_elsewhere) == ENTRY
+    assert found.form is FORMATS["vllm-moe"] and not found.tables
+    with pytest.raises(InputError, match="tune_sweep: form='vllm': expected one of vllm-moe, "):
+        tune_sweep("moe.yaml", {"M": [8, 64]}, form="vllm")
 
 
 def test_without_sizes_the_numbers_of_tokens_are_those_of_the_format(moe):

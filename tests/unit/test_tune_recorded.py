@@ -4,6 +4,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from autotune import InputError, tune_all
 from autotune.plans.requests import requests_of_tunings
 from autotune.recording.tunings import Array, Tuning, add_tuning
 
@@ -63,10 +66,15 @@ def test_the_command_says_how_to_begin(folder):
     assert done.returncode == 2 and "requests name their sizes" in done.stderr
 
 
-def test_recorded_calls_are_searched(folder):
+def test_recorded_calls_are_searched(folder, monkeypatch):
     file = folder.path / "recorded.json"
     call = replace(CALL, function="double", scalars={"n": 100}, arrays={"x": Array("int32", (100,))})
     add_tuning(file, replace(call, passed=("x", "y", "n")))
     done = folder.run("search", "double.yaml", "--recorded", str(file), "--json", *OPTIONS)
     assert done.returncode == 0, done.stderr
     assert [one["sizes"] for one in json.loads(done.stdout)] == [{"n": 100}]
+    monkeypatch.chdir(folder.path)
+    found = tune_all(["double.yaml"], recorded=file, device="fake", budget=3)
+    assert [one.found.task.space.problem.sizes for one in found] == [{"n": 100}]
+    with pytest.raises(InputError, match=r"tune_all: recorded=.*: expected None with wanted=True"):
+        tune_all(["double.yaml"], recorded=file, wanted=True)
