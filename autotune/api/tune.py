@@ -196,21 +196,21 @@ def tune_all(
         SetupError: Some searches failed; the results of the others are stored.
     """
     given = _Given(tune_all, how)
-    is_list = not isinstance(spaces, str | Path)
+    given.require("spaces", spaces, not isinstance(spaces, str | Path), "paths of space files")
+    unused: dict[str, object] = {}
     if each_model:
-        given.require("spaces", spaces, is_list and len(spaces) == 1, "one space with each_model=True")
+        given.require("spaces", spaces, len(spaces) == 1, "one space with each_model=True")
         given.require("cluster", cluster, cluster is not None, "a cluster with each_model=True")
-        given.require("wanted", wanted, not wanted, "False with each_model=True")
-        given.require("recorded", recorded, recorded is None, "None with each_model=True")
+        unused, mode = {"wanted": wanted, "recorded": recorded}, "each_model=True"
     elif wanted or recorded:
-        given.require("spaces", spaces, is_list, "a list of paths")
         given.require("spaces", spaces, not wanted or len(spaces) < 2, "at most one space with wanted=True")
-        mode = "wanted=True" if wanted else f"recorded={str(recorded)!r}"
-        others = {"devices": devices, "cluster": cluster, "sizes": sizes, "dtype": dtype, "data": data}
-        for name, value in {**others, "recorded": wanted and recorded}.items():
-            given.require(name, value, not value, f"None with {mode}: requests have one device and problem")
+        unused = {"devices": devices, "cluster": cluster, "sizes": sizes, "dtype": dtype, "data": data}
+        unused["recorded"] = wanted and recorded
+        mode = f"{'wanted=True' if wanted else 'recorded'}: requests have one device and problem"
     else:
-        given.require("spaces", spaces, is_list and len(spaces) > 0, "paths of space files")
+        given.require("spaces", spaces, len(spaces) > 0, "paths of space files")
+    for name, value in unused.items():
+        given.require(name, value, not value, f"None with {mode}")
     options = given.options(budget, strategy, seed, objective, cache, fresh=fresh)
     paths = [Path(space) for space in spaces]
     target = Target(Path(), device, dict(sizes or {}), dtype, data, given.measure, devices)
@@ -294,7 +294,7 @@ class _Given:
         return Options(
             engine=engine,
             strategy=named,
-            budget=_budget(budget, engine),
+            budget=usual_budget(engine) if budget is None else _budget(budget),
             seed=int(seed),
             objective=named_objective,
             own_objective=own,
@@ -314,9 +314,7 @@ class _Given:
         raise InputError(f"{self._function}: unknown strategy {strategy!r}{hint(strategy, known)}")
 
 
-def _budget(given: int | Budget | None, engine: str | None) -> Budget:
-    if given is None:
-        return usual_budget(engine)
+def _budget(given: int | Budget) -> Budget:
     return given if isinstance(given, Budget) else Budget(trials=int(given))
 
 

@@ -86,22 +86,8 @@ def test_tune_tries_and_finds_what_the_command_line_does(here, tmp_path_factory)
 
 def test_a_sweep_is_what_the_command_line_does(here):
     found = tune_sweep("double.yaml", {"n": [16, 64, 256]}, **SETTINGS)
-    done = here.run(
-        *[
-            "search",
-            "double.yaml",
-            "--sweep",
-            "n=16:256:x4",
-            "--device",
-            "fake",
-            "--budget",
-            "6",
-            "--seed",
-            "3",
-            "--json",
-        ]
-    )
-    assert [one["time_ms"] for one in json.loads(done.stdout)["results"]] == [
+    found_there = here.search("--sweep", "n=16:256:x4", "--budget", "6", "--seed", "3")
+    assert [one["time_ms"] for one in found_there["results"]] == [
         one.final.median_ms for one in found.results
     ]
     assert [one.sizes for one in found.tables] == [({"n": 16}, {"n": 64}, {"n": 256})]
