@@ -54,6 +54,7 @@ from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import Space, require_seen
+from autotune.tuning.further_sizes import FurtherSizes
 from autotune.tuning.task import Target, count_space, warn_of_bfloat16
 
 _C_DIALECTS = ("cuda", "opencl", "portable")
@@ -62,7 +63,11 @@ _RIGHT = frozenset((Status.OK,))
 
 @dataclass(frozen=True)
 class HostRun:
-    """One configuration: what was found, and at how many sizes it ran to its end with the right results."""
+    """One configuration: what was found, and at how many sizes it ran to its end with the right results.
+
+    `sizes`, `larger` and `invalid` are sizes of the space; `tiles` and `unrun_tiles` are further ones, which
+    the configuration's own tiles make interesting.
+    """
 
     name: str  # "default", a landmark's name, or "as given"
     config: Config
@@ -71,6 +76,9 @@ class HostRun:
     sizes: int = 0  # at which it is right
     larger: int = 0  # at which it would take a CPU too long
     invalid: int = 0  # at which it is not valid
+    tiles: int = 0  # at which it is right
+    unrun_tiles: int = 0  # that the reference does not take, or for which the time was not enough
+    doubts: tuple[str, ...] = ()  # what is wrong of the default as well, at sizes unlike the space's
 
     @property
     def status(self) -> Status | None:
@@ -98,10 +106,16 @@ class HostRuns:
 
 
 def run_on_host(
-    target: Target, timeout_s: float, config: Config | None = None, on_stage: OnStage = unobserved
+    target: Target,
+    timeout_s: float,
+    config: Config | None = None,
+    on_stage: OnStage = unobserved,
+    *,
+    at_tiles: bool = True,
 ) -> HostRuns:
     """Run the default and the landmarks, or one configuration, at the sizes to verify.
 
+    What is right there runs `at_tiles` as well: at sizes that a configuration's own tiles make interesting.
     Each output is compared as a search compares it. Nothing is timed or kept.
 
     Raises:
@@ -126,7 +140,8 @@ def run_on_host(
         opened.callback(way.close)
         opened.callback(deadline.processes.kill)
         chosen = list(_named(space)) if config is None else [HostRun("as given", config, _RIGHT, NO_TIME)]
-        begun = [threads.submit(_run, planned, maker, way) for planned in chosen]
+        further = FurtherSizes(maker) if at_tiles else None
+        begun = [threads.submit(_run, planned, maker, way, further) for planned in chosen]
         stage = Stage("running on the CPU", total=len(begun))
         on_stage(stage)
         for done, future in enumerate(as_completed(begun), 1):
@@ -149,7 +164,7 @@ def _named(space: Space) -> Iterator[HostRun]:
             yield HostRun(landmark.name, landmark.config, expected, NO_TIME)
 
 
-def _run(planned: HostRun, maker: InstanceMaker, way: _Way) -> HostRun:
+def _run(planned: HostRun, maker: InstanceMaker, way: _Way, further: FurtherSizes | None) -> HostRun:
     """A run that was planned, with its outcome."""
     space, config = maker.space, planned.config
     if reasons := space.why_invalid(config):
@@ -161,13 +176,65 @@ def _run(planned: HostRun, maker: InstanceMaker, way: _Way) -> HostRun:
         return replace(planned, outcome=Failure(Status.LAUNCH_ERROR, f"no launch: {error}"))
     right: list[Workload] = []
     workloads = instance.verify_workloads or (instance.workload,)
-    return replace(
+    outcome = way.check(instance, workloads, right.append)
+    done = replace(
         planned,
-        outcome=way.check(instance, workloads, right.append),
+        outcome=outcome,
         sizes=len(right),
         larger=sum(not can_run_on_cpu(workload) for workload in workloads),
         invalid=max(0, len(space.spec.verify_sizes) - len(workloads)),
     )
+    if outcome is not PASSED or further is None or not instance.verify_workloads:
+        return done
+    return _run_at_tiles(done, instance, maker, way, further)
+
+
+def _run_at_tiles(
+    done: HostRun, instance: KernelInstance, maker: InstanceMaker, way: _Way, further: FurtherSizes
+) -> HostRun:
+    """A run that was right at the sizes of the space, with what was found at others, as searches count it.
+
+    A finding counts at sizes that divide as the space's do, and elsewhere unless the default, which is right
+    at the sizes of the space, is wrong there as well.
+    """
+    given = [workload.problem.sizes for workload in (*instance.verify_workloads, instance.workload)]
+    looping = further.small(instance).looping
+    own = {repr(near.problem.sizes): near for near in (*further.of_tiles(instance), *looping)}
+    workloads = [near for near in own.values() if near.problem.sizes not in given]
+    right: list[Workload] = []
+
+    def run(chosen: Sequence[Workload]) -> Outcome:
+        try:
+            return way.check(instance, chosen, right.append)
+        except BrokenReference:  # it does not take these sizes
+            return Unchecked(str(chosen[0].problem.sizes))
+
+    def counts(workload: Workload) -> bool:
+        if workload in looping or further.is_declared(instance, workload):
+            return True
+        default = maker.make(maker.space.spec.default)
+        same = further.workload_of(default.config, workload)
+        if same is None or way.check(default, [same], _ignore) is PASSED:
+            return same is not None
+        return way.check(default, default.verify_workloads, _ignore) is not PASSED
+
+    outcome = run(workloads) if workloads else PASSED
+    doubts: list[str] = []
+    if outcome is not PASSED and not way.is_over:  # at which of these sizes?
+        right.clear()
+        for workload in workloads:
+            outcome = run([workload])
+            if isinstance(outcome, Failure):
+                if counts(workload):
+                    detail = f"at sizes of its tiles: {outcome.detail}"
+                    return replace(done, outcome=replace(outcome, detail=detail), tiles=len(right))
+                doubts.append(outcome.detail + further.advice(instance, workload))
+    unrun = len(workloads) - len(right) - len(doubts)
+    return replace(done, tiles=len(right), unrun_tiles=unrun, doubts=(*doubts,))
+
+
+def _ignore(workload: Workload) -> None:
+    pass
 
 
 class _Way(Protocol):
@@ -176,6 +243,10 @@ class _Way(Protocol):
     tool: str
     checks: str
     compared: Collection[str] | None  # outputs that the reference returns; None before it has run
+
+    @property
+    def is_over(self) -> bool:
+        """True if the time is over."""
 
     def check(
         self, instance: KernelInstance, workloads: Sequence[Workload], is_right: Callable[[Workload], None]
@@ -226,6 +297,10 @@ class _Interpreted:
                 is_right(workload)
         return PASSED
 
+    @property
+    def is_over(self) -> bool:
+        return self._deadline.is_over
+
     def close(self) -> None:
         self._worker.end()
 
@@ -274,6 +349,10 @@ class _Threads:
                     raise BrokenReference(error.message) from None
                 raise SetupError(f"{self._reference}: {error}") from None
         return failure or PASSED
+
+    @property
+    def is_over(self) -> bool:
+        return self._deadline.is_over
 
     def close(self) -> None:
         self._child.kill()

@@ -25,8 +25,8 @@ def add_host_run(parser: argparse.ArgumentParser) -> None:
         "--run",
         dest="run_here",
         action="store_true",
-        help="run the default and the landmarks on this machine's CPU, at the sizes to verify, and compare "
-        "them with the reference; nothing is timed or kept",
+        help="run the default and the landmarks on this machine's CPU, at the sizes to verify and near the "
+        "tiles of each, and compare them with the reference; nothing is timed or kept",
     )
     group.add_argument(
         "--timeout",
@@ -72,6 +72,12 @@ def _outcome_text(run: HostRun) -> str:
             return run.outcome.detail
         return f"{'as expected, ' if run.is_as_expected else ''}{run.outcome}"
     parts = [f"ok at {count_text(run.sizes, 'size')}"]
+    if run.tiles:
+        parts[0] += f" of the space, and at {run.tiles} more, near its tiles"
+    if run.unrun_tiles:
+        parts.append(f"{run.unrun_tiles} near its tiles not run: no time, or the reference refuses them")
+    if run.doubts:
+        parts.append(f"wrong beyond the space's sizes, as the default is there: {run.doubts[0]}")
     if run.larger:
         parts.append(f"{run.larger} not run: more than {FURTHER_LIMITS}")
     if run.invalid:
@@ -94,6 +100,9 @@ def runs_json(result: HostRuns) -> dict[str, Any]:
                 "detail": _detail(run),
                 "as_expected": run.is_as_expected,
                 "right_sizes": run.sizes,
+                "right_tile_sizes": run.tiles,
+                "unrun_tile_sizes": run.unrun_tiles,
+                "doubts": run.doubts,
                 "larger_sizes": run.larger,
                 "invalid_sizes": run.invalid,
             }

@@ -96,10 +96,10 @@ def next_steps(result: FirstSpace) -> str:
     steps = [f"autotune search {space}"]
     if not result.can_run:
         is_proved = draft.has_reference and result.notes[-1].is_good
-        looks = [] if is_proved else ["run"]
-        looks += [] if draft.dialect == "opencl" else ["compile"]
+        looks = [] if is_proved else ["--run"]  # on the CPU
+        looks += [] if draft.dialect == "opencl" else [f"--compile --device {ARCHITECTURE}"]
         steps = [f"on a machine with such a device: {steps[0]}"]
-        steps = [*(f"autotune space {space} --{look} --device {ARCHITECTURE}" for look in looks), *steps]
+        steps = [*(f"autotune space {space} {look}" for look in looks), *steps]
     if not draft.has_reference:
         steps.insert(0, f"write {result.reference}: it says what is expected")
     if draft.arrays:

@@ -133,7 +133,10 @@ def space_text(
     if findings.left_out:
         sizes = [table_sizes(problem) for problem in findings.left_out]
         more = f" and {len(sizes) - _MAX_SIZES} more sizes" if len(sizes) > _MAX_SIZES else ""
-        yield f"left out: launches at {', '.join(sizes[:_MAX_SIZES])}{more} take too long to follow"
+        yield (
+            f"left out of the findings: what threads access at {', '.join(sizes[:_MAX_SIZES])}{more}, for it "
+            "takes too long to follow; a search runs the kernel at these sizes"
+        )
     if not rows:
         for number, step in enumerate(steps):
             yield f"{'then' if number else 'next'}    autotune {step}"

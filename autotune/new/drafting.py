@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.compilers.kernel_source import missing_headers, source_text
+from autotune.compilers.kernel_source import missing_headers
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
 from autotune.devices import BACKENDS, INTERPRETER, WITHOUT_HARDWARE
@@ -20,16 +19,13 @@ from autotune.new.missing_definitions import what_helps
 from autotune.new.space_draft import KernelFile, SpaceDraft
 from autotune.new.stand_in_headers import folders_of_headers, write_stand_ins
 from autotune.scaffold import Assumptions, Scaffold
+from autotune.scaffold.guessed_launch import PLACEHOLDER
 from autotune.scaffold.guessed_reference import variable_name
 from autotune.scaffold.macros import WORD
 from autotune.scaffold.roles import Role
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
 from autotune.scaffold.types import KnownTypes
-from autotune.sources.bare_code import without_comments
 from autotune.sources.dialects import OPENCL
-from autotune.sources.kernel_source import KernelSource
-from autotune.sources.macros import definition
-from autotune.sources.preprocessor import compiled_lines
 from autotune.sources.triton_module import is_triton
 
 _SHOWN = 5  # names of macros
@@ -131,13 +127,12 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         )
         for item in made.guess.arguments
     )
-    macros = [
-        (
-            parameter.name,
-            ", ".join(map(str, parameter.values)) + (f"  ({parameter.remark})" if parameter.remark else ""),
-        )
-        for parameter in launch.parameters
-    ]
+    fixed = [name for name in source.fixed if name not in launch.names]
+    macros = []
+    for parameter in launch.parameters:
+        is_said = not parameter.remark or (fixed and parameter.name == PLACEHOLDER)  # by a note
+        remark = "" if is_said else f"  ({parameter.remark})"
+        macros.append((parameter.name, ", ".join(map(str, parameter.values)) + remark))
     macros += [(macro.name, f"left at {macro.default}") for macro in launch.fixed_macros]
     arrays = [item for item in made.guess.arguments if item.role not in (None, Role.LOCAL)]
     formulas = launch.names  # what a value is worked out from for each call
@@ -147,11 +142,12 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         if item.role is None and not item.argument.fields and formulas.isdisjoint(WORD.findall(item.value))
     ]
     notes = list(source.refusals[:1]) if kernel.entry is None else []
+    notes += launch.doubts
     if source.dialect != OPENCL and has_host_code(path):
         notes.append(
             "main() and other code for the host stays: it is left out where the kernels are compiled"
         )
-    if fixed := _fixed_numbers(path, source.read, launch.names):
+    if fixed:
         named = ", ".join(fixed[:_SHOWN])
         files = [str(path.with_name(name)) for name in (f"{kernel.name}.yaml", kernel.reference)]
         anew = f"rm {shlex.join(files)} && autotune new {shlex.quote(str(path))}"
@@ -184,18 +180,6 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         stand_ins=stand_ins,
         complaint=complaint,
     )
-
-
-def _fixed_numbers(path: Path, read: KernelSource, tuned: Collection[str]) -> list[str]:
-    """The macros of the file itself that stand for a number above 1, which the device's code reads."""
-    lines = compiled_lines(without_comments(source_text(path)))
-    defined = (found[0] for line in lines if line.directive == "define" and (found := definition(line.rest)))
-    numbers = ((name, (read.code.meaning(name) or "").strip()) for name in dict.fromkeys(defined))
-    return [
-        name
-        for name, number in numbers
-        if number.isdigit() and int(number) > 1 and name in read.code.used and name not in tuned
-    ]
 
 
 def _about_configs(made: TritonScaffold, space: Path) -> tuple[str, ...]:

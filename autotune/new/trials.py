@@ -57,7 +57,7 @@ def run_default(space: Path) -> list[Note]:
 def run_on_cpu(space: Path) -> list[Note]:
     """Run the default of a space on the CPU, for no device of this machine takes it."""
     target = Target(space, ARCHITECTURE)
-    found = run_on_host(target, _CPU_S, load_space(space).default)
+    found = run_on_host(target, _CPU_S, load_space(space).default, at_tiles=False)
     (run,) = found.runs
     if isinstance(run.outcome, Unchecked):
         return [Note(False, f"not run: {run.outcome.reason}")]

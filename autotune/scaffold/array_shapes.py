@@ -48,12 +48,12 @@ def index_bounds(launch: GuessedLaunch) -> IndexBounds:
 def indexed_shape(array: str, launch: GuessedLaunch, bounds: IndexBounds) -> GuessedShape:
     """The shape that the indices of an array suggest."""
     facts, sizes = launch.facts, launch.sizes
-    layouts, indices = _layouts(array, facts, sizes), [use.index for use in facts.of(array)]
+    layouts, indices = _layouts(array, launch), [use.index for use in facts.of(array)]
     if len(layouts) == 1:
         return GuessedShape(layouts[0], "shape guessed from its index")
     reached, is_complete = bounds.of_array(array)
-    is_size = is_complete and len(reached) == 1 and reached[0] in sizes
-    if is_size:
+    is_sure = is_complete and len(reached) == 1
+    if is_sure and (reached[0] in sizes or (launch.host and launch.host.sizes)):
         return GuessedShape((reached[0],), "shape guessed")
     extents = _elements(launch, is_one_layout=not layouts)
     if not layouts and not indices:
@@ -181,9 +181,9 @@ def _is_covered(one: Sequence[int], other: Sequence[int]) -> bool:
     return all(left <= right for left, right in zip(one, other, strict=True))
 
 
-def _layouts(array: str, facts: Facts, sizes: Sequence[str]) -> list[tuple[str, ...]]:
+def _layouts(array: str, launch: GuessedLaunch) -> list[tuple[str, ...]]:
     """The extents that indices such as `(z * ny + y) * nx + x` show, slowest first, for each layout."""
-    shown = (_extents(use.index, facts, sizes) for use in facts.of(array))
+    shown = (_extents(use.index, launch) for use in launch.facts.of(array))
     return list(dict.fromkeys(shape for shape in shown if shape))
 
 
@@ -218,7 +218,8 @@ def _is_masked(node: ast.expr) -> bool:
     return any(isinstance(part, ast.Mod | ast.BitAnd) for part in ast.walk(node))
 
 
-def _extents(index: ast.expr, facts: Facts, sizes: Sequence[str]) -> tuple[str, ...]:
+def _extents(index: ast.expr, launch: GuessedLaunch) -> tuple[str, ...]:
+    facts, sizes = launch.facts, launch.sizes
     terms = _monomials(index, facts, sizes, _DEPTH)
     strides = sorted({stride for stride, _ in terms if stride}, key=len)
     names: list[str] = []
@@ -230,9 +231,17 @@ def _extents(index: ast.expr, facts: Facts, sizes: Sequence[str]) -> tuple[str, 
     if not names:
         return ()
     slowest = {word for stride, words in terms if stride == strides[-1] for word in words}
-    bounds = bounds_of(slowest, facts) & {*sizes}
+    bounds = (bounds_of(slowest, facts) or _counts_of(slowest, launch)) & {*sizes}
     left = bounds if len(bounds) == 1 else set(sizes) - set(names)
     return (*left, *reversed(names)) if len(left) == 1 else ()
+
+
+def _counts_of(words: Collection[str], launch: GuessedLaunch) -> set[str]:
+    """How many blocks there are along the axes whose indices some words are, or stand for."""
+    along = {f"blockIdx.{axis}": extent for axis, extent in zip("xyz", launch.grid, strict=False)}
+    values = {word: launch.facts.value(word) for word in words}
+    texts = {ast.unparse(value) if value is not None else word for word, value in values.items()}
+    return {along[text] for text in texts if text in along}
 
 
 def _monomials(node: ast.expr | None, facts: Facts, sizes: Sequence[str], depth: int) -> set[Monomial]:
@@ -249,4 +258,6 @@ def _monomials(node: ast.expr | None, facts: Facts, sizes: Sequence[str], depth:
             value = facts.value(name) if depth else None
             terms = _monomials(value, facts, sizes, depth - 1) if value is not None else set()
             return terms if any(stride for stride, _ in terms) else {((), frozenset((name,)))}
+        case ast.Attribute():
+            return {((), frozenset((ast.unparse(node),)))}
     return {((), frozenset())}

@@ -49,7 +49,7 @@ def _fitting(
 
 
 def _of_host(launch: GuessedLaunch) -> dict[str, int]:
-    """The sizes that the host passes as numbers, or as variables that it sets to one."""
+    """The sizes that the host has as numbers, or as variables that it sets to one."""
     kernel = launch.kernel
     if kernel.launch is None:
         return {}
@@ -59,6 +59,8 @@ def _of_host(launch: GuessedLaunch) -> dict[str, int]:
     found = {
         name: number_of(value, known) for name, value in zip(names, kernel.launch.arguments, strict=False)
     }
+    if launch.host:
+        found |= {name: launch.host.default(name) for name in launch.host.sizes}
     return {name: number for name, number in found.items() if name in launch.sizes and number and number > 0}
 
 

@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain
 from math import lcm
 
@@ -27,7 +26,7 @@ from autotune.scaffold.guessed_parameters import (
     with_elements,
     within_a_block,
 )
-from autotune.scaffold.host_formulas import HostFormulas, declared_extents
+from autotune.scaffold.host_formulas import HostFormulas, Known, declared_extents
 from autotune.scaffold.macros import WORD, Macro
 from autotune.scaffold.reading import Assumptions, FoundKernel, KernelArgument, Source
 from autotune.scaffold.roles import is_offset, scalar_value
@@ -41,6 +40,7 @@ from autotune.scaffold.tiles import (
 )
 from autotune.scaffold.types import KnownTypes, assumed_bytes
 from autotune.sources.facts import Facts, facts, names_in
+from autotune.sources.whole_numbers import number_of
 
 ACROSS = re.compile(r"n|w|width|nx|\w*cols?|\w*columns?|size_?x", re.IGNORECASE)  # sizes of a row
 _SIZE = re.compile(
@@ -51,6 +51,7 @@ _SIZE = re.compile(
 _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
 _FREE_NAMES = ("n", "count", "elements", *(f"n_{number}" for number in range(1000)))  # for a size without one
 OF_HOST = "as the host passes it"
+PLACEHOLDER = "VARIANT"  # the parameter of a source without one
 _ANY = "any number will do?"
 _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
 
@@ -68,6 +69,7 @@ class GuessedLaunch:
     divided: tuple[tuple[str, str], ...]  # that should be multiples of parameters, with the name of each
     block: tuple[str, ...]  # threads along each axis
     grid: tuple[str, ...] = ()  # blocks along each axis
+    host: HostFormulas | None = None  # what the host passes to the kernel
 
     @property
     def values(self) -> Mapping[str, tuple[Value, ...]]:
@@ -118,17 +120,24 @@ class GuessedLaunch:
                         return True
         return False
 
-    @cached_property
-    def host(self) -> HostFormulas | None:
-        """What the host passes to the kernel; None if it is not there."""
-        if self.kernel.launch is None:
-            return None
-        arguments = [argument.name for argument in self.kernel.arguments]
-        host = self.source.host or self.source.read
-        known = KnownTypes.of(self.kernel.function.source).bytes_of
-        return HostFormulas.of(
-            self.kernel.launch, host, arguments, self.block, self.names, self.constants, known
-        )
+    @property
+    def doubts(self) -> list[str]:
+        """Why grid and block are not those of the host, where it launches the kernel or at least names it."""
+        if self.host is None:
+            name, host = self.kernel.name, self.source.host or self.source.read
+            callers = (one for one in host.functions if one.is_of_host)
+            naming = [one.name for one in callers if any(_is_name(part, name) for part in one.parts)]
+            found = f"names {name}, but no launch of it was found: {_guessed('launch')}"
+            return [f"{one}() {found}" for one in naming[:1]]
+        doubts = []
+        if part := _unread_block(self.kernel, self.source, self.names):
+            doubts.append(f"the host's block needs {part}, which was not understood: {_guessed('block')}")
+        if part := self.host.unread:
+            doubts.append(f"the host's grid needs {part}, which was not understood: {_guessed('grid')}")
+        elif self.grid != _without_ones(self.host.grid):
+            blocks = ", ".join(_without_ones(self.host.grid))
+            doubts.append(f"the host's grid, ({blocks}), {_lack(self)}: {_guessed('grid')}")
+        return doubts
 
     @property
     def unshown(self) -> list[str]:
@@ -206,7 +215,33 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     launch = GuessedLaunch(
         *(kernel, source, tuple(axes), tuple(parameters), fixed, sizes, divided, block),
     )
-    return replace(launch, grid=_grid(launch))
+    return _with_host(launch)
+
+
+def _with_host(launch: GuessedLaunch) -> GuessedLaunch:
+    """The launch with the host's grid, and with sizes that only the host knows, where its grid needs them."""
+    if launch.kernel.launch is None:
+        return replace(launch, grid=_shown_grid(launch))
+    passed = tuple(name for name in launch.sizes if name in launch.kernel.integers)
+    host = _host(replace(launch, sizes=passed)).with_sizes()
+    wider = replace(launch, sizes=(*passed, *host.sizes), host=host)
+    if host.sizes and not _lack(wider):
+        return replace(wider, grid=_without_ones(host.grid))
+    host = _host(launch)
+    plain = replace(launch, host=host)
+    return replace(plain, grid=_shown_grid(plain) if _lack(plain) else _without_ones(host.grid))
+
+
+def _host(launch: GuessedLaunch) -> HostFormulas:
+    """What the host passes to the kernel."""
+    kernel, source = launch.kernel, launch.source
+    assert kernel.launch is not None
+    functions = kernel.function.source.device_functions
+    used = {part.id for one in functions for part in one.parts if isinstance(part, ast.Name)}
+    used |= {name for one in functions for name in one.declared}
+    known = Known(launch.names, launch.constants, used, KnownTypes.of(kernel.function.source).bytes_of)
+    arguments = [argument.name for argument in kernel.arguments]
+    return HostFormulas.of(kernel.launch, source.host or source.read, arguments, launch.block, known)
 
 
 def _parameters_and_block(
@@ -217,8 +252,9 @@ def _parameters_and_block(
     parameters = _parameters(kernel, tuned, axes, block)
     if not block:
         known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
-        block = _invented_block(axes, known | {*source.read.code.used})
-        parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block]
+        alone = _without_threads(kernel, source, axes)
+        block = _invented_block(axes, known | {*source.read.code.used}, alone)
+        parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block if name != "1"]
     parameters = [within_a_block(item, block) for item in parameters]
     return parameters or [_placeholder(source)], block
 
@@ -255,23 +291,30 @@ def _written(name: str, value: Value) -> tuple[str, ...]:
     return (str(int(value)) if isinstance(value, bool) else str(value),)
 
 
-def _invented_block(axes: Sequence[str], taken: Collection[str]) -> tuple[str, ...]:
-    """Names for the extents of a block that the source leaves to the launch."""
-    names = ("BLOCK_SIZE",) if len(axes) == 1 else tuple(f"BLOCK_SIZE_{axis.upper()}" for axis in axes)
-    return tuple(name if name not in taken else f"LAUNCH_{name}" for name in names)
+def _without_threads(kernel: FoundKernel, source: Source, axes: Sequence[str]) -> list[str]:
+    """The axes along which the kernel reads no thread's index, and the host's block has one thread."""
+    if kernel.launch is None:
+        return []
+    formulas = {**(source.host or source.read).constants, **kernel.launch.variables}
+    extents = zip(axes, kernel.launch.block, strict=False)
+    alone = [axis for axis, extent in extents if number_of(extent, formulas) == 1]
+    return [axis for axis in alone if not reads_index(kernel.facts, axis, "threadIdx")]
+
+
+def _invented_block(axes: Sequence[str], taken: Collection[str], alone: Collection[str]) -> tuple[str, ...]:
+    """Names for the extents of a block that the source leaves to the launch, 1 for those that are `alone`."""
+    open_axes = [axis for axis in axes if axis not in alone]
+    names = {axis: f"BLOCK_SIZE_{axis.upper()}" if open_axes[1:] else "BLOCK_SIZE" for axis in open_axes}
+    names = {axis: name if name not in taken else f"LAUNCH_{name}" for axis, name in names.items()}
+    return tuple(names.get(axis, "1") for axis in axes)
 
 
 def _placeholder(source: Source) -> GuessedParameter:
     """The parameter of a source that has none, with what to do about it."""
-    code = source.read.code
-    used = dict.fromkeys(name for name in code.macros if name in code.used or name in source.branches.tested)
-    fixed = [
-        name for name in used if (code.meaning(name) or "").isdigit() and name in source.branches.defined
-    ]
     remark = "the source leaves nothing open: use a macro in it, and list its values"
-    if fixed:
-        remark = f"to tune {', '.join(fixed)}, put #ifndef and #endif around each #define"
-    return GuessedParameter("VARIANT", (1,), 1, remark)
+    if source.fixed:
+        remark = f"to tune {', '.join(source.fixed)}, put #ifndef and #endif around each #define"
+    return GuessedParameter(PLACEHOLDER, (1,), 1, remark)
 
 
 def _axes(kernel: FoundKernel) -> list[str]:
@@ -298,8 +341,11 @@ def _block(
     """
     names = frozenset(macro.name for macro in macros)
     numbers = {name: value for name, value in source.read.constants.items() if name not in names}
-    declared = declared_extents(kernel.block, names, numbers)
-    readable = len(declared) == len(kernel.block)
+    of_host = _host_block(kernel, source, names)
+    if of_host and all(of_host):
+        return of_host
+    declared = declared_extents(kernel.function.block, names, numbers)
+    readable = len(declared) == len(kernel.function.block)
     if len(declared) == 3 and readable:
         return declared
     reckoned = [threads_along(axis, kernel.facts) for axis in axes]
@@ -319,6 +365,33 @@ def _block(
             for axis, name in zip(axes, reckoned, strict=True)
         )
     return declared if not found and readable and len(axes) == 1 else found
+
+
+def _takes_any_block(kernel: FoundKernel) -> bool:
+    """True for a kernel that asks for the extents of its block."""
+    return any(_is_name(part, "blockDim") for part in kernel.function.parts)
+
+
+def _is_name(part: ast.AST, name: str) -> bool:
+    return isinstance(part, ast.Name) and part.id == name
+
+
+def _host_block(kernel: FoundKernel, source: Source, names: Collection[str]) -> tuple[str, ...]:
+    """The host's block, with nothing for an extent that is not read; empty if the kernel's own counts."""
+    if kernel.launch is None or _takes_any_block(kernel) or len(kernel.function.block) == 3:
+        return ()
+    host = source.host or source.read
+    formulas = {**source.read.constants, **host.constants, **kernel.launch.variables}
+    formulas = {name: value for name, value in formulas.items() if name not in names}
+    parts = map(ast.unparse, kernel.launch.block)
+    return tuple(next(iter(declared_extents([part], names, formulas)), "") for part in parts)
+
+
+def _unread_block(kernel: FoundKernel, source: Source, names: Collection[str]) -> str:
+    """The first extent of the host's block that is not read; empty if there is none that counts."""
+    extents = _host_block(kernel, source, names)
+    parts = map(ast.unparse, kernel.launch.block if kernel.launch else ())
+    return next((part for part, extent in zip(parts, extents, strict=False) if not extent), "")
 
 
 def _block_macros(macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ...]:
@@ -352,15 +425,19 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def _grid(launch: GuessedLaunch) -> tuple[str, ...]:
-    """Blocks along each axis: the host's, unless they leave out a parameter that the kernel's own have."""
-    shown = _shown_grid(launch)
-    if launch.host is None:
-        return shown
-    grid = launch.host.grid
+def _guessed(what: str) -> str:
+    return f"the {what} is guessed from the kernel's own text, so check it"
+
+
+def _lack(launch: GuessedLaunch) -> str:
+    """What the host's grid lacks: a size, or a parameter that the grid of the kernel's own text has."""
+    grid = launch.host.grid if launch.host else ()
     words = set(WORD.findall(" ".join(grid)))
-    needed = set(WORD.findall(" ".join(shown))) & launch.values.keys()
-    return _without_ones(grid) if words & {*launch.sizes} and needed <= words else shown
+    if not words & {*launch.sizes}:
+        return "names no size"
+    needed = set(WORD.findall(" ".join(_shown_grid(launch)))) & launch.values.keys()
+    left = ", ".join(sorted(needed - words))
+    return f"leaves out {left}" if left else ""
 
 
 def _without_ones(grid: Sequence[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -111,7 +111,7 @@ class Source:
     """What was found in a source: at least one kernel, those of the source itself before those of headers.
 
     `host` is the program that launches the kernels. `refusals` say which kernels cannot be tuned as they are,
-    and why.
+    and why. `fixed` are the macros of the source itself, without headers, that stand for a number.
     """
 
     dialect: str
@@ -121,6 +121,7 @@ class Source:
     branches: Branches
     host: KernelSource | None = None
     refusals: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
 
 
 def read_kernels(
@@ -179,7 +180,16 @@ def read_kernels(
     unknown = {name for one in (source, *(each.function.source for each in found)) for name in one.unknown}
     macros = find_macros(source, branches, unknown, taken, assumed.undefined)
     chosen = tuple(macro for macro in macros if macro.name not in of_headers)
-    return Source(dialect, (*kernels,), chosen, source, branches, program, (*dict.fromkeys(refusals),))
+    refused, fixed = (*dict.fromkeys(refusals),), (*_fixed(source, branches, read_branches(own)),)
+    return Source(dialect, (*kernels,), chosen, source, branches, program, refused, fixed)
+
+
+def _fixed(source: KernelSource, branches: Branches, own: Branches) -> Iterator[str]:
+    """The macros that a source itself defines as numbers, and that its code or a condition reads."""
+    for name in source.code.macros:
+        is_read = name in source.code.used or name in branches.tested
+        if is_read and name in own.defined and (source.code.meaning(name) or "").strip().isdigit():
+            yield name
 
 
 def _words(source: KernelSource, branches: Branches) -> frozenset[str]:
@@ -267,7 +277,7 @@ def _kernel(
         function.name,
         called,
         tuple(one if one.dtype != UNKNOWN else _with_stand_in(one, types) for one in arguments),
-        function.block or of_host,
+        function.block if len(function.block) == 3 else of_host or function.block,
         tuple(item for item in template if item.kind != "type"),
         {kind: types.stand_in(kind) for kind in kinds if kind not in source.types.declared}
         | ({"size_t": "ulong"} if replaced and source.dialect == "opencl" else {}),

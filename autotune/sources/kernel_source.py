@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,11 +20,19 @@ from autotune.sources.expansion import TooLong
 from autotune.sources.launches import Launch, launches
 from autotune.sources.open_words import open_words
 from autotune.sources.preprocessed import Preprocessed, preprocessed
-from autotune.sources.statements import Declared, Statements, declarator_name, declarators, type_name
+from autotune.sources.statements import (
+    Declared,
+    HostStatements,
+    Statements,
+    declarator_name,
+    declarators,
+    type_name,
+)
 from autotune.sources.tree import SourceTree, descendants, field
 from autotune.sources.type_table import TypeTable, read_types
 
 _SCOPES = ("linkage_specification", "declaration_list", "ERROR")
+_NAMES = ("identifier", "field_identifier")  # of functions
 _QUALIFIERS = re.compile(r"(?<=[(,])[\s\w]*\Z")
 _PREFIXES = 3  # readings in which words beside types are found
 _KNOWN = frozenset(  # variables of the languages
@@ -215,9 +223,12 @@ class KernelSource:
     @cached_property
     def launches(self) -> tuple[Launch, ...]:
         """The launches by its host, in the order of the text; a program is given no words."""
-        if "<<<" not in self.tree.text and "hipLaunchKernelGGL" not in self.tree.text:
+        if "<<<" not in self.tree.text and "LaunchKernel" not in self.tree.text:
             return ()
-        found = (launches(one.body, one.defaults, one.without_words) for one in self.functions)
+        own = (*self.functions, *_members(self))
+        hosts = [(one, one.read_by(HostStatements)[0]) for one in own if not one.is_kernel]
+        functions = {one.name: ([item.name for item in one.parameters], body) for one, body in hosts}
+        found = (launches(body, one.defaults, one.without_words, functions) for one, body in hosts)
         return tuple(one for several in found for one in several)
 
     @cached_property
@@ -300,8 +311,21 @@ def _outer(
             yield from _outer(tree, node, namespace)
 
 
+def _members(source: KernelSource) -> Iterator[Function]:
+    """The functions of the host that stand in a class, or are defined for one."""
+    known = {one.node.id for one in source.functions}
+    for node in descendants(source.tree.root):
+        if node.type == "function_definition" and node.id not in known:
+            found = _function(source, node, (), None, (*_NAMES, "qualified_identifier", "operator_name"))
+            yield from (one for one in found if one.is_of_host)
+
+
 def _function(
-    source: KernelSource, node: Node, namespace: tuple[str, ...], template: Node | None
+    source: KernelSource,
+    node: Node,
+    namespace: tuple[str, ...],
+    template: Node | None,
+    names: Collection[str] = _NAMES,
 ) -> Iterator[Function]:
     """The function of a definition; nothing for what the parser only takes for one."""
     tree, body = source.tree, field(node, "body")
@@ -315,7 +339,7 @@ def _function(
     if name is not None and name.type == "template_function":
         given = tree.of(field(name, "arguments"))[1:-1].strip()
         name = field(name, "name")
-    if name is None or name.type not in ("identifier", "field_identifier"):
+    if name is None or name.type not in names:
         return
     head = [one for one in _heads(node) if one.end_byte <= body.start_byte]
     words = {one.type for one in head} | {tree.of(one) for one in head if one.child_count == 0}

@@ -6,7 +6,12 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from autotune.sources.facts import Functions, inlined
 from autotune.sources.whole_numbers import number_of
+
+RUNTIME = ("cuda", "hip", "cu")  # how names of the runtime's functions begin
+_ARRAY_LAUNCHES = ("cudaLaunchKernel", "cudaLaunchCooperativeKernel", "hipLaunchKernel")
+_CONFIGURED_LAUNCHES = ("cudaLaunchKernelEx", "hipLaunchKernelExC")
 
 
 @dataclass(frozen=True)
@@ -23,50 +28,126 @@ class Launch:
 
 
 def launches(
-    body: Sequence[ast.stmt], defaults: Mapping[str, str], given: Mapping[str, ast.expr]
+    body: Sequence[ast.stmt],
+    defaults: Mapping[str, str],
+    given: Mapping[str, ast.expr],
+    functions: Functions,
 ) -> Iterator[Launch]:
     """The launches in the body of a function, whose template has defaults, and whose arguments are `given`.
 
-    What is set where a condition does not hold counts for nothing.
+    What is set where a condition does not hold counts for nothing. What the runtime sets, such as the number
+    of multiprocessors, stands for the call that sets it. `functions` are the host's.
     """
     variables = {**given}
     for statement, is_reached in _in_order(body, variables):
-        match statement:
-            case ast.Expr(
-                value=ast.Call(
-                    func=ast.Name(id="launch"),
-                    args=[ast.Call() as call, ast.Tuple(elts=[grid, block, *more]), ast.Tuple(elts=template)],
-                )
-            ):
+        calls = [*_calls(statement)]
+        known_functions = {**functions, **functions_of(variables)}
+        for call in calls:
+            if parts := _parts(call, variables):
+                kernel, template, grid, block, shared_bytes, arguments = parts
                 known = {**variables}
-                texts = [str(one.value) for one in template if isinstance(one, ast.Constant)]
                 yield Launch(
-                    call.func.id if isinstance(call.func, ast.Name) else "",
-                    tuple(one if one in known else defaults.get(one, one) for one in texts),
-                    _extents(grid, variables),
-                    _extents(block, variables),
-                    more[0] if more else None,
-                    tuple(call.args),
+                    _kernel_name(kernel, variables),
+                    tuple(one if one in known else defaults.get(one, one) for one in template),
+                    _extents(grid, variables, known_functions),
+                    _extents(block, variables, known_functions),
+                    shared_bytes,
+                    tuple(arguments),
                     known,
                 )
-            case _ if not is_reached:
-                continue
+        if not is_reached:
+            continue
+        for call in calls:
+            if isinstance(call.func, ast.Name) and call.func.id.startswith(RUNTIME):
+                variables |= dict.fromkeys(_addressed(call), call)
+        match statement:
             case ast.AnnAssign(ast.Name(name), _, ast.expr() as value) | ast.Assign([ast.Name(name)], value):
                 variables[name] = value
             case ast.AugAssign(target=ast.Name(id=name)):
                 variables.pop(name, None)
             case ast.Assign([ast.Attribute(ast.Name(name), "x" | "y" | "z" as axis)], value):
-                extents = [*_extents(ast.Name(name), variables)]
+                extents = [*_extents(ast.Name(name), variables, known_functions)]
                 extents["xyz".index(axis)] = value
                 variables[name] = ast.Call(ast.Name("dim3"), extents, [])
+            case ast.Assign([ast.Attribute() as member], value):
+                variables[ast.unparse(member)] = value
 
 
-def _extents(value: ast.expr, variables: Mapping[str, ast.expr]) -> tuple[ast.expr, ...]:
+def functions_of(variables: Mapping[str, ast.expr]) -> Functions:
+    """The functions that variables stand for."""
+    return {
+        name: ([one.arg for one in value.args.args], [ast.Return(value.body)])
+        for name, value in variables.items()
+        if isinstance(value, ast.Lambda)
+    }
+
+
+def _calls(statement: ast.stmt) -> Iterator[ast.Call]:
+    """The calls in a statement, without those in the statements that it has."""
+    for _, value in ast.iter_fields(statement):
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, ast.expr):
+                yield from (one for one in ast.walk(part) if isinstance(one, ast.Call))
+
+
+def _addressed(call: ast.Call) -> Iterator[str]:
+    """The variables whose addresses a call is given."""
+    for one in call.args:
+        match one:
+            case ast.Call(ast.Name("address_of"), [ast.Name(name)]):
+                yield name
+
+
+def _parts(
+    call: ast.Call, variables: Mapping[str, ast.expr]
+) -> tuple[ast.expr, list[str], ast.expr, ast.expr, ast.expr | None, Sequence[ast.expr]] | None:
+    """Kernel, template, grid, block, shared memory and arguments of a launch; None for other calls."""
+    match call:
+        case ast.Call(
+            ast.Name("launch"),
+            [ast.Call(kernel, given), ast.Tuple([grid, block, *more]), ast.Tuple(template)],
+        ):
+            texts = [str(one.value) for one in template if isinstance(one, ast.Constant)]
+            return kernel, texts, grid, block, more[0] if more else None, given
+        case ast.Call(ast.Name(name), [kernel, grid, block, array, *more]) if name in _ARRAY_LAUNCHES:
+            known = variables.get(array.id) if isinstance(array, ast.Name) else array
+            given = [_plain(one) for one in known.elts] if isinstance(known, ast.List) else []
+            return kernel, [], grid, block, more[0] if more else None, given
+        case ast.Call(ast.Name(name), [configuration, kernel, *given]) if name in _CONFIGURED_LAUNCHES:
+            members = {
+                one: variables.get(f"{ast.unparse(_plain(configuration))}.{one}")
+                for one in ("gridDim", "blockDim", "dynamicSmemBytes")
+            }
+            blocks, threads = members["gridDim"], members["blockDim"]
+            if blocks is not None and threads is not None:
+                return kernel, [], blocks, threads, members["dynamicSmemBytes"], given
+    return None
+
+
+def _plain(value: ast.expr) -> ast.expr:
+    """What a pointer, which may be cast, points to."""
+    match value:
+        case ast.Call(ast.Name("pointer_cast"), [_, inside]) | ast.Call(ast.Name("address_of"), [inside]):
+            return _plain(inside)
+    return value
+
+
+def _kernel_name(kernel: ast.expr, variables: Mapping[str, ast.expr]) -> str:
+    """The name of a kernel, which a variable may stand for."""
+    kernel = _plain(kernel)
+    if isinstance(kernel, ast.Name) and kernel.id in variables:
+        kernel = _plain(variables[kernel.id])
+    return kernel.id if isinstance(kernel, ast.Name) else ""
+
+
+def _extents(
+    value: ast.expr, variables: Mapping[str, ast.expr], functions: Functions
+) -> tuple[ast.expr, ...]:
     """The three extents of a `dim3` or of a number."""
     one = ast.Constant(value=1)
-    meaning = variables.get(value.id) if isinstance(value, ast.Name) else None
+    meaning = variables.get(ast.unparse(value))
     for candidate in (value, meaning):
-        match candidate:
+        match inlined(candidate, functions) if candidate else None:
             case ast.List(given) | ast.Call(ast.Name("dim3"), given):
                 return (*given, one, one, one)[:3]
     return (value, one, one)

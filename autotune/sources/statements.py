@@ -488,6 +488,25 @@ class Statements:
         return ast.Name(UNREADABLE)
 
 
+class HostStatements(Statements):
+    """Reads functions without a name as well; the statements of one count where it is written."""
+
+    def _lambda_expression(self, node: Node) -> ast.expr:
+        self._scopes.append({})
+        inside = field(field(node, "declarator"), "parameters")
+        parameters = inside.named_children if inside else ()
+        taken = (declarator_name(field(one, "declarator")) for one in parameters)
+        names = [self._declared(self._tree.of(one)) for one in taken if one is not None]
+        body = self._part(node, "body")
+        self._scopes.pop()
+        match body:
+            case [ast.Return(value=ast.expr() as value)]:
+                own = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+                return ast.Lambda(own, value)
+        self._before += body
+        return ast.Name(UNREADABLE)
+
+
 def _call(name: str, *given: ast.expr) -> ast.expr:
     return ast.Call(ast.Name(name), [*given], [])
 

@@ -52,9 +52,12 @@ def test_sizes_that_are_left_out_are_told_in_one_line(folder):
     loop = "    for (int k = threadIdx.x; k < n * 100000; k++)\n        y[k % n] = k;\n"
     (folder.path / "double.cu").write_text(CUDA.replace("{\n", f"{{\n{loop}"))
     command = ("space", "double.yaml", "--device", "sm_90")
-    (line,) = [one for one in folder.run(*command).stdout.split("\n") if one.startswith("left out: ")]
+    (line,) = [one for one in folder.run(*command).stdout.split("\n") if one.startswith("left out of")]
     left_out = json.loads(folder.run(*command, "--json").stdout)["left_out"]
-    assert line == "left out: launches at n=1, n=17, n=1,000 take too long to follow"
+    assert line == (
+        "left out of the findings: what threads access at n=1, n=17, n=1,000, for it takes too long to "
+        "follow; a search runs the kernel at these sizes"
+    )
     assert left_out == [{"n": 1}, {"n": 17}, {"n": 1000}]
 
 

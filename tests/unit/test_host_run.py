@@ -150,7 +150,10 @@ def test_each_configuration_has_a_line_and_nothing_is_kept(folder, space):
     done = folder.run("space", "scale.yaml", "--run")
     assert done.returncode == 0, done.stderr
     default, wrong, wide, _, did, nothing, others = done.stdout.splitlines()
-    assert default == "default  ok at 2 sizes; 1 not run: more than 524,288 threads or 64 MiB; not valid at 1"
+    assert default == (
+        "default  ok at 2 sizes of the space, and at 6 more, near its tiles; 1 not run: "
+        "more than 524,288 threads or 64 MiB; not valid at 1"
+    )
     assert wrong.startswith("wrong    as expected, wrong_result: y[0, 0] is ")
     assert wide.startswith("wide     not valid on NVIDIA H100: BLOCK <= device.max_threads_per_block")
     assert did.startswith(
@@ -167,3 +170,69 @@ def test_options_that_do_not_go_together_are_refused(folder):
     for words in ("--run --compile", "--run --report", "--run --seed 1", "--run --size n=100", "--timeout 5"):
         done = folder.run("space", "double.yaml", *words.split())
         assert done.returncode == 2 and "leave out" in done.stderr, words
+
+
+TILED = """\
+__global__ void sums(const float *x, float *y, int n)
+{
+    __shared__ float part[TILE];
+    float sum = 0;
+    for (int first = 0; first < n; first += TILE) {
+        if (WAITS) __syncthreads();
+        for (int i = threadIdx.x; i < TILE; i += 32)
+            part[i] = first + i < n ? x[first + i] : 0;
+        __syncthreads();
+        for (int i = 0; i < TILE; i++)
+            sum += part[(i + threadIdx.x) % TILE];
+    }
+    if (threadIdx.x == 0) y[0] = sum;
+}
+"""
+TILED_SPACE = """\
+schema: 1
+kernel: sums
+dialect: cuda
+source: sums.cu
+reference: sums.py
+sizes: {default: {n: 4096}}
+verify_sizes: [{n: 1}, {n: 31}, {n: 65}]
+parameters: {TILE: [32, 256], WAITS: [false, true]}
+default: {TILE: 32, WAITS: true}
+landmarks:
+  hasty: {TILE: 256, WAITS: false}
+  wide: {TILE: 256}
+arguments:
+  - {name: x, dtype: float32, shape: [n], role: in, fill: {uniform: [-1, 1]}}
+  - {name: y, dtype: float32, shape: [1], role: out}
+  - {name: n, dtype: int32, value: n}
+launch:
+  - {entry: sums, grid: [1], block: [32], arguments: [x, y, n]}
+verify: {error: accumulate(n)}
+"""
+
+
+@pytest.fixture
+def tiled(space):
+    sums = 'def reference(inputs, sizes):\n    return {"y": inputs["x"].astype(float).sum(keepdims=True)}\n'
+    for name, text in (("sums.cu", TILED), ("sums.yaml", TILED_SPACE), ("sums.py", sums)):
+        space.with_name(name).write_text(text)
+    return space.with_name("sums.yaml")
+
+
+def test_a_configuration_runs_near_its_own_tiles_which_the_sizes_to_verify_do_not_reach(tiled):
+    default, hasty, wide = ran(tiled).runs
+    assert [(one.outcome, one.sizes) for one in (default, wide)] == [(PASSED, 3)] * 2
+    assert default.tiles and wide.tiles and not default.unrun_tiles + wide.unrun_tiles
+    assert hasty.sizes == 3 and hasty.status is Status.WRONG_RESULT
+    assert "a race: write in sums (sums.cu:8) and read in sums (sums.cu:11)" in hasty.outcome.detail or (
+        "a race: read in sums (sums.cu:11) and write in sums (sums.cu:8)" in hasty.outcome.detail
+    )
+
+
+def test_what_is_wrong_of_the_default_beyond_the_sizes_of_a_space_is_a_doubt(tiled, folder):
+    edit(tiled, "{n: 4096}", "{n: 64}")
+    edit(tiled.with_name("sums.cu"), "y[0] = sum", "y[0] = n > 100 ? 0 : sum")
+    default, _, wide = ran(tiled).runs
+    for one in (default, wide):
+        assert (one.outcome, one.sizes) == (PASSED, 3) and one.tiles
+        assert "y[0] is 0.0" in one.doubts[0] and "write `n <= 65` into `constraints`" in one.doubts[0]

@@ -81,7 +81,7 @@ def test_the_next_steps_are_those_that_this_machine_can_take(folder, monkeypatch
     text = "__global__ void keyword(float *in, int n) { if (threadIdx.x < n) in[threadIdx.x] *= 2; }"
     (folder.path / "keyword.cu").write_text(text)
     steps = [
-        "next  autotune space keyword.yaml --run --device sm_90",
+        "next  autotune space keyword.yaml --run",
         "then  autotune space keyword.yaml --compile --device sm_90",
         "then  on a machine with such a device: autotune search keyword.yaml",
         'then  in a program: autotune.load_kernel("keyword")(in_)',
@@ -123,13 +123,14 @@ def stated(done, steps):
 def test_what_was_found_and_compiled_is_said_once_and_has_no_findings(folder, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     text = "__global__ void zero(float *x, int n) { if (threadIdx.x < n) x[threadIdx.x] = N + LANES; }\n"
-    program = f"#include <vector>\n#define LANES 32\n#define UNUSED 8\n{text}int main() {{ return 0; }}\n"
+    text = f"#define ODD 1\n#if ODD\n#define UNUSED 8\n#endif\n{text}"
+    program = f"#include <vector>\n#define LANES 32\n{text}int main() {{ return 0; }}\n"
     (folder.path / "zero.cu").write_text(program)
     done = folder.run("new", "zero.cu")
     assert done.stdout.splitlines()[0] == "zero: dialect cuda"
     assert ("good  the default compiles for sm_90" in done.stdout) is has_nvrtc()
     assert "\nnote  main() and other code for the host stays: it is left out where" in done.stdout
-    assert "\nnote  LANES: fixed by the source; #ifndef NAME around a #define makes it" in done.stdout
+    assert "\nnote  LANES, ODD: fixed by the source; #ifndef NAME around a #define makes it" in done.stdout
     space, _ = count_space(Target(folder.path / "zero.yaml", "sm_90"))
     assert not constraint_report(space)
 
@@ -255,3 +256,14 @@ def test_a_kernel_that_follows_indices_in_bytes_runs_with_zeros_and_room(folder)
     assert done.returncode == 0 and "\ngood  the space has " in done.stdout
     space = (folder.path / "pick.yaml").read_text()
     assert "name: rows, dtype: uint8" in space and "sizes:\n  default: {count: " in space
+
+
+def test_macros_that_are_fixed_are_listed_once(folder, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    body = "#if ODD\nx[threadIdx.x] = LANES;\n#endif\n"
+    (folder.path / "set.cu").write_text(
+        f"#define LANES 32\n#define ODD 1\n__global__ void __launch_bounds__(32) set(float *x) {{\n{body}}}\n"
+    )
+    said = folder.run("new", "set.cu", "--quiet").stdout
+    assert said.count("LANES") == said.count("LANES, ODD: fixed by the source") == 1
+    assert "  VARIANT                                  1\n" in said

@@ -132,7 +132,7 @@ STRIDED = """
         ),
         (
             "scale<<<std::min(1024, (n - 1) / threads + 1), threads>>>(d_x, n);",
-            "min(1024, (count - 1) // BLOCK_SIZE + 1)",
+            "min(1024, ceil_div(count, BLOCK_SIZE))",
         ),
         (
             "int blocks = (n + threads * 4 - 1) / (threads * 4); dim3 block(threads), grid(blocks); "
@@ -179,7 +179,7 @@ def test_defaults_of_the_launching_template_are_those_of_the_kernel():
 def test_template_arguments_in_the_grid_of_a_launching_template_are_parameters():
     host = TEMPLATE.replace("<<<n,", "<<<(n - 1) / (BLOCK * ROWS) + 1,")
     made = scaffold("k.cuh", "k", TEMPLATE, host=host)
-    assert made.guess.launch.grid == ("(n - 1) // (BLOCK * ROWS) + 1",)
+    assert made.guess.launch.grid == ("ceil_div(n, BLOCK * ROWS)",)
 
 
 def test_sizes_to_verify_lie_around_the_tiles_of_a_grid_that_has_a_limit():
@@ -345,3 +345,149 @@ def test_loops_to_a_part_of_a_size_take_time_on_a_cpu_too(end):
     """
     (_, cpu) = scaffold("near.cl", "near", text).guess.sizes["n"]
     assert 100 < cpu < 1000
+
+
+ROW_SUMS = """
+    #ifndef TX
+    #define TX 32
+    #endif
+    #ifndef TY
+    #define TY 4
+    #endif
+    #define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))
+    __global__ void __launch_bounds__(TX * TY) row_sums(const float *A, float *y, int rows, int cols)
+    {
+        int b = blockIdx.y, row = blockIdx.x * TY + threadIdx.y;
+        __shared__ float part[TY][TX];
+        float sum = 0;
+        if (row < rows)
+            for (int c = threadIdx.x; c < cols; c += TX)
+                sum += A[((size_t)b * rows + row) * cols + c];
+        part[threadIdx.y][threadIdx.x] = sum;
+        for (int d = TX / 2; d > 0; d /= 2) {
+            __syncthreads();
+            if (threadIdx.x < d) part[threadIdx.y][threadIdx.x] += part[threadIdx.y][threadIdx.x + d];
+        }
+        if (threadIdx.x == 0 && row < rows)
+            y[(size_t)b * rows + row] = part[threadIdx.y][0];
+    }
+"""
+NUMBERS = "const int batches = 8, rows = 1024, cols = 512; float *A, *y;"
+TAKEN = "const float *A, float *y, int batches, int rows, int cols"
+LAUNCHED = "row_sums<<<grid, block>>>(A, y, rows, cols);"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "int main(int argc, char **argv) { int batches = argc > 1 ? atoi(argv[1]) : 8, rows = 64, cols = 9; "
+        f"float *A, *y; dim3 block(TX, TY); dim3 grid((rows + TY - 1) / TY, batches); {LAUNCHED} }}",
+        "int main(int argc, char **argv) { int batches = std::stoi(argv[1]), rows = std::stoi(argv[2]); "
+        f"const dim3 block{{TX, TY}}, grid{{(unsigned)(rows + TY - 1) / TY, uint(batches)}}; {LAUNCHED} }}",
+        f"int main() {{ {NUMBERS} auto up = [](int a, int b) {{ return (a + b - 1) / b; }}; "
+        "row_sums<<<dim3(up(rows, TY), batches), dim3(TX, TY)>>>(A, y, rows, cols); }",
+        "unsigned div_up(int a, int b) { int q = a / b; return q * b == a ? q : q + 1; } "
+        f"void run({TAKEN}) {{ dim3 block(TX, TY), grid(div_up(rows, TY), batches); {LAUNCHED} }}",
+        "template <class T> constexpr T per(T a, T b) { return (a + b - 1) / b; } template <class T> void "
+        f"run({TAKEN}) {{ int n = per<int>(rows, TY); dim3 block(TX, TY), grid(n, batches); {LAUNCHED} }}",
+        f"void run({TAKEN}, cudaStream_t s) {{ auto grid = dim3(CEIL_DIV(rows, TY), batches); "
+        "auto block = dim3(TX, TY); row_sums<<<grid, block, 0, s>>>(A, y, rows, cols); }",
+        f"void run({TAKEN}) {{ dim3 grid = {{CEIL_DIV(rows, TY), batches, 1}}; dim3 block = {{TX, TY, 1}}; "
+        f"{LAUNCHED} }}",
+        f"void run({TAKEN}) {{ dim3 grid, block; block.x = TX; block.y = TY; grid.x = (rows - 1) / TY + 1; "
+        f"grid.y = batches; {LAUNCHED} }}",
+        "struct Shape { int batches, rows, cols; }; void run(const float *A, float *y, const Shape &s) { "
+        "dim3 block(TX, TY), grid(CEIL_DIV(s.rows, TY), s.batches); "
+        "row_sums<<<grid, block>>>(A, y, s.rows, s.cols); }",
+        "dim3 blocks(int n, int batches) { return dim3(CEIL_DIV(n, TY), batches); } "
+        f"int main() {{ {NUMBERS} row_sums<<<blocks(rows, batches), dim3(TX, TY)>>>(A, y, rows, cols); }}",
+        f"int main() {{ {NUMBERS} dim3 block(TX, TY), grid(CEIL_DIV(rows, TY), batches); "
+        "void *args[] = {&A, &y, (void *)&rows, (void *)&cols}; "
+        "CHECK(cudaLaunchKernel((const void *)row_sums, grid, block, args, 0, 0)); }",
+        f"int main() {{ {NUMBERS} cudaLaunchConfig_t c; c.gridDim = dim3(CEIL_DIV(rows, TY), batches); "
+        "c.blockDim = dim3(TX, TY); cudaLaunchKernelEx(&c, row_sums, A, y, rows, cols); }",
+        f"int main() {{ {NUMBERS} hipLaunchKernelGGL(row_sums, dim3(CEIL_DIV(rows, TY), batches), "
+        "dim3(TX, TY), 0, 0, A, y, rows, cols); }",
+        f"int main() {{ {NUMBERS} auto run = [&] {{ dim3 grid(ceil((float)rows / TY), batches); "
+        "row_sums<<<grid, dim3(TX, TY)>>>(A, y, rows, cols); }; run(); }",
+        "class Op { void operator()(const float *A, float *y) { dim3 grid(CEIL_DIV(rows, TY), batches); "
+        "row_sums<<<grid, dim3(TX, TY)>>>(A, y, rows, cols); } int batches, rows, cols; };",
+        "struct Op { void run(const float *A, float *y); int batches, rows, cols; }; "
+        "void Op::run(const float *A, float *y) { dim3 grid(rows / TY + (rows % TY != 0), batches); "
+        "row_sums<<<grid, dim3(TX, TY)>>>(A, y, rows, cols); }",
+        "constexpr int BATCHES = 8; int main() { int rows = 1024, cols = 512; float *A, *y; "
+        "row_sums<<<dim3(CEIL_DIV(rows, TY), BATCHES), dim3(TX, TY)>>>(A, y, rows, cols); }",
+        "torch::Tensor run(torch::Tensor A, torch::Tensor y) { auto batches = A.size(0), m = A.size(1); "
+        "const auto kernel = row_sums; const dim3 grid(at::ceil_div(m, TY), batches), block(TX, TY); "
+        "kernel<<<grid, block>>>(A.data_ptr<float>(), y.data_ptr<float>(), m, A.size(2)); return y; }",
+        'int main() { int batches, rows, cols; scanf("%d %d %d", &batches, &rows, &cols); float *A, *y; '
+        "row_sums<<<dim3(CEIL_DIV(rows, TY), batches), dim3(TX, TY)>>>(A, y, rows, cols); }",
+    ],
+)
+def test_what_only_shapes_the_hosts_grid_is_a_size(host):
+    made = scaffold("k.cu", "k", f"{ROW_SUMS}\n{host}").guess
+    assert made.launch.doubts == []
+    assert (made.launch.grid, made.launch.block[:2]) == (("ceil_div(rows, TY)", "batches"), ("TX", "TY"))
+    shapes = {item.argument.name: item.shape for item in made.arguments if item.role is not None}
+    assert shapes == {"A": ("batches", "rows", "cols"), "y": ("batches", "rows")}
+    is_number = NUMBERS in host or "= 8" in host or ": 8" in host
+    assert made.sizes["batches"][0] == (8 if is_number else 256)
+
+
+def test_a_size_of_the_host_has_a_name_that_the_kernel_does_not_use():
+    host = "void run(const float *A, float *y, int b, int m, int n) { int step = b / 2; "
+    host += "row_sums<<<dim3(CEIL_DIV(m, TY), min(step, 65535)), dim3(TX, TY)>>>(A, y, m, n); }"
+    made = scaffold("k.cu", "k", f"{ROW_SUMS}\n{host}").guess
+    assert made.launch.grid == ("ceil_div(rows, TY)", "min(b_count // 2, 65535)")
+    assert list(made.sizes) == ["rows", "cols", "b_count"]
+
+
+@pytest.mark.parametrize(
+    ("host", "doubt"),
+    [
+        (
+            "int main() { int rows = 1024, cols = 512, sms; float *A, *y; "
+            "cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0); "
+            "row_sums<<<dim3(CEIL_DIV(rows, TY), sms), dim3(TX, TY)>>>(A, y, rows, cols); }",
+            "the host's grid needs sms, which was not understood: the grid is guessed",
+        ),
+        (
+            f"void run({TAKEN}) {{ dim3 grid(spread(rows), batches), block(TX, TY); {LAUNCHED} }}",
+            "the host's grid needs spread(rows), which was not understood: the grid is guessed",
+        ),
+        (
+            f"void run({TAKEN}) {{ row_sums<<<dim3(CEIL_DIV(rows, TY), batches), dim3(TX, high(TY))>>>"
+            "(A, y, rows, cols); }",
+            "the host's block needs high(TY), which was not understood: the block is guessed",
+        ),
+        (
+            "int main() { float *A, *y; row_sums<<<dim3(256, 8), dim3(TX, TY)>>>(A, y, 1024, 512); }",
+            "the host's grid, (256, 8), names no size: the grid is guessed",
+        ),
+        (
+            f"void run({TAKEN}) {{ launch_it(row_sums, batches, A, y, rows, cols); }}",
+            "run() names row_sums, but no launch of it was found: the launch is guessed",
+        ),
+    ],
+)
+def test_what_of_the_host_is_not_taken_is_said(host, doubt):
+    (said,) = scaffold("k.cu", "k", f"{ROW_SUMS}\n{host}").guess.launch.doubts
+    assert said == f"{doubt} from the kernel's own text, so check it"
+
+
+def test_a_block_has_threads_along_an_axis_only_if_kernel_or_host_have_them():
+    kernel = """
+        __global__ void scale(float *x, int n)
+        {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i < n) x[(size_t)blockIdx.y * n + i] *= 2;
+        }
+    """
+    host = "int main() { int n = 1 << 20, channels = 3; float *x; dim3 b(256); "
+    host += "scale<<<dim3((n + 255) / 256, channels), b>>>(x, n); }"
+    made = scaffold("k.cu", "k", kernel + host).guess
+    assert (made.launch.grid, made.launch.block) == (
+        ("ceil_div(n, BLOCK_SIZE)", "channels"),
+        ("BLOCK_SIZE", "1"),
+    )
+    assert {name: extents[0] for name, extents in made.sizes.items()} == {"n": 2**20, "channels": 3}
