@@ -15,7 +15,11 @@ EXAMPLE = "autotune build reduce matmul --output tuned --architectures sm_80,sm_
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "kernels", metavar="KERNEL", nargs="+", type=opt.kernel, help="name of a kernel in the cache"
+        "kernels",
+        metavar="KERNEL",
+        nargs="+",
+        type=opt.kernel,
+        help="name of a kernel in the cache, its space file or a journal",
     )
     folder = "folder to write: load_kernel(..., cache=DIR) then needs the GPU's driver only"
     opt.add_output(parser, folder, metavar="DIR", required=True)

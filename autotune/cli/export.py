@@ -40,8 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="KERNEL|FILE",
-        help=f"recorded results, such as a journal; a kernel of the cache for {HEADER}, frameworks, programs "
-        "and CLBlast",
+        help="a kernel's name, its space file or a journal; or another file with recorded results",
     )
     parser.add_argument(
         "--format", required=True, choices=_FORMATS, metavar="FORMAT", help=", ".join(_FORMATS)
@@ -81,12 +80,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parsed: argparse.Namespace) -> None:
+    from autotune.analysis.find_journal import find_journal
     from autotune.interop import WRITERS, optuna_study, read_recording
     from autotune.interop.c_header import header
     from autotune.interop.files import require_own_kind, write_text
 
     others = [name for name, formats in _TAKEN_BY.items() if parsed.format not in formats]
     opt.require_unset(parsed, f"--format {parsed.format}", *others)
+    if parsed.format in (HEADER, *FORMATS, *PROGRAMS, CLBLAST):  # of what the cache serves
+        parsed.source = opt.kernel(parsed.source)
     if parsed.format in (*FORMATS, *PROGRAMS):
         _export_to_folder(parsed)
         return
@@ -106,7 +108,7 @@ def run(parsed: argparse.Namespace) -> None:
         write_text(Path(parsed.output), header(parsed.source, parsed.cache, parsed.data))
         emit(f"wrote {parsed.output}: the tuned results of {parsed.source}")
         return
-    source = Path(parsed.source)
+    source = find_journal(opt.results(parsed.source))
     if not source.is_file():
         raise InputError(
             f"{source}: no such file; --format {parsed.format} takes recorded results, such as runs/FILE"

@@ -31,7 +31,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="T4 results, a cache of Kernel Tuner or a journal, gzipped or not; or a file of vLLM or SGLang",
     )
-    parser.add_argument("--kernel", metavar="NAME", help="name of the kernel (default: as in the file)")
+    parser.add_argument(
+        "--kernel",
+        metavar="NAME",
+        type=opt.kernel,
+        help="name of the kernel, its space file or a journal (default: as in the file)",
+    )
     parser.add_argument("--device", metavar="NAME", help="name of the device (default: as in the file)")
     parser.add_argument(
         "--journal", metavar="FILE", type=Path, help="where to record the results (default: a file in runs/)"

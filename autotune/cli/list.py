@@ -31,7 +31,9 @@ _AGES = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))  # seconds per unit, lo
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kernel", nargs="?", type=opt.kernel, help="list only this kernel (default: all)")
+    parser.add_argument(
+        "kernel", nargs="?", type=opt.kernel, help="list only the kernel of this name, space file or journal"
+    )
     opt.add_cache(parser, "the cache to list")
     parser.add_argument(
         "--journals",
@@ -87,7 +89,7 @@ def _stale_line(result: StoredResult) -> str:
 
 
 def results_table(results: Sequence[StoredResult], now_s: float) -> Table:
-    """Make a table of the stored results of one cache, by kernel."""
+    """Make a table of the stored results of one cache, the latest first."""
     columns = ("kernel", "device", "problem", "objective", "ms", "age", "trials")
     with_objective = any(result.objective != Objective.TIME.value for result in results)
     rows = [
@@ -97,12 +99,17 @@ def results_table(results: Sequence[StoredResult], now_s: float) -> Table:
             problem_text(result.entry.sizes, result.entry.dtype, result.entry.data),
             result.objective if with_objective else "",
             f"{result.entry.time_ms:.4g}",
-            age_text(now_s - datetime.fromisoformat(result.entry.provenance.tuned_at).timestamp()),
+            age_text(now_s - _tuned_at_s(result)),
             f"{result.entry.provenance.trials:,}",
         )
-        for result in sorted(results, key=lambda result: result.kernel)
+        for result in sorted(results, key=lambda result: (-_tuned_at_s(result), result.kernel))
     ]
     return table(columns, rows, optional=("objective",), title=f"results in {results[0].cache}")
+
+
+def _tuned_at_s(result: StoredResult) -> float:
+    """When it was measured, in seconds since the epoch."""
+    return datetime.fromisoformat(result.entry.provenance.tuned_at).timestamp()
 
 
 def journals_table(journals: Sequence[JournalSummary], now_s: float) -> Table:

@@ -77,6 +77,7 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
         self._words: list[str] = []  # the words to parse
+        self.example = ""  # a command line
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does; remember the words for messages."""
@@ -99,11 +100,7 @@ class _Parser(argparse.ArgumentParser):
         unknown = [flag for flag in flags if flag not in self.option_strings()]
         if message.startswith("the following arguments are required") and unknown:
             message = f"unknown option {unknown[0]}{_nearest_option(unknown[0], self.option_strings())}"
-        example = (
-            f"; for example: {self.epilog.partition('Example: ')[2]}"
-            if self.epilog and " required" in message
-            else ""
-        )
+        example = f"; for example: {self.example}" if self.example and " required" in message else ""
         raise InputError(f"{message}{example} (see `{self.prog} --help`)")
 
 
@@ -113,10 +110,10 @@ class _Root(_Parser):
     def format_help(self) -> str:
         """The usage, and each group of commands with a line for each."""
         longest = max(map(len, COMMANDS))
-        lines = [self.format_usage(), f"{self.description}\n"]
+        lines = [self.format_usage(), f"{self.description}\n", f"Example: {self.example}\n"]
         for title, commands in GROUPS.items():
             lines += [f"{title}:", *(f"  {name:{longest}}  {text}" for name, text in commands.items()), ""]
-        return "\n".join([*lines, f"{self.epilog}\n"])
+        return "\n".join(lines)
 
 
 def present_words(words: Sequence[str]) -> Sequence[str]:
@@ -178,8 +175,8 @@ def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
     root = _Root(
         prog="autotune",
         description="Find, verify, remember and serve the fastest configuration of a GPU kernel.",
-        epilog="Example: autotune search spaces/reduce.yaml",
     )
+    root.example = "autotune search spaces/reduce.yaml"
     root.add_argument("--version", action="version", version=f"autotune {__version__}")
     subparsers = root.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     for name in COMMANDS:
@@ -200,8 +197,9 @@ def complete_words() -> None:
 def _add_command(subparser: _Parser, command: ModuleType) -> None:
     """Give a command's parser its description, its options and the function it runs."""
     width = max(40, min(80, shutil.get_terminal_size().columns)) - 2  # as argparse keeps it for options
-    paragraphs = (command.__doc__ or "").strip().split("\n\n")
+    first, *others = (command.__doc__ or "").strip().split("\n\n")
+    paragraphs = (first, f"Example: {command.EXAMPLE}", *others)
     subparser.description = "\n\n".join(textwrap.fill(" ".join(text.split()), width) for text in paragraphs)
-    subparser.epilog = f"Example: {command.EXAMPLE}"
+    subparser.example = command.EXAMPLE
     command.add_options(subparser)
     subparser.set_defaults(run=command.run, parser=subparser)

@@ -202,11 +202,12 @@ def _repeated(
     count = at_least(0, parse(step.repeat or "1"), values)
     if count > MAX_REPEAT:
         raise ExpressionError(f"{step.repeat!r} gives {count}, expected at most {MAX_REPEAT}", "repeat")
-    if count <= 1:
+    if count <= 1 and not step.result:
         return (launch,) * count
     swapped = dict(zip(step.swap, reversed(step.swap), strict=True))
     exchanged = replace(launch, arguments=tuple(swapped.get(name, name) for name in launch.arguments))
-    return tuple(exchanged if number % 2 else launch for number in range(count))
+    is_late = step.result != "" and step.result != step.swap[count % 2]
+    return tuple(exchanged if (number + is_late) % 2 else launch for number in range(count))
 
 
 def _triton_entry(step: LaunchSpec, values: Mapping[str, Any], passed: Mapping[str, Argument]) -> str:

@@ -185,9 +185,11 @@ class CallSpec:
 class LaunchSpec:
     """One step of a launch plan as expressions; it is skipped unless `when` is true.
 
-    It runs `repeat` times, every second time with the two arrays of `swap` exchanged. A Triton kernel is
-    compiled for the values of the names in `constants`; a name with an expression, `NAME=EXPRESSION`, has
-    that value in this launch only. The other fields are as in `Launch`; fields that were not given are empty.
+    It runs `repeat` times, every second time with the two arrays of `swap` exchanged. With a `result`, which
+    is one of these, the first time is such that this one holds what the last time writes: both begin alike,
+    and as written a run reads the first one and writes the second. A Triton kernel is compiled for the
+    values of the names in `constants`; a name with an expression, `NAME=EXPRESSION`, has that value in this
+    launch only. The other fields are as in `Launch`; fields that were not given are empty.
     """
 
     entry: str
@@ -198,6 +200,7 @@ class LaunchSpec:
     when: str = "True"
     repeat: str = ""
     swap: tuple[str, ...] = ()
+    result: str = ""
     cooperative: str = ""
     cluster: tuple[str, ...] = ()
     programmatic: str = ""

@@ -104,6 +104,7 @@ class ArrayFault:
     is_unwritten: bool = False  # the array or its wrong elements
     is_end: bool = False  # the last elements are wrong, and no others
     allowance: str = ""  # the `verify` that allows the error, if it may be rounding
+    holder: str = ""  # another array that has what is expected of this one
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,16 @@ class KernelInstance:
         return replace(workload, launches=launches)
 
     def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
-        """Outputs that the launches write and nothing compares; all outputs if none is compared."""
+        """Outputs that the launches write and nothing compares; all outputs if none is compared.
+
+        A copy that takes turns with an array which is compared is none.
+        """
         workload = self.workload
-        outputs = [array.name for array in workload.arrays if array.role in ("out", "inout")]
+        outputs = [
+            array.name
+            for array in workload.arrays
+            if array.role == "out" or (array.role == "inout" and not _takes_turns(array, workload, compared))
+        ]
         some = any(name in compared for name in outputs)
         return tuple(
             name for name in outputs if name not in compared and (name in workload.used_names or not some)
@@ -80,6 +87,22 @@ class KernelInstance:
     ) -> WorkItem:
         """The work item that verifies and times it."""
         return WorkItem(binary, self.verify_workloads, self.workload, policy, incumbent, batch, self.floor_ms)
+
+
+def _takes_turns(array: Array, workload: Workload, compared: Container[str]) -> bool:
+    """Whether an array begins as a copy of one that is compared, and launches exchange them."""
+    if array.fill is None or array.fill[0] != "copy" or array.fill[1] not in compared:
+        return False
+    entries = {
+        (step.entry, step.arguments.index(array.name))
+        for step in workload.launches
+        if array.name in step.arguments
+    }
+    return any(
+        entry == step.entry and step.arguments[place] == array.fill[1]
+        for step in workload.launches
+        for entry, place in entries
+    )
 
 
 class InstanceMaker:

@@ -122,7 +122,7 @@ _MEASUREMENT: dict[str, values.Read] = {
 _FAULT: dict[str, values.Read] = {
     "array": values.name,
     "sizes": values.mapping_of(values.integer, values.name),
-    **dict.fromkeys(("element", "found", "expected", "allowance"), values.text),
+    **dict.fromkeys(("element", "found", "expected", "allowance", "holder"), values.text),
     **dict.fromkeys(("is_unwritten", "is_end"), values.truth),
 }
 _OPTIONAL: dict[str, values.Read] = {  # of a trial, left out at their defaults

@@ -20,6 +20,7 @@ from autotune.compilers.binary_cache import default_folder
 from autotune.compilers.host_code import device_part
 from autotune.compilers.kernel_source import SourceText, read_source, render, source_text
 from autotune.compilers.known_compilers import cuda_compiler
+from autotune.core.c_types import C_TYPES
 from autotune.core.launch_plan import entry_name, macros
 from autotune.core.records import Parameter
 from autotune.core.text import first_error
@@ -30,8 +31,8 @@ from autotune.errors import InputError, MissingExtra
 from autotune.evaluation.compiler_pool import CompilerPool, CompilerSetting, cuda_setting, device_setting
 from autotune.new.space_draft import ARCHITECTURE, KernelFile
 from autotune.scaffold import Assumptions, Scaffold, scaffold
-from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import USUAL
+from autotune.sources.bare_code import WORD
 from autotune.sources.branches import wanted_by
 from autotune.sources.dialects import INTRODUCER, OPENCL, dialect_of
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
@@ -58,14 +59,14 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: f
     if not made.complaint:
         return made
     others = [replace(assumed, generic="int")] if "DTYPE" in made.kernel.entry else []
-    others += [replace(assumed, defined=(*assumed.defined, *one)) for one in _switches(made)]
-    for other in others:
+    others += [replace(assumed, defined=(*assumed.defined, *switch)) for switch in _switches(made)]
+    for assumption in others:
         if time.monotonic() > end_s:
             break
         with suppress(InputError):  # with these definitions it has no kernel
-            found = _without_unknown_words(kernel, other)
-            if not found.complaint:
-                return found
+            other_made = _without_unknown_words(kernel, assumption)
+            if not other_made.complaint:
+                return other_made
     return made
 
 
@@ -73,7 +74,7 @@ def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:
     """Macros without which headers end in an `#error`, and those that define words which are open."""
     read, branches = made.source.read, made.source.branches
     asked = {name: value or "1" for name, value in branches.required.items()}
-    if left_out := tuple(one for one in asked.items() if one[0] not in made.guess.launch.values):
+    if left_out := tuple(item for item in asked.items() if item[0] not in made.guess.launch.values):
         yield left_out
     open_words = {*undefined_names(made.complaint), *made.guess.launch.values, *made.kernel.types}
     left = words_behind(open_words, read.code.macros)
@@ -84,13 +85,13 @@ def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:
             wanted = tuple((name, value or "1") for name, value in wanted_by(line.condition).items())
             named.setdefault(wanted, set()).update(words)
     named.pop((), None)
-    found = 0
+    yielded = 0
     for wanted in sorted(named, key=lambda one: -len(named[one]))[:_BRANCHES]:
         values = own | dict(wanted)
-        other = read_kernel_source(read.original, values, read.dialect)
-        fresh = _known(other) - (_known(read) - open_words) - values.keys()
-        if named[wanted] & fresh and found < _SWITCHES:
-            found += 1
+        again = read_kernel_source(read.original, values, read.dialect)
+        fresh = _known(again) - (_known(read) - open_words) - values.keys()
+        if named[wanted] & fresh and yielded < _SWITCHES:
+            yielded += 1
             yield tuple(values.items())
 
 
@@ -111,10 +112,10 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold
         source = _source(kernel)
         made = replace(made, complaint=_complaint(made, source))
         if made.complaint and attempt == 0 and made.source.dialect == OPENCL:
-            other = replace(made, option=_OPTION)
-            other = replace(other, complaint=_complaint(other, source))
-            if other.complaint.count(_ERROR) < made.complaint.count(_ERROR):
-                made, assumed = other, replace(assumed, option=_OPTION)
+            newer = replace(made, option=_OPTION)
+            newer = replace(newer, complaint=_complaint(newer, source))
+            if newer.complaint.count(_ERROR) < made.complaint.count(_ERROR):
+                made, assumed = newer, replace(assumed, option=_OPTION)
         unknown = _unknown_words(made.complaint, source.text)
         fresh = [word for word in unknown if word not in assumed.undefined]
         if fresh:
@@ -195,10 +196,12 @@ def _complaint(made: Scaffold, source: SourceText) -> str:
     parameters = [Parameter(item.name, item.values) for item in made.guess.launch.parameters]
     config = made.guess.launch.default
     symbols = [item.symbol for item in made.kernel.arguments if item.symbol]
-    names = (entry_name(made.kernel.entry, {"DTYPE": "float32", **config}), *symbols)
-    options = tuple(f"-D{name}={meaning}" for name, meaning in made.kernel.types.items())
+    names = (entry_name(made.kernel.entry, {"DTYPE": made.dtype, **config}), *symbols)
+    of_search = {"DTYPE": C_TYPES[made.dtype]}
+    types = made.kernel.types.items()
+    options = tuple(f"-D{name}={of_search.get(meaning, meaning)}" for name, meaning in types)
     options += (made.option,) if made.option else ()
-    text = render(source, macros(parameters, config, "float32"))
+    text = render(source, macros(parameters, config, made.dtype))
     return _refused(made.source.dialect, text, options, names)
 
 

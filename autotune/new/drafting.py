@@ -21,10 +21,10 @@ from autotune.new.stand_in_headers import folders_of_headers, write_stand_ins
 from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.guessed_launch import PLACEHOLDER
 from autotune.scaffold.guessed_reference import variable_name
-from autotune.scaffold.macros import WORD
 from autotune.scaffold.roles import Role
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
 from autotune.scaffold.types import KnownTypes
+from autotune.sources.bare_code import WORD
 from autotune.sources.dialects import OPENCL
 from autotune.sources.triton_module import is_triton
 
@@ -78,8 +78,8 @@ def compiled(kernel: KernelFile, stand_ins: str, front: Path, within_s: float) -
         kernel = replace(kernel, include_dirs=(*kernel.include_dirs, *folders))
         stand_ins = stand_ins if folders else ""
         made = compiled_scaffold(_with_headers(kernel, stand_ins), end_s=end_s)
-    if made.complaint and (found := with_front(_with_headers(kernel, stand_ins), made, front, end_s)):
-        kernel, made = found
+    if made.complaint and (fronted := with_front(_with_headers(kernel, stand_ins), made, front, end_s)):
+        kernel, made = fronted
     return _described(made, kernel, stand_ins)
 
 

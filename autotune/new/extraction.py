@@ -48,7 +48,9 @@ def extracted(path: Path, entry: str | None) -> Literal | None:
         return None  # whoever reads it as a kernel says so
     literals = _python_strings(path, text) if is_python else _other_strings(path, text)
     with_kernel = [
-        one for one in literals if _KERNEL.search(one.text) and ("{" in one.text or not one.is_whole)
+        literal
+        for literal in literals
+        if _KERNEL.search(literal.text) and ("{" in literal.text or not literal.is_whole)
     ]
     if entry is not None:
         named = re.compile(rf"\b{re.escape(entry)}\s*\(")
@@ -60,7 +62,7 @@ def extracted(path: Path, entry: str | None) -> Literal | None:
         place = f"{path}:{with_kernel[0].line}"
         raise InputError(f"{place}: the program puts this kernel together when it runs: {_WRITE_IT}")
     if is_python:
-        if line := next((one.line for one in literals if "@triton.jit" in one.text), 0):
+        if line := next((literal.line for literal in literals if "@triton.jit" in literal.text), 0):
             raise InputError(f"{path}:{line}: a kernel in Triton is in this string: {_WRITE_IT}")
         raise InputError(
             f"{path}: no kernel found: no function under @triton.jit, and no string with a kernel in CUDA "
@@ -77,20 +79,22 @@ def _other_strings(path: Path, text: str) -> list[Literal]:
     if not _KERNEL.search(text) or _KERNEL.search(bare_code(text)):
         return []
     tree = SourceTree(text)
-    nodes = [one for one in descendants(tree.root) if one.type in ("concatenated_string", "string_literal")]
+    nodes = [
+        node for node in descendants(tree.root) if node.type in ("concatenated_string", "string_literal")
+    ]
     return [
-        Literal("".join(_contents(tree, one)), one.start_point.row + 1)
-        for one in nodes
-        if one.parent is None or one.parent.type != "concatenated_string"
+        Literal("".join(_contents(tree, node)), node.start_point.row + 1)
+        for node in nodes
+        if node.parent is None or node.parent.type != "concatenated_string"
     ]
 
 
 def _contents(tree: SourceTree, string: Node) -> Iterator[str]:
     """The contents of the strings that stand after each other, whose escapes are Python's, too."""
-    for one in descendants(string):
-        if one.type == "string_literal":
+    for node in descendants(string):
+        if node.type == "string_literal":
             with suppress(SyntaxError, ValueError):
-                yield ast.literal_eval(tree.text[one.start_byte : one.end_byte])
+                yield ast.literal_eval(tree.text[node.start_byte : node.end_byte])
 
 
 def _python_strings(path: Path, text: str) -> list[Literal]:

@@ -113,11 +113,11 @@ class _Work:
         place = f"{path.name}:{inside.line}"
         text = f"the kernel is in a string at {place}; {own} is a copy of it, which the space is for"
         try:
-            found = self._proven(copied)
+            space = self._proven(copied)
         except InputError as error:
             what = str(error).removeprefix(f"{own}: ").removeprefix(f"{own.name}: ")
             raise InputError(f"{path}:{inside.line}: the kernel in this string: {what}") from None
-        return replace(found, notes=(Note(False, text), *found.notes))
+        return replace(space, notes=(Note(False, text), *space.notes))
 
     def _proven(self, kernel: KernelFile, *, is_triton: bool = False) -> FirstSpace:
         """Write, load, compile and run the space of a kernel that is in a file of its own."""
@@ -167,12 +167,12 @@ class _Work:
         self.on_stage(Stage("compiling the default"))
         most_s = self._most_s
         try:
-            found: SpaceDraft = self.workshop.run(
+            compiled: SpaceDraft = self.workshop.run(
                 "drafting.compiled", kernel, draft.stand_ins, front, most_s / 2, limit_s=most_s
             )
         except Stopped as why:
             return replace(draft, complaint=str(why))
-        return found
+        return compiled
 
     @property
     def _most_s(self) -> float:
@@ -259,10 +259,10 @@ def _name(path: Path) -> str:
 
 def _reference_name(path: Path, name: str) -> str:
     """A name that is free: a program of the same name may be the kernel's host, or the kernel itself."""
-    usual, other = f"{name}.py", f"{name}_reference.py"
-    is_ours = path.with_name(f"{name}.yaml").exists() and not path.with_name(other).exists()
+    usual, further = f"{name}.py", f"{name}_reference.py"
+    is_ours = path.with_name(f"{name}.yaml").exists() and not path.with_name(further).exists()
     is_taken = path.suffix == ".py" or (path.with_name(usual).exists() and not is_ours)
-    return other if is_taken else usual
+    return further if is_taken else usual
 
 
 def _files(kernel: KernelFile) -> tuple[Path, Path, Path, Path]:

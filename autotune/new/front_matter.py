@@ -19,12 +19,13 @@ from autotune.new.compiled_draft import compiled_scaffold
 from autotune.new.missing_definitions import defining_files
 from autotune.new.space_draft import KernelFile
 from autotune.scaffold import Scaffold
-from autotune.scaffold.types import UNKNOWN, KnownTypes
+from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import definitions
 from autotune.sources.branches import wanted_by
 from autotune.sources.dialects import INTRODUCER, OPENCL
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.preprocessor import Condition, compiled_lines
+from autotune.sources.type_layouts import UNKNOWN
 
 _ROUNDS = 6  # of compilations: each finds what the one before was stopped by
 _CONVERSION = re.compile(r"CONVERT_(\w+)")
@@ -39,21 +40,21 @@ def with_front(
     at `end_s` on the monotonic clock.
     Raises WriteError if the file cannot be written.
     """
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     refused: set[str] = set()
     best = None
     for _ in range(_ROUNDS):
-        fresh = dict(_definitions(kernel.path, made, front, found.keys(), refused))
+        fresh = dict(_definitions(kernel.path, made, front, lines.keys(), refused))
         if not fresh or time.monotonic() > end_s:
             break
-        found = fresh | found  # what another definition needs stands before it
-        own = replace(kernel, path=front, front=_text(kernel.path, found))
+        lines = fresh | lines  # what another definition needs stands before it
+        own = replace(kernel, path=front, front=_text(kernel.path, lines))
         write_text(front, own.front)
         try:
             made = compiled_scaffold(own, end_s=end_s)
         except InputError:  # of a neighbour that cannot be included
             refused |= {*fresh.values()}
-            found = {word: line for word, line in found.items() if word not in fresh}
+            lines = {word: line for word, line in lines.items() if word not in fresh}
             continue
         if not made.complaint:
             return own, made
@@ -81,7 +82,7 @@ def _definitions(
     """The words that nothing defines, each with a line that may define it and is not `refused`."""
     unknown = KnownTypes.of(made.source.read).unknown_structures
     functions = made.source.read.device_functions
-    called = {name: count for one in functions for name, count in one.called.items()}
+    called = {name: count for function in functions for name, count in function.called.items()}
     missing = dict.fromkeys((*unknown, *undefined_names(made.complaint)))
     for word, meaning in made.source.read.prefixes.items():
         if "(" in word and word not in known:  # around the whole source
@@ -103,7 +104,7 @@ def _include(word: str, missing: Set[str], source: Path, front: Path, read: Kern
     several files, the right one has functions for what `read`, the source, passes. None if several fit: only
     the host knows which.
     """
-    found: dict[Path, tuple[int, Condition | None]] = {}
+    candidates: dict[Path, tuple[int, Condition | None]] = {}
     for file in defining_files(word, source):
         text = source_text(file)
         lines = [*compiled_lines(text)]
@@ -114,9 +115,9 @@ def _include(word: str, missing: Set[str], source: Path, front: Path, read: Kern
                 parts[line.condition] = f"{parts.get(line.condition, '')}{directive}{line.rest}\n"
             own = {inner: missing & definitions(part) for inner, part in parts.items()}
             best = max(own, key=lambda inner: (word in own[inner], len(own[inner]), -len(wanted_by(inner))))
-            found[file] = len(missing & definitions(text)), best
-    most = max((count for count, _ in found.values()), default=0)
-    chosen = [(file, inner) for file, (count, inner) in found.items() if count == most]
+            candidates[file] = len(missing & definitions(text)), best
+    most = max((count for count, _ in candidates.values()), default=0)
+    chosen = [(file, inner) for file, (count, inner) in candidates.items() if count == most]
     if len(chosen) > 1:
         chosen = [(file, inner) for file, inner in chosen if _fits(source_text(file), inner, read)]
     if len(chosen) != 1:
@@ -133,15 +134,20 @@ def _asked(inner: Condition | None) -> dict[str, str]:
 
 def _fits(text: str, inner: Condition | None, read: KernelSource) -> bool:
     """True if a source calls functions of a text as they are declared, whose types it uses, too."""
-    called = {name: count for one in read.device_functions for name, count in one.called.items()}
-    types, used = KnownTypes.of(read), {name for one in read.device_functions for name in one.types}
+    called = {name: count for function in read.device_functions for name, count in function.called.items()}
+    types, used = KnownTypes.of(read), {name for function in read.device_functions for name in function.types}
     functions = [
-        one for one in read_kernel_source(text, _asked(inner), OPENCL).functions if one.name in called
+        function
+        for function in read_kernel_source(text, _asked(inner), OPENCL).functions
+        if function.name in called
     ]
     return bool(functions) and all(
-        len(one.parameters) == called[one.name]
-        and all(each.type in used or types.layout(each.type)[0] != UNKNOWN for each in one.parameters)
-        for one in functions
+        len(function.parameters) == called[function.name]
+        and all(
+            parameter.type in used or types.layout(parameter.type)[0] != UNKNOWN
+            for parameter in function.parameters
+        )
+        for function in functions
     )
 
 

@@ -50,7 +50,7 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     if not missing:
         return ""
     if asked := _asked_for(missing, text):
-        return f"; {missing} is there with {' '.join(f'--define {one}' for one in asked)}"
+        return f"; {missing} is there with {' '.join(f'--define {definition}' for definition in asked)}"
     if includer := next((file for file in _neighbours(source) if _includes(file, source)), None):
         name = os.path.relpath(includer, source.parent)
         return f"; {name} includes it after definitions of its own: give that to autotune new"
@@ -69,8 +69,8 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
 def _asked_for(name: str, text: str) -> list[str]:
     """What conditions around a definition in a source ask of its host, as NAME=VALUE; empty without one."""
     for line in compiled_lines(text):
-        found = definition(line.rest) if line.directive == "define" else None
-        if found is not None and found[0] == name and (asked := wanted_by(line.condition)):
+        defined = definition(line.rest) if line.directive == "define" else None
+        if defined is not None and defined[0] == name and (asked := wanted_by(line.condition)):
             return [f"{macro}={value or '1'}" for macro, value in asked.items()]
     return []
 

@@ -44,14 +44,14 @@ def folders_of_headers(path: Path, missing: Sequence[str], stand_ins: Path) -> l
     """
     here = path.resolve().parent
     files = [file for file in files_around(path) if stand_ins.resolve() not in file.parents]
-    found = {}
+    folders_by_name = {}
     for header in missing:
         wanted = Path(header).parts
         folders = [file.parents[len(wanted) - 1] for file in files if file.parts[-len(wanted) :] == wanted]
         if folders:
             nearest = min(folders, key=lambda folder: len(Path(os.path.relpath(folder, here)).parts))
-            found[os.path.relpath(nearest, here)] = header
-    return [*found]
+            folders_by_name[os.path.relpath(nearest, here)] = header
+    return [*folders_by_name]
 
 
 def files_around(path: Path) -> list[Path]:

@@ -57,24 +57,26 @@ def run_default(space: Path) -> list[Note]:
 def run_on_cpu(space: Path) -> list[Note]:
     """Run the default of a space on the CPU, for no device of this machine takes it."""
     target = Target(space, ARCHITECTURE)
-    found = run_on_host(target, _CPU_S, load_space(space).default, at_tiles=False)
-    (run,) = found.runs
+    report = run_on_host(target, _CPU_S, load_space(space).default, at_tiles=False)
+    (run,) = report.runs
     if isinstance(run.outcome, Unchecked):
         return [Note(False, f"not run: {run.outcome.reason}")]
     if isinstance(run.outcome, Failure):
         return [Note(False, f"the default does not run yet: {run.outcome}")]
     sizes = count_text(run.sizes, "size")
-    if found.uncompared:
+    if report.uncompared:
         return [
-            Note(True, f"the default runs on the CPU at {sizes}; not compared: {', '.join(found.uncompared)}")
+            Note(
+                True, f"the default runs on the CPU at {sizes}; not compared: {', '.join(report.uncompared)}"
+            )
         ]
     return [Note(True, f"the default is right on the CPU, at {sizes}")]
 
 
 def _left_as_they_were(task: TuningTask, options: Options) -> Iterator[str]:
     """A doubt for each output that begins as a constant and that a run leaves so in most places."""
-    fills = {one.name: one.fill for one in task.spec.arguments if one.role == "inout"}
-    constants = {name: one.arguments[0] for name, one in fills.items() if one and one.kind == "constant"}
+    fills = {argument.name: argument.fill for argument in task.spec.arguments if argument.role == "inout"}
+    constants = {name: fill.arguments[0] for name, fill in fills.items() if fill and fill.kind == "constant"}
     if not constants:
         return
     with open_run(task, replace(options, fresh=True), Observer()) as context:
@@ -92,8 +94,8 @@ def _left_as_they_were(task: TuningTask, options: Options) -> Iterator[str]:
 def compile_default(space: Path) -> list[Note]:
     """Compile the default of a space for an architecture of NVIDIA."""
     settings = Settings(count=1, compilers=1, binaries=default_folder())
-    (found,) = survey(Target(space), [architecture(ARCHITECTURE)], settings)
-    if why := found.failure or found.note:
+    (report,) = survey(Target(space), [architecture(ARCHITECTURE)], settings)
+    if why := report.failure or report.note:
         return [Note(False, f"not compiled: {_in_a_line(why)}")]
     return [Note(True, f"the default compiles for {ARCHITECTURE}")]
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Launch
 from autotune.problem.workload import Workload
-from autotune.sources.dry_run import DryRun, Memory, OutOfSteps, Steps, blocks_of
-from autotune.sources.exact_statements import NotUnderstood
+from autotune.sources.dry_run import DryRun, blocks_of
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
+from autotune.sources.launch_run import Memory, NotUnderstood, OutOfSteps, Steps
 from autotune.sources.thread_values import Ints
 from autotune.sources.triton_dry_run import TritonDryRun
 from autotune.sources.triton_module import Module

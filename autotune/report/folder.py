@@ -37,6 +37,7 @@ class JournalSource:
     path: Path  # of the journal, or of the cache
     kernel: str | None  # None for a journal
     stamp: str  # changes when a file of it changes
+    written_at: float = 0.0  # the latest result of the kernel, in seconds since the epoch
 
 
 class ExploredFolder:
@@ -56,7 +57,7 @@ class ExploredFolder:
 
     def index(self) -> tuple[str, dict[str, Any]]:
         """A stamp and the data of the page that lists the folder."""
-        sources = list(self.sources().values())
+        sources = sorted(self.sources().values(), key=lambda one: -one.written_at)  # one's own come first
         listed = {
             "kind": "folder",
             "folder": str(self.root),
@@ -160,7 +161,8 @@ class ExploredFolder:
                 continue
             stamp = _stamp(results)
             for kernel in kernels(str(cache)):
-                yield JournalSource(f"{self._name(cache)}:{kernel}", cache, kernel, stamp)
+                latest = max((one.stat().st_mtime for one in results if one.stem == kernel), default=0.0)
+                yield JournalSource(f"{self._name(cache)}:{kernel}", cache, kernel, stamp, latest)
 
     def _files(self) -> list[Path]:
         """Files that may be shown: no hidden folders, and no links out of the folder."""

@@ -154,6 +154,7 @@ class CallMaker:
             makers=tuple(
                 package.empty(arrays[0], arguments[name].shape, arguments[name].dtype) for name in made
             ),
+            results=given.results,
             like=given.names.index(next(iter(given.arrays))),
             number=lambda name, value: launcher.number(planner.number(name, value)),
             needed_alignment_bytes=lambda: self._needed_alignment_bytes(launcher, best, options, symbols),

@@ -34,6 +34,20 @@ class CallArguments(NamedTuple):
         """The outputs that the call returns, because the caller does not pass them."""
         return [name for name in self.signature.returns if name not in self.views]
 
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The places of what the call returns, among the arrays in their order and then those of `made`.
+
+        An array of the caller's is returned where the caller passes the inputs alone.
+        """
+        names, made = [*self.names], self.made
+        is_short = self.views.keys() == {*self.signature.inputs}
+        return tuple(
+            names.index(name) if name in self.views else len(names) + made.index(name)
+            for name in self.signature.returns
+            if is_short or name in made
+        )
+
 
 class CallPlanner:
     """Plans the calls of one configuration at some sizes."""

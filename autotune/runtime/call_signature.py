@@ -31,7 +31,8 @@ class Call:
     bind: Callable[[Sequence[Any]], BoundCall]  # likewise
     best: Best
     ask: Callable[[], Best]  # asks the cache for the configuration again
-    makers: tuple[Make, ...]  # of the outputs that are returned
+    makers: tuple[Make, ...]  # of the outputs that are allocated
+    results: tuple[int, ...]  # the places of what is returned, among the call's arrays and then these outputs
     like: int  # the place of the array on whose device outputs are made
     number: Callable[[str, Any], Any]  # converts a scalar of a call
     needed_alignment_bytes: Callable[[], int]  # the multiple that arrays of a GPU have to begin at
@@ -56,7 +57,7 @@ class CallSignature:
         self.record = record
         self.array_names = tuple(item.name for item in declared if item.role not in _HIDDEN)
         self.inputs = call.inputs  # the arrays that are enough; empty if the space does not say
-        self.returns = call.returns  # the arrays that a call returns, unless they are passed
+        self.returns = call.returns  # the arrays that a call returns, unless all arrays are passed
         self.written = {item.name for item in declared if item.role in ("out", "inout")}
         self.scalars = {item.name for item in declared if item.role == "scalar"}  # may be passed by name
         self.sizes = record.size_names  # likewise

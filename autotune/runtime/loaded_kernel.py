@@ -114,7 +114,7 @@ class LoadedKernel:
                 call, handles = self._prepared(signature, given, stream, sizes, numbers)
         if monotonic() > call.until and not self._is_current(signature, call):
             return self(*arrays, stream=stream, **named)
-        if call.makers or numbers:
+        if call.results or numbers:
             return self._run_with_more(call, given, handles, numbers)
         try:
             return call.run(handles)
@@ -293,11 +293,12 @@ def _stream_of(arrays: Sequence[Any], like: int, stream: Any) -> Callable[[], An
 
 
 def _additions(call: Call, given: Sequence[Any], numbers: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-    """Outputs that a call returns; the handles of these and of the caller's numbers."""
+    """The arrays that a call returns; the handles of those that it allocates, and of the caller's numbers."""
     made = [make(given[call.like]) for make in call.makers]
     extra = [handle for _, handle in made]
     extra += [call.number(name, value) for name, value in numbers.items()]
-    return [output for output, _ in made], extra
+    arrays = [*given, *(output for output, _ in made)]
+    return [arrays[place] for place in call.results], extra
 
 
 def _result(outputs: Sequence[Any], event: Any) -> Any:
@@ -306,7 +307,8 @@ def _result(outputs: Sequence[Any], event: Any) -> Any:
         return event
     if event is not None:  # a command queue may be out of order
         for output in outputs:
-            output.add_event(event)
+            if hasattr(output, "add_event"):  # a buffer of the caller's has no events
+                output.add_event(event)
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from autotune.core.c_types import SCALARS
 from autotune.core.launch_plan import macros as values_of_macros
 from autotune.core.records import Parameter
 from autotune.errors import InputError
@@ -25,12 +27,13 @@ class Scaffold:
     guess: Guess
     include_dirs: tuple[str, ...] = ()  # folders of headers, as the space file names them
     option: str = ""  # of the compiler, which the source needs
+    dtype: str = "float32"  # what DTYPE is first
     complaint: str = ""  # a compiler's, of the default; empty without any
 
     @property
     def space(self) -> str:
         """The text of the space file."""
-        return space_text(self.file, self.name, self.guess, self.include_dirs, self.option)
+        return space_text(self.file, self.name, self.guess, self.include_dirs, self.option, self.dtype)
 
     @property
     def reference(self) -> str:
@@ -64,13 +67,37 @@ def scaffold(
     The text has headers; `own` is that without them, where it is another one. `host` is the program that
     launches the kernel, where there is one. Raises InputError where the source has no such kernel.
     """
-    defined = "".join(f"#define {macro} {value}\n" for macro, value in assumed.defined)
-    given = (file, defined + text, assumed, host, own or text)
-    found = _guessed(*given, {}, entry)
-    chosen = {item.name for item in found.launch.parameters}
-    if not chosen.isdisjoint(_asked_of(found.launch.source)):
-        found = _as_compiled(found, *given)
-    return Scaffold(file, name, found, include_dirs, assumed.option)
+    guessed = _guessed(file, text, assumed, host, own or text, {}, entry)
+    dtype = "float32" if _arrays_of_search(guessed) else ""
+    for macro, kind in _type_macros(guessed):
+        wider = replace(assumed, defined=(*assumed.defined, (macro, "DTYPE")))
+        with suppress(InputError):  # what the source makes of this type is not known
+            other = _guessed(file, text, wider, host, own or text, {}, entry)
+            follows = _arrays_of_search(other) > _arrays_of_search(guessed)
+            if kind == (dtype or kind) and follows and _is_alike(guessed, other):
+                guessed, assumed, dtype = other, wider, kind
+    chosen = {item.name for item in guessed.launch.parameters}
+    if not chosen.isdisjoint(_asked_of(guessed.launch.source)):
+        guessed = _as_compiled(guessed, file, text, assumed, host, own or text)
+    return Scaffold(file, name, guessed, include_dirs, assumed.option, dtype or "float32")
+
+
+def _type_macros(guess: Guess) -> list[tuple[str, str]]:
+    """The macros that are a floating-point type where nobody defines them, and the element type of each."""
+    kinds = ((macro.name, SCALARS.get(macro.default or "")) for macro in guess.launch.fixed_macros)
+    return [(name, kind) for name, kind in kinds if kind in ("float32", "float64")]
+
+
+def _arrays_of_search(guess: Guess) -> set[str]:
+    """The arrays whose elements have the type of the search."""
+    arguments = guess.launch.kernel.arguments
+    return {item.name for item in arguments if item.is_pointer and item.dtype == "DTYPE"}
+
+
+def _is_alike(guess: Guess, other: Guess) -> bool:
+    """Whether the arguments differ in nothing but that some have the element type of the search."""
+    pairs = zip(guess.launch.kernel.arguments, other.launch.kernel.arguments, strict=True)
+    return all(new.dtype in (old.dtype, "DTYPE") and new.width == old.width for old, new in pairs)
 
 
 def _asked_of(source: Source) -> set[str]:
@@ -86,10 +113,10 @@ def _as_compiled(first: Guess, file: str, text: str, assumed: Assumptions, host:
     chosen = {name: value for name, value in chosen.items() if not name.startswith("DTYPE")}
     name = first.launch.kernel.name
     try:
-        found = _guessed(file, text, assumed, host, own, chosen, name, first.launch.source.macros)
+        again = _guessed(file, text, assumed, host, own, chosen, name, first.launch.source.macros)
     except InputError:  # in these branches it cannot be tuned
         return first
-    return found if found.launch.kernel.name == name else first
+    return again if again.launch.kernel.name == name else first
 
 
 def _guessed(
@@ -103,10 +130,11 @@ def _guessed(
     known: tuple[Macro, ...] | None = None,
 ) -> Guess:
     """What is guessed for a kernel of a source that is read for some values of its macros."""
-    source = read_kernels(file, text, values, assumed, host, own)
+    defined = "".join(f"#define {macro} {value}\n" for macro, value in assumed.defined)
+    source = read_kernels(file, defined + text, values, assumed, host, own)
     if known is not None:
         types = {word for kernel in source.kernels for word in kernel.types}  # that only these branches show
-        source = replace(source, macros=tuple(one for one in known if one.name not in types))
+        source = replace(source, macros=tuple(macro for macro in known if macro.name not in types))
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:

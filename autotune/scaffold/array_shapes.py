@@ -13,10 +13,10 @@ from autotune.core.records import Value
 from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_launch import ACROSS, GuessedLaunch
 from autotune.scaffold.index_bounds import IndexBounds, LaunchShape, expression_of
-from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import KernelArgument
 from autotune.scaffold.roles import Role
 from autotune.scaffold.tiles import bounds_of
+from autotune.sources.bare_code import WORD
 from autotune.sources.facts import Facts
 
 _DEPTH = 8  # of variables in the index, one in another
@@ -83,9 +83,9 @@ def samples(
     """
     configs = [launch.default]
     configs += [{item.name: item.values[place] for item in launch.parameters} for place in (0, -1)]
-    every = [dict.fromkeys(launch.sizes, one) for one in extents]
-    every += [dict(zip(launch.sizes, one, strict=True)) for one in checks]
-    return [{**config, **one} for config in configs for one in every]
+    every = [dict.fromkeys(launch.sizes, extent) for extent in extents]
+    every += [dict(zip(launch.sizes, check, strict=True)) for check in checks]
+    return [{**config, **sizes} for config in configs for sizes in every]
 
 
 def with_room(
@@ -134,7 +134,7 @@ def _covering_shape(
     """The guessed shape if it has room for every index whose bound is known, else one that has."""
     needed, is_complete = bounds.of_array(array)
     larger = _not_covered(needed, _product(guessed), samples)
-    if is_complete and all(one.isdigit() and one != "1" for one in needed):
+    if is_complete and all(extent.isdigit() and extent != "1" for extent in needed):
         larger = larger or needed
     if not larger:
         is_guarded = is_read and bounds.reads_neighbours(array)
@@ -148,7 +148,7 @@ def _product(shape: GuessedShape) -> str:
 
 
 def _largest(extents: Sequence[str]) -> str:
-    if all(one.isdigit() for one in extents):
+    if all(extent.isdigit() for extent in extents):
         return str(max(map(int, extents)))
     return extents[0] if len(extents) == 1 else f"max({', '.join(extents)})"
 
@@ -177,8 +177,8 @@ def _values(text: str, samples: Sequence[Mapping[str, Value]]) -> list[int] | No
         return None
 
 
-def _is_covered(one: Sequence[int], other: Sequence[int]) -> bool:
-    return all(left <= right for left, right in zip(one, other, strict=True))
+def _is_covered(needed: Sequence[int], held: Sequence[int]) -> bool:
+    return all(left <= right for left, right in zip(needed, held, strict=True))
 
 
 def _layouts(array: str, launch: GuessedLaunch) -> list[tuple[str, ...]]:
@@ -194,14 +194,14 @@ def steers(array: str, facts: Facts) -> bool:
     """
     names: set[str] = set()
     for _ in range(_DEPTH):
-        found = {
+        more = {
             name
             for name, values in (*facts.values.items(), *facts.changed.items())
             if any(_reads(value, array, names, facts) for value in values)
         }
-        if found <= names:
+        if more <= names:
             break
-        names |= found
+        names |= more
     places = [index for use in facts.accesses for index in use.indices]
     return any(
         _reads(place, array, names, facts) and not _is_masked(place) for place in (*places, *facts.loops)

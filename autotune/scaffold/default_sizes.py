@@ -12,8 +12,8 @@ from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_arguments import GuessedArgument
 from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.roles import Role
-from autotune.scaffold.types import assumed_bytes
 from autotune.sources.facts import names_in
+from autotune.sources.type_layouts import assumed_bytes
 from autotune.sources.whole_numbers import number_of
 
 _MAX_BYTES = (1 << 31, 1 << 28)  # of all arrays: on a GPU, on a CPU
@@ -34,8 +34,8 @@ def fitting_checks(
     launch: GuessedLaunch, arguments: Sequence[GuessedArgument], checks: Sequence[Sequence[int]]
 ) -> tuple[tuple[int, ...], ...]:
     """The extents of each check, smaller where the arrays would not fit."""
-    given = (dict(zip(launch.sizes, one, strict=True)) for one in checks)
-    return tuple(dict.fromkeys((*_fitting(one, launch, arguments, 1).values(),) for one in given))
+    given = (dict(zip(launch.sizes, check, strict=True)) for check in checks)
+    return tuple(dict.fromkeys((*_fitting(sizes, launch, arguments, 1).values(),) for sizes in given))
 
 
 def _fitting(
@@ -56,12 +56,14 @@ def _of_host(launch: GuessedLaunch) -> dict[str, int]:
     host = launch.source.host or launch.source.read
     known: Mapping[str, ast.expr] = {**host.constants, **kernel.launch.variables}
     names = (item.name for item in kernel.arguments if not item.symbol)
-    found = {
+    numbers = {
         name: number_of(value, known) for name, value in zip(names, kernel.launch.arguments, strict=False)
     }
     if launch.host:
-        found |= {name: launch.host.default(name) for name in launch.host.sizes}
-    return {name: number for name, number in found.items() if name in launch.sizes and number and number > 0}
+        numbers |= {name: launch.host.default(name) for name in launch.host.sizes}
+    return {
+        name: number for name, number in numbers.items() if name in launch.sizes and number and number > 0
+    }
 
 
 def _fits(
@@ -87,7 +89,9 @@ def _steps(sizes: Mapping[str, int], launch: GuessedLaunch) -> int:
     """
     threads = prod(sizes[name] for text in launch.grid for name in names_in(ast.parse(text)) if name in sizes)
     loops = {id(loop): loop for loop in launch.facts.loops}
-    around = [[loops[id(one)] for one in use.guards if id(one) in loops] for use in launch.facts.accesses]
+    around = [
+        [loops[id(guard)] for guard in use.guards if id(guard) in loops] for use in launch.facts.accesses
+    ]
     turns = [
         prod(
             threads if name == "gridDim" else sizes[name]

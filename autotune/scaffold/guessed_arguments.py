@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from autotune.scaffold.array_shapes import GuessedShape, steers
 from autotune.scaffold.guessed_launch import GuessedLaunch
-from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import KernelArgument
 from autotune.scaffold.roles import Role
+from autotune.sources.bare_code import WORD
 from autotune.sources.facts import Facts
 
 
@@ -60,7 +60,7 @@ def array_argument(
     extents, question = list(guessed.extents), guessed.question
     if argument.width > 1:
         extents[-1] = f"{argument.width} * {_factor(extents[-1])}"
-    found = GuessedArgument(
+    guess = GuessedArgument(
         argument,
         role,
         (*extents,),
@@ -69,8 +69,8 @@ def array_argument(
         is_result=role is Role.OUT,
     )
     if role is Role.LOCAL or (role is Role.OUT and has_reference):
-        return found
-    from_zero = replace(found, fill="constant: 0")
+        return guess
+    from_zero = replace(guess, fill="constant: 0")
     if role is Role.OUT:
         remark = f"{question}; when reference() returns it, make it `role: out`, without a fill"
         return replace(from_zero, role=Role.INOUT, remark=remark)
@@ -80,7 +80,7 @@ def array_argument(
     if (is_whole and is_roomy) or (steers(argument.name, facts) and argument.dtype != "uint8"):
         remark = f"{question}; it holds indices or counts, and 0 is always in bounds: give real ones"
         return replace(from_zero, remark=remark)
-    return replace(found, fill=_fill(argument))
+    return replace(guess, fill=_fill(argument))
 
 
 def _factor(extent: str) -> str:

@@ -27,7 +27,7 @@ from autotune.scaffold.guessed_parameters import (
     within_a_block,
 )
 from autotune.scaffold.host_formulas import HostFormulas, Known, declared_extents
-from autotune.scaffold.macros import WORD, Macro
+from autotune.scaffold.macros import Macro
 from autotune.scaffold.reading import Assumptions, FoundKernel, KernelArgument, Source
 from autotune.scaffold.roles import is_offset, scalar_value
 from autotune.scaffold.tiles import (
@@ -38,8 +38,10 @@ from autotune.scaffold.tiles import (
     threads_per_element,
     tile_of,
 )
-from autotune.scaffold.types import KnownTypes, assumed_bytes
+from autotune.scaffold.types import KnownTypes
+from autotune.sources.bare_code import WORD
 from autotune.sources.facts import Facts, facts, names_in
+from autotune.sources.type_layouts import assumed_bytes
 from autotune.sources.whole_numbers import number_of
 
 ACROSS = re.compile(r"n|w|width|nx|\w*cols?|\w*columns?|size_?x", re.IGNORECASE)  # sizes of a row
@@ -84,10 +86,10 @@ class GuessedLaunch:
     @property
     def steps(self) -> Mapping[str, int]:
         """The number that the default divides a size by, for each that should be a multiple of it."""
-        found: dict[str, int] = {}
+        steps: dict[str, int] = {}
         for size, name in self.divided:
-            found[size] = lcm(found.get(size, 1), int(self.default[name]))
-        return found
+            steps[size] = lcm(steps.get(size, 1), int(self.default[name]))
+        return steps
 
     @property
     def names(self) -> frozenset[str]:
@@ -98,9 +100,9 @@ class GuessedLaunch:
     def constants(self) -> Mapping[str, ast.expr]:
         """What constants of the source stand for that are no parameters."""
         tuned = self.values
-        found = {name: value for name, value in self.source.read.constants.items() if name not in tuned}
-        numbers = [one for one in self.fixed_macros if (one.default or "").isdigit()]
-        return found | {one.name: ast.Constant(int(one.default or "")) for one in numbers}
+        constants = {name: value for name, value in self.source.read.constants.items() if name not in tuned}
+        numbers = [macro for macro in self.fixed_macros if (macro.default or "").isdigit()]
+        return constants | {one.name: ast.Constant(int(one.default or "")) for one in numbers}
 
     @property
     def facts(self) -> Facts:
@@ -151,7 +153,7 @@ class GuessedLaunch:
 
         Empty if the kernel has none.
         """
-        kinds = [one.type for one in self.facts.declared.values() if one.is_dynamic]
+        kinds = [variable.type for variable in self.facts.declared.values() if variable.is_dynamic]
         if not kinds:
             return "", ""
         if self.host and (given := self.host.shared_bytes):
@@ -166,11 +168,11 @@ class GuessedLaunch:
         """The bytes of static arrays in shared memory; empty without any, or if an extent is not known."""
         known = KnownTypes.of(self.kernel.function.source)
         products = []
-        for one in self.facts.declared.values():
-            if one.is_shared and not one.is_dynamic:
-                parts = [ast.unparse(self.facts.written_out(extent)) for extent in one.extents]
+        for variable in self.facts.declared.values():
+            if variable.is_shared and not variable.is_dynamic:
+                parts = [ast.unparse(self.facts.written_out(extent)) for extent in variable.extents]
                 extents = declared_extents(parts, self.names, self.constants)
-                size_bytes = known.bytes_of(one.type)
+                size_bytes = known.bytes_of(variable.type)
                 if size_bytes is None or len(extents) < len(parts):
                     return ""
                 products.append(" * ".join((str(size_bytes), *(f"({extent})" for extent in extents))))
@@ -205,7 +207,9 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     fixed = tuple(macro for macro in macros if macro not in tuned)
     tuned += [template_macro(item) for item in kernel.template]
     parameters, block = _parameters_and_block(kernel, source, tuned, axes)
-    others = (one for one in kernel.function.source.device_functions if one is not kernel.function)
+    others = (
+        function for function in kernel.function.source.device_functions if function is not kernel.function
+    )
     compiled = chain([kernel.facts], (facts(one.body, ()) for one in others))  # with the kernel
     parameters = with_elements(parameters, compiled)
     if assumed.is_small:
@@ -266,10 +270,10 @@ def _parameters(
 
     One that nothing defines is threads in an extent of the block, and steps of a thread at the end of a loop.
     """
-    found = []
+    parameters = []
     defined = [macro.name for macro in tuned if macro.default is not None]
     threads = set(WORD.findall(" ".join((*kernel.block, *block))))
-    steps = {ast.unparse(one.right) for one in kernel.facts.compared if one.is_loop}
+    steps = {ast.unparse(test.right) for test in kernel.facts.compared if test.is_loop}
     for macro in tuned:
         item = parameter_of(macro, axes)
         if macro.default is None and macro.name in threads:
@@ -280,8 +284,8 @@ def _parameters(
             item = asked_if_misspelt(item, defined)
         wanted = kernel.wanted.get(item.name)
         chosen = [value for value in item.values if wanted in _written(item.name, value)]
-        found.append(replace(item, default=chosen[0]) if chosen else item)
-    return found
+        parameters.append(replace(item, default=chosen[0]) if chosen else item)
+    return parameters
 
 
 def _written(name: str, value: Value) -> tuple[str, ...]:
@@ -320,14 +324,14 @@ def _placeholder(source: Source) -> GuessedParameter:
 def _axes(kernel: FoundKernel) -> list[str]:
     """The axes that a kernel declares or indexes; if it indexes none itself, those of the source."""
     declared = {axis for axis, part in zip("xyz", kernel.block, strict=False) if part != "1"}
-    found = kernel.facts
-    if not any(reads_index(found, axis, "blockIdx", "threadIdx") for axis in "xyz"):
+    read = kernel.facts
+    if not any(reads_index(read, axis, "blockIdx", "threadIdx") for axis in "xyz"):
         functions = kernel.function.source.device_functions
-        found = facts([statement for one in functions for statement in one.body], ())
+        read = facts([statement for function in functions for statement in function.body], ())
     return [
         axis
         for axis in "xyz"
-        if axis == "x" or axis in declared or reads_index(found, axis, "blockIdx", "threadIdx")
+        if axis == "x" or axis in declared or reads_index(read, axis, "blockIdx", "threadIdx")
     ]
 
 
@@ -355,16 +359,19 @@ def _block(
     shown = [name for name in reckoned if name in names or (name.isdigit() and name != "1")]
     used = {node.id for node in kernel.facts.expressions if isinstance(node, ast.Name)}
     used |= {
-        name for one in kernel.facts.declared.values() for extent in one.extents for name in names_in(extent)
+        name
+        for variable in kernel.facts.declared.values()
+        for extent in variable.extents
+        for name in names_in(extent)
     }
-    found = _block_macros([macro for macro in macros if macro.name in used], axes)
+    named_block = _block_macros([macro for macro in macros if macro.name in used], axes)
     if shown:
-        named = {axis: name for axis, name in zip(axes, found, strict=False) if axis_of(name) == axis}
+        named = {axis: name for axis, name in zip(axes, named_block, strict=False) if axis_of(name) == axis}
         return tuple(
             name if name in shown else "1" if name else named.get(axis, "1")
             for axis, name in zip(axes, reckoned, strict=True)
         )
-    return declared if not found and readable and len(axes) == 1 else found
+    return declared if not named_block and readable and len(axes) == 1 else named_block
 
 
 def _takes_any_block(kernel: FoundKernel) -> bool:
@@ -396,13 +403,13 @@ def _unread_block(kernel: FoundKernel, source: Source, names: Collection[str]) -
 
 def _block_macros(macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ...]:
     """The macros that look like the extents of a block, one for each axis."""
-    found = {axis_of(macro.name): macro.name for macro in macros if BLOCK.fullmatch(macro.name)}
+    by_axis = {axis_of(macro.name): macro.name for macro in macros if BLOCK.fullmatch(macro.name)}
     tiles = [macro.name for macro in macros if TILE.fullmatch(macro.name) and axis_of(macro.name) is None]
-    if len(axes) > 1 and not found and tiles:
-        found = {None: tiles[0]}
-    if not found:
+    if len(axes) > 1 and not by_axis and tiles:
+        by_axis = {None: tiles[0]}
+    if not by_axis:
         return ()
-    return tuple(found.get(axis, found.get(None, "1")) for axis in axes)
+    return tuple(by_axis.get(axis, by_axis.get(None, "1")) for axis in axes)
 
 
 def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
@@ -416,7 +423,7 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
     if chosen:
         bounds = {size_along(axis, kernel.facts, able) for axis in "xyz"}
         chosen = [name for name in integers if name in bounds or name in chosen]
-    bounding = {ast.unparse(one.right) for one in kernel.facts.compared}
+    bounding = {ast.unparse(test.right) for test in kernel.facts.compared}
     chosen = chosen or [name for name in integers if name in bounding]
     chosen = chosen or able[:1] or ["n"]
     unusable = {*RESERVED_NAMES, *taken}
@@ -448,23 +455,23 @@ def _without_ones(grid: Sequence[str]) -> tuple[str, ...]:
 
 def _shown_grid(launch: GuessedLaunch) -> tuple[str, ...]:
     """The grid that the kernel's own text shows: what it says of tiles and sizes first, names second."""
-    found = launch.facts
+    read = launch.facts
     axes, block, sizes = launch.axes, launch.block, launch.sizes
-    along = {axis: size_along(axis, found, sizes) for axis in axes}
+    along = {axis: size_along(axis, read, sizes) for axis in axes}
     left = [name for name in sizes if name not in along.values()] or sizes
     across = next((name for name in left if ACROSS.fullmatch(name)), left[0])
     others = [name for name in left if name != across] or [across]
-    tiles = {axis: tile_of(axis, found, block, launch.values, along[axis]) for axis in axes}
-    blocked = [axis for axis in axes if reads_index(found, axis, "blockIdx")] or axes
+    tiles = {axis: tile_of(axis, read, block, launch.values, along[axis]) for axis in axes}
+    blocked = [axis for axis in axes if reads_index(read, axis, "blockIdx")] or axes
 
     def blocks(number: int, axis: str) -> str:
         if axis not in blocked:
             return "1"
-        if rows := rows_of_blocks(axis, found, sizes):
+        if rows := rows_of_blocks(axis, read, sizes):
             return rows
         size = across if number == 0 else others[min(number - 1, len(others) - 1)]
         count = along[axis] or (" * ".join(sizes) if len(axes) == 1 else size)
-        if sharing := threads_per_element(axis, found, launch.values, count):
+        if sharing := threads_per_element(axis, read, launch.values, count):
             count = f"{count} * {sharing}"
         tile = tiles[axis] or (block[number] if number < len(block) else "1")
         return f"ceil_div({count}, {tile})" if tile != "1" else count

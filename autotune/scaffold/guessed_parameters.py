@@ -53,9 +53,9 @@ def template_macro(item: ReadTemplate) -> Macro:
 
 def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
     """The values that a macro's comment lists, or that its name and its use suggest, which is a guess."""
-    found = _suggested(macro, axes)
-    is_flag = set(found.values) <= {False, True}
-    return found if found.remark or is_flag else replace(found, remark="values guessed")
+    parameter = _suggested(macro, axes)
+    is_flag = set(parameter.values) <= {False, True}
+    return parameter if parameter.remark or is_flag else replace(parameter, remark="values guessed")
 
 
 def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
@@ -107,19 +107,19 @@ def with_elements(
     numbers = {item.name: int(item.default) for item in parameters if not isinstance(item.default, str)}
     able = {item.name for item in parameters if item.remark in (_ANY, _ASKED)}
     written: dict[str, ast.expr] = {}
-    for found in functions if able else ():
-        needed = [part for one in found.declared.values() for part in one.extents]
+    for read in functions if able else ():
+        needed = [part for variable in read.declared.values() for part in variable.extents]
         needed += [
             part.right
-            for part in found.expressions
+            for part in read.expressions
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div | ast.Mod)
         ]
-        written |= {ast.unparse(one): one for one in map(found.written_out, needed) if able & names_in(one)}
+        written |= {ast.unparse(one): one for one in map(read.written_out, needed) if able & names_in(one)}
     asked = [one for one in written.values() if _is_of(one, numbers)]
 
     def empty(**changed: int) -> list[ast.expr]:
         known = {name: ast.Constant(number) for name, number in (numbers | changed).items()}
-        return [one for one in asked if not number_of(one, known)]
+        return [node for node in asked if not number_of(node, known)]
 
     for _ in range(_DOUBLED):
         if not (left := empty()):
@@ -195,7 +195,7 @@ def divided_sizes(
     A remainder, a difference, a sum before the division or a comparison with the size itself would take it.
     """
     divisors: dict[str, set[str]] = {}
-    has_rest = {ast.unparse(one.right) for one in facts.compared}
+    has_rest = {ast.unparse(test.right) for test in facts.compared}
     for node in facts.expressions:
         match node:
             case ast.BinOp(left=ast.Name(id=size), op=ast.Div(), right=ast.Name(id=divisor)):

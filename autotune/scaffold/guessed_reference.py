@@ -25,7 +25,7 @@ def reference_body(
     arrays = {variable_name(name) for name in roles}
     results = []
     for name in written:
-        stores = [one for one in facts.of(name) if one.is_written]
+        stores = [access for access in facts.of(name) if access.is_written]
         store = stores[0] if len(stores) == 1 else None
         if store is None or store.value is None or (facts.loops and roles[name] is not Role.OUT):
             return ()
@@ -73,10 +73,10 @@ class _Translation:
                 is_element = self._known[name].width == 1 and ast.unparse(index) == self._index
                 return ast.Name(variable_name(name)) if is_element else None
             case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.Div() as operator, right):
-                one, other = self.of(left), self.of(right)
-                if one is None or other is None or (self._is_whole and isinstance(operator, ast.Div)):
+                first, second = self.of(left), self.of(right)
+                if first is None or second is None or (self._is_whole and isinstance(operator, ast.Div)):
                     return None
-                return ast.BinOp(one, operator, other)
+                return ast.BinOp(first, operator, second)
             case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
                 inside = self.of(operand)
                 return None if inside is None else ast.UnaryOp(sign, inside)

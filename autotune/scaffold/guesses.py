@@ -18,10 +18,10 @@ from autotune.scaffold.guessed_arguments import (
 )
 from autotune.scaffold.guessed_launch import GuessedLaunch, guess_launch
 from autotune.scaffold.guessed_reference import reference_body
-from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import Assumptions, FoundKernel, Source
 from autotune.scaffold.roles import Role, role_of
 from autotune.scaffold.verify_sizes import is_checked, verify_sizes
+from autotune.sources.bare_code import WORD
 
 _EXTENTS = {1: (16_777_216, 1_048_576), 2: (4096, 512), 3: (256, 64)}  # of each size: on a GPU, on a CPU
 _SMALL_EXTENTS = {1: (65_536, 4096), 2: (512, 64), 3: (64, 16)}

@@ -86,13 +86,15 @@ class HostFormulas:
         }
         own = launch.variables.keys() & {*parameters}  # variables of the host, whatever the kernel calls so
         names = {name: name for name in known.names if name not in own} | names
-        functions: dict[str, tuple[Sequence[str], Sequence[ast.stmt]]] = {}
-        functions |= {one.name: ([item.name for item in one.parameters], one.body) for one in host.functions}
+        functions: dict[str, tuple[Sequence[str], Sequence[ast.stmt]]] = {
+            function.name: ([item.name for item in function.parameters], function.body)
+            for function in host.functions
+        }
         functions |= functions_of(launch.variables)
         formulas = {**known.constants, **host.constants, **launch.variables}
         numbers = [(number_of(here, formulas) or 0, there) for here, there in threads]
         constants = {*known.constants, *host.constants}.intersection(known.used)
-        fixed = frozenset(constants).union(*(_behind(one, formulas) for one in launch.block))
+        fixed = frozenset(constants).union(*(_behind(extent, formulas) for extent in launch.block))
         reader = _Reader(names, launch.block, block, formulas, functions, known.bytes_of, fixed)
         taken = frozenset((*known.names, *known.used, *parameters, *RESERVED_NAMES))
         return cls(launch, formulas, reader, numbers, taken)
@@ -172,8 +174,8 @@ def real_number_of(node: ast.expr, formulas: Mapping[str, ast.expr], depth: int 
     match node:
         case ast.Constant(value=int() | float() as number):
             return number
-        case ast.UnaryOp(ast.USub(), one):
-            value = real_number_of(one, formulas, depth)
+        case ast.UnaryOp(ast.USub(), operand):
+            value = real_number_of(operand, formulas, depth)
             return None if value is None else -value
         case ast.Name(id=name) if name in formulas and depth:
             return real_number_of(formulas[name], formulas, depth - 1)
@@ -372,9 +374,9 @@ def _terms(node: ast.expr) -> tuple[list[ast.expr], int]:
         case ast.Constant(value=int(number)):
             return [], number
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            (terms, number), (others, other) = _terms(left), _terms(right)
-            return terms + others, number + other
+            (terms, number), (others, further) = _terms(left), _terms(right)
+            return terms + others, number + further
         case ast.BinOp(left=left, op=ast.Sub(), right=ast.Constant(value=int(number))):
-            terms, other = _terms(left)
-            return terms, other - number
+            terms, further = _terms(left)
+            return terms, further - number
     return [node], 0

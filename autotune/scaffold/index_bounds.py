@@ -113,31 +113,33 @@ class LaunchShape:
             if match is None or tile is None or len(tile.terms) != 1:
                 continue
             (factors,) = tile.terms
-            if tile.terms[factors] == 1 and all(words.count(one) >= factors.count(one) for one in factors):
+            if tile.terms[factors] == 1 and all(
+                words.count(factor) >= factors.count(factor) for factor in factors
+            ):
                 if atom == blocks:
                     return (f"round_up({match[1]}, {match[2]})",)
                 return () if atom in factors else (atom,)
         return (atom,)
 
 
-def _smaller(one: Bound | None, other: Bound | None, sizes: Set[str]) -> Bound | None:
+def _smaller(first: Bound | None, second: Bound | None, sizes: Set[str]) -> Bound | None:
     """The lower of two bounds where they differ by a number, else one of sizes alone, or the first known."""
-    if one is None or other is None:
-        return one or other
-    apart = (other + -one).number
+    if first is None or second is None:
+        return first or second
+    apart = (second + -first).number
     if apart is not None:
-        return other if apart < 0 else one
-    return other if _names_of(other) <= sizes and not _names_of(one) <= sizes else one
+        return second if apart < 0 else first
+    return second if _names_of(second) <= sizes and not _names_of(first) <= sizes else first
 
 
-def _larger(one: Bound | None, other: Bound | None) -> Bound | None:
+def _larger(first: Bound | None, second: Bound | None) -> Bound | None:
     """The higher of two bounds where that is known; a size is taken to be higher than a number."""
-    if one is None or other is None:
+    if first is None or second is None:
         return None
-    apart = (other + -one).number
+    apart = (second + -first).number
     if apart is not None:
-        return other if apart > 0 else one
-    return one if other.number is not None else other if one.number is not None else None
+        return second if apart > 0 else first
+    return first if second.number is not None else second if first.number is not None else None
 
 
 class IndexBounds:
@@ -151,20 +153,20 @@ class IndexBounds:
         """How many elements the indices of an array need, and whether all of them have a bound."""
         uses = self._facts.of(array)
         checked = [use for use in uses if not self._is_guarded(use)] or uses
-        found = [self._around(use)._place(use.index) for use in checked]
-        known = [self._launch.text(one + Bound.of(1)) for one in found if one is not None]
-        is_complete = len(known) == len(found) > 0 and array not in self._facts.escaped
+        bounds = [self._around(use)._place(use.index) for use in checked]
+        known = [self._launch.text(bound + Bound.of(1)) for bound in bounds if bound is not None]
+        is_complete = len(known) == len(bounds) > 0 and array not in self._facts.escaped
         return list(dict.fromkeys(known)), is_complete
 
     def _around(self, use: Access) -> IndexBounds:
         """The same without loops that an access is not in, if one that it is in has the same variable."""
         own = {id(part) for guard in use.guards for part in ast.walk(guard)}
-        loops = [(ast.unparse(one.left), one) for one in self._facts.compared if one.is_loop]
-        names = {name for name, one in loops if id(one.right) in own}
-        others = {id(one) for name, one in loops if name in names and id(one.right) not in own}
+        loops = [(ast.unparse(test.left), test) for test in self._facts.compared if test.is_loop]
+        names = {name for name, loop in loops if id(loop.right) in own}
+        others = {id(loop) for name, loop in loops if name in names and id(loop.right) not in own}
         if not others:
             return self
-        left = [one for one in self._facts.compared if id(one) not in others]
+        left = [test for test in self._facts.compared if id(test) not in others]
         return IndexBounds(replace(self._facts, compared=left), self._launch)
 
     def reads_neighbours(self, array: str) -> bool:
@@ -186,7 +188,7 @@ class IndexBounds:
     @cached_property
     def _has_edge(self) -> bool:
         """Whether a condition, other than a loop's, asks for the edge of an array."""
-        asked = (one for one in self._facts.compared if not one.is_loop)
+        asked = (test for test in self._facts.compared if not test.is_loop)
         is_last = any(_is_difference(right) for _, right in self._facts.equals)
         return is_last or any(_is_sum(one.left) or _is_difference(one.right) for one in asked)
 
@@ -199,19 +201,19 @@ class IndexBounds:
     def _place(self, index: ast.expr) -> Bound | None:
         """The bound of an index; it, or a sum in it, may be compared with a size as it stands."""
         added = [*_addends(index)]
-        for one in self._facts.compared:
-            is_size = isinstance(one.right, ast.Name) and one.right.id in self._launch.names
-            if not is_size or one.operator != "<":
+        for test in self._facts.compared:
+            is_size = isinstance(test.right, ast.Name) and test.right.id in self._launch.names
+            if not is_size or test.operator != "<":
                 continue
-            bounded = [ast.unparse(part) for part in _addends(one.left)]
+            bounded = [ast.unparse(part) for part in _addends(test.left)]
             others = [part for part in added if ast.unparse(part) not in bounded]
             if len(others) + len(bounded) == len(added) and (len(bounded) > 1 or not others):
-                found = Bound.atom(ast.unparse(one.right)) + Bound.of(-1)
+                total = Bound.atom(ast.unparse(test.right)) + Bound.of(-1)
                 for bound in map(self.of, others):
                     if bound is None:
                         return None
-                    found += bound
-                return found
+                    total += bound
+                return total
         return self.of(index)
 
     def of(self, node: ast.expr | None) -> Bound | None:
@@ -227,8 +229,8 @@ class IndexBounds:
                 ast.Name("threadIdx" | "blockIdx" | "blockDim" | "gridDim" as kind), "x" | "y" | "z" as axis
             ):
                 return self._launch.extent(kind, "xyz".index(axis))
-            case ast.IfExp(body=body, orelse=other):
-                return _larger(self.of(body), self.of(other))
+            case ast.IfExp(body=body, orelse=otherwise):
+                return _larger(self.of(body), self.of(otherwise))
             case ast.Call(func=ast.Name(id="ceil_div")):  # the value of an argument
                 return Bound.atom(ast.unparse(node))
             case ast.Call(func=ast.Name(id="min"), args=[left, right]):
@@ -240,29 +242,31 @@ class IndexBounds:
         return None
 
     def _operation(self, left: ast.expr, operator: ast.operator, right: ast.expr) -> Bound | None:
-        one, other = self.of(left), self.of(right)
-        number = None if other is None else other.number
+        first, second = self.of(left), self.of(right)
+        number = None if second is None else second.number
         match operator:
-            case ast.Mod() | ast.BitAnd() if other is not None:
-                return other if isinstance(operator, ast.BitAnd) else other + Bound.of(-1)
-            case ast.Sub() if one is not None:
-                return one + Bound.of(-int(number)) if number is not None else one + -self._constant(right)
-            case ast.Div() | ast.FloorDiv() | ast.RShift() if one is not None:
+            case ast.Mod() | ast.BitAnd() if second is not None:
+                return second if isinstance(operator, ast.BitAnd) else second + Bound.of(-1)
+            case ast.Sub() if first is not None:
+                return (
+                    first + Bound.of(-int(number)) if number is not None else first + -self._constant(right)
+                )
+            case ast.Div() | ast.FloorDiv() | ast.RShift() if first is not None:
                 divisor = 2**number if isinstance(operator, ast.RShift) and number is not None else number
                 if divisor:
-                    return one * Bound({(): 1 / Fraction(divisor)})
+                    return first * Bound({(): 1 / Fraction(divisor)})
                 fixed = self._constant(right)
-                whole = f"({self._launch.text(one)}) // ({self._launch.text(fixed)})"
-                return Bound.atom(f"({whole})") if fixed.terms else one
-        if one is None or other is None:
+                whole = f"({self._launch.text(first)}) // ({self._launch.text(fixed)})"
+                return Bound.atom(f"({whole})") if fixed.terms else first
+        if first is None or second is None:
             return None
         match operator:
             case ast.Add():
-                return one + other
+                return first + second
             case ast.Mult():
-                return one * other
+                return first * second
             case ast.LShift() if number is not None:
-                return one * Bound.of(2 ** int(number))
+                return first * Bound.of(2 ** int(number))
         return None
 
     def _constant(self, node: ast.expr) -> Bound:
@@ -296,7 +300,7 @@ class IndexBounds:
             return sized[-1] if sized else sum(dict.fromkeys(below), Bound())
         if is_open:
             return None
-        return max(filter(None, bounds), key=lambda one: (len(one.terms), one.number or 0))
+        return max(filter(None, bounds), key=lambda bound: (len(bound.terms), bound.number or 0))
 
     def _guards(self, name: str) -> Iterator[ast.expr]:
         """What a variable is compared with, as an exclusive bound."""

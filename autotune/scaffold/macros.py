@@ -7,11 +7,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from autotune.sources.bare_code import WORD
 from autotune.sources.branches import Branches, behind
 from autotune.sources.dialects import BUILT_IN
 from autotune.sources.kernel_source import KernelSource
 
-WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _COMMENTED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(\d+)[ \t]*(?://|/\*)([^\n]*)", re.MULTILINE)
 _LIST = re.compile(r"(?<![\w.])\d+(?:(?:\s*,|\s*\||\s+or\b|\s*,\s*or\b)\s*\d+)+(?![\w.]*\w)")
 _BRACKETED = re.compile(rf"[(\[{{]\s*({_LIST.pattern})\s*[)\]}}]")
@@ -99,8 +99,8 @@ def find_macros(
 
 def _values_with_types(name: str, source: KernelSource) -> tuple[int, ...]:
     """The numbers in place of a name at the end of a type, `VECTOR_##width`, for which macros are there."""
-    types = {one for function in source.device_functions for one in function.types}
-    stems = [one.removesuffix(name) for one in types if one.endswith(f"_{name}")]
+    types = {kind for function in source.device_functions for kind in function.types}
+    stems = [kind.removesuffix(name) for kind in types if kind.endswith(f"_{name}")]
     ends = (
         macro.removeprefix(stem) for stem in stems for macro in source.code.macros if macro.startswith(stem)
     )
@@ -129,18 +129,18 @@ def _asked(source: KernelSource, branches: Branches) -> tuple[dict[str, list[str
 
 def _places(text: str, names: Collection[str]) -> Mapping[str, int]:
     """Where each name first stands in a text."""
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     for word in WORD.finditer(text):
         if word[0] in names:
-            found.setdefault(word[0], word.start())
-    return found
+            places.setdefault(word[0], word.start())
+    return places
 
 
 def _listed_values(default: str, comment: str) -> tuple[int, ...]:
     """The values that a comment lists in brackets or alone, if the default is one of them: `(1, 2, 4, 8)`."""
     alone = _LIST.fullmatch(comment.removesuffix("*/").strip())
-    for found in [alone[0]] if alone else _BRACKETED.findall(comment):
-        values = tuple(dict.fromkeys(map(int, re.findall(r"\d+", found))))
+    for listed in [alone[0]] if alone else _BRACKETED.findall(comment):
+        values = tuple(dict.fromkeys(map(int, re.findall(r"\d+", listed))))
         if int(default) in values and len(values) > 1:
             return values
     return ()

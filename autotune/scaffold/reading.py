@@ -10,15 +10,16 @@ from functools import cached_property
 
 from autotune.core.c_types import C_TYPES, SCALARS
 from autotune.errors import InputError, KernelUnread
-from autotune.scaffold.macros import WORD, Macro, find_macros
+from autotune.scaffold.macros import Macro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template
-from autotune.scaffold.types import STRUCT, UNKNOWN, VECTOR, KnownTypes, constant_value
-from autotune.sources.bare_code import without_comments
+from autotune.scaffold.types import KnownTypes
+from autotune.sources.bare_code import WORD, without_comments
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
 from autotune.sources.dialects import INTRODUCER, OPENCL, portable_macros
 from autotune.sources.facts import Facts, facts
 from autotune.sources.kernel_source import Function, KernelSource, Parameter, Variable, read_kernel_source
 from autotune.sources.launches import Launch
+from autotune.sources.type_layouts import STRUCT, UNKNOWN, VECTOR
 
 _IMAGE = re.compile(r"image\d\w*_t")
 _PLACEHOLDER = re.compile(  # of a template language; `= {{x}}` is C, and so is `a %b`
@@ -99,9 +100,9 @@ class FoundKernel:
         source = self.function.source
         arrays = [item.name for item in self.arguments if item.is_pointer]
         functions = {
-            one.name: ([item.name for item in one.parameters], one.body)
-            for one in source.device_functions
-            if not one.is_kernel
+            function.name: ([item.name for item in function.parameters], function.body)
+            for function in source.device_functions
+            if not function.is_kernel
         }
         return facts(self.function.body, arrays, functions)
 
@@ -148,7 +149,7 @@ def read_kernels(
                 f"{name}: {placeholder[0]} is of a template language, which autotune does not know; write a "
                 "macro in its place, which becomes a parameter"
             )
-    found: list[FoundKernel] = []
+    readable: list[FoundKernel] = []
     refusals: list[str] = []
     launches = (program or source).launches
     types = KnownTypes.of(source, assumed.generic)
@@ -156,18 +157,18 @@ def read_kernels(
         if function.source is not types.source:
             types = KnownTypes.of(function.source, assumed.generic)
         try:
-            found.append(_kernel(name, function, types, launches, wanted))
+            readable.append(_kernel(name, function, types, launches, wanted))
         except InputError as error:
             refusals.append(str(error))
-    if not found:
+    if not readable:
         raise InputError(_first_of(own, refusals)) if refusals else _why_none(name, own)
     types = KnownTypes.of(source, assumed.generic)
     stand_ins = _stand_ins(types, source, branches, assumed)
     of_headers = _words(source, branches) - {*assumed.undefined}
     of_headers -= _words(read_kernel_source(own, values), read_branches(own)) if own != text else of_headers
-    dialect = next(one.function.source.dialect for one in found)
+    dialect = next(one.function.source.dialect for one in readable)
     kernels = sorted(
-        (replace(kernel, types={**kernel.types, **stand_ins}) for kernel in _told_apart(found, dialect)),
+        (replace(kernel, types={**kernel.types, **stand_ins}) for kernel in _told_apart(readable, dialect)),
         key=lambda kernel: kernel.name in of_headers,
     )
     taken = {
@@ -177,7 +178,7 @@ def read_kernels(
         *source.prefixes,
         *(portable_macros() if dialect == "portable" else ()),
     }
-    unknown = {name for one in (source, *(each.function.source for each in found)) for name in one.unknown}
+    unknown = {name for one in (source, *(each.function.source for each in readable)) for name in one.unknown}
     macros = find_macros(source, branches, unknown, taken, assumed.undefined)
     chosen = tuple(macro for macro in macros if macro.name not in of_headers)
     refused, fixed = (*dict.fromkeys(refusals),), (*_fixed(source, branches, read_branches(own)),)
@@ -200,13 +201,15 @@ def _words(source: KernelSource, branches: Branches) -> frozenset[str]:
 def _first_of(own: str, refusals: Sequence[str]) -> str:
     """The first refusal of a kernel of the source itself; else the first."""
     words = {*re.findall(r"\w+", own)}
-    return next((one for one in refusals if words & {*re.findall(r"^[^:]*: (\w+)", one)}), refusals[0])
+    return next(
+        (refusal for refusal in refusals if words & {*re.findall(r"^[^:]*: (\w+)", refusal)}), refusals[0]
+    )
 
 
 def _why_none(name: str, own: str) -> InputError:
     """What to say of a source without a kernel, or with one that was not understood."""
     code = without_comments(own)
-    begin = next((one for one in INTRODUCER.finditer(code) if _HAS_BODY.match(code, one.end())), None)
+    begin = next((match for match in INTRODUCER.finditer(code) if _HAS_BODY.match(code, match.end())), None)
     if begin is not None:
         return KernelUnread(name, code.count("\n", 0, begin.start()) + 1)
     return InputError(
@@ -219,25 +222,25 @@ def _stand_ins(
     types: KnownTypes, source: KernelSource, branches: Branches, assumed: Assumptions
 ) -> dict[str, str]:
     """Types for those that the source leaves to its user; nothing for words before types of functions."""
-    used = {name for each in source.device_functions for name in each.types}
+    used = {name for function in source.device_functions for name in function.types}
     written = used & {*WORD.findall(source.original)}  # others are put together: VECTOR_##width
     capitals = sorted(name for name in written if name.isupper() and name not in branches.defined)
     provided = portable_macros() if source.dialect == "portable" else frozenset()
-    parameters = {one.name for function in source.functions for one in function.template or ()}
+    parameters = {parameter.name for function in source.functions for parameter in function.template or ()}
     words = [word for word in (*assumed.undefined, *capitals) if word not in provided | parameters]
-    found = {word: types.stand_in(word) for word in words if word != "DTYPE" and types.is_unknown(word)}
+    stand_ins = {word: types.stand_in(word) for word in words if word != "DTYPE" and types.is_unknown(word)}
     open_aliases = ((name, word) for name, word in types.aliases.items() if name in used and word.isupper())
-    found |= {word: types.stand_in(name) for name, word in open_aliases if types.is_open(word)}
+    stand_ins |= {word: types.stand_in(name) for name, word in open_aliases if types.is_open(word)}
     plain = {word: C_TYPES[SCALARS[word]] for word in assumed.undefined if SCALARS.get(word) in C_TYPES}
     short = source.dialect == OPENCL  # whose options have no spaces
-    found |= {word: kind.replace("unsigned ", "u") if short else kind for word, kind in plain.items()}
+    stand_ins |= {word: kind.replace("unsigned ", "u") if short else kind for word, kind in plain.items()}
     for name in sorted(used & branches.defined):  # a macro may have put it together: REAL##4
         vector = VECTOR.fullmatch(name)
         if vector and types.is_unknown(name) and vector[1].isupper() and vector[1] not in branches.defined:
-            found.setdefault(vector[1], types.stand_in(name).rstrip("0123456789"))
+            stand_ins.setdefault(vector[1], types.stand_in(name).rstrip("0123456789"))
     known = {*assumed.undefined, *filter(str.isidentifier, filter(str.isupper, source.prefixes))}
     beside = {word: source.prefixes[word] for word in sorted(source.prefixes.keys() & known)}
-    return found | beside
+    return stand_ins | beside
 
 
 def _kernel(
@@ -249,7 +252,9 @@ def _kernel(
 ) -> FoundKernel:
     source = function.source
     place = f"{name}: {function.name}"
-    own = [one for one in launches if one.kernel == function.name] if source.dialect != OPENCL else []
+    own = (
+        [launch for launch in launches if launch.kernel == function.name] if source.dialect != OPENCL else []
+    )
     if not function.parameters:
         raise InputError(
             f"{place} takes no arguments, so no result of it can be checked; pass an array to it"
@@ -263,20 +268,25 @@ def _kernel(
     template = read_template(place, function, own, types)
     given = {item.name: item.given.partition("<")[0] for item in template if item.kind == "type"}
     types = replace(types, aliases={**types.aliases, **given})
-    arguments = [_argument(place, one, types) for one in function.parameters]
+    arguments = [_argument(place, parameter, types) for parameter in function.parameters]
     kinds = dict.fromkeys(argument.type_name for argument in arguments if argument.dtype == UNKNOWN)
     called = function.name
     if source.dialect == "cuda":
-        arguments += [_variable(one, types) for one in source.variables if _is_used(one, function)]
+        arguments += [
+            _variable(variable, types) for variable in source.variables if _is_used(variable, function)
+        ]
         called = "::".join((*function.namespace, called))
     if function.specialised or template:
         called += f"<{function.specialised or ', '.join(item.given for item in template)}>"
     of_host = tuple(map(ast.unparse, own[0].block)) if own and not _reads(function, "blockDim") else ()
-    replaced = any(one.type_name == "size_t" and not one.is_pointer for one in arguments)
+    replaced = any(argument.type_name == "size_t" and not argument.is_pointer for argument in arguments)
     return FoundKernel(
         function.name,
         called,
-        tuple(one if one.dtype != UNKNOWN else _with_stand_in(one, types) for one in arguments),
+        tuple(
+            argument if argument.dtype != UNKNOWN else _with_stand_in(argument, types)
+            for argument in arguments
+        ),
         function.block if len(function.block) == 3 else of_host or function.block,
         tuple(item for item in template if item.kind != "type"),
         {kind: types.stand_in(kind) for kind in kinds if kind not in source.types.declared}
@@ -314,7 +324,7 @@ def _told_apart(kernels: Sequence[FoundKernel], dialect: str) -> list[FoundKerne
 def _variable(variable: Variable, types: KnownTypes) -> KernelArgument:
     """A `__constant__` array or number that a program fills before a launch."""
     dtype, width = types.layout(variable.type)
-    counts = [constant_value(extent, types.source) for extent in variable.extents]
+    counts = [types.constant(extent) for extent in variable.extents]
     shape = " * ".join(
         f"{count}" if count else extent if extent.isidentifier() else f"({extent})"
         for count, extent in zip(counts, variable.extents, strict=True)
@@ -337,9 +347,9 @@ def _is_used(variable: Variable, function: Function) -> bool:
     if not variable.is_constant:
         return False
     return any(
-        _reads(one, variable.name)
-        for one in function.source.device_functions
-        if one is function or not one.is_kernel
+        _reads(other, variable.name)
+        for other in function.source.device_functions
+        if other is function or not other.is_kernel
     )
 
 

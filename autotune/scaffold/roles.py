@@ -45,7 +45,7 @@ def is_offset(name: str, facts: Facts) -> bool:
         for part in facts.expressions
         if isinstance(part, ast.BinOp) and isinstance(part.op, ast.LShift | ast.RShift)
     )
-    return _OFFSET.search(name) is not None or any(name in names_in(one) for one in shifts)
+    return _OFFSET.search(name) is not None or any(name in names_in(shift) for shift in shifts)
 
 
 def scalar_value(argument: KernelArgument, kernel: FoundKernel, facts: Facts, sizes: Sequence[str]) -> str:

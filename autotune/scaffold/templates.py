@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from autotune.core.c_types import SCALARS
 from autotune.errors import InputError
 from autotune.scaffold.types import KnownTypes
+from autotune.sources.bare_code import WORD
 from autotune.sources.kernel_source import Function
 from autotune.sources.launches import Launch
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _WHOLE_NAME = re.compile(r"(?i).*(?:int|ind(?:ex|ices)|idx|offset|count)")
 _VECTOR = re.compile(r"[a-z]+[234]")
 
@@ -35,30 +35,30 @@ def read_template(
     place: str, function: Function, launches: Sequence[Launch], types: KnownTypes
 ) -> tuple[ReadTemplate, ...]:
     """The parameters of the template that a kernel is; none for a function or a specialisation."""
-    found = []
+    templates = []
     used = next((launch.template for launch in launches if launch.template), ())
     texts = [text for launch in launches for text in launch.template]
     texts += [ast.unparse(argument) for launch in launches for argument in launch.arguments]
-    named = {word for text in texts for word in _WORD.findall(text)}
-    for number, one in enumerate(function.template or ()):
-        is_choice = "::" in one.type or (not one.type and "<" in one.default)
-        if is_choice and one.default:  # of a library or of the source, which the compiler makes
+    named = {word for text in texts for word in WORD.findall(text)}
+    for number, parameter in enumerate(function.template or ()):
+        is_choice = "::" in parameter.type or (not parameter.type and "<" in parameter.default)
+        if is_choice and parameter.default:  # of a library or of the source, which the compiler makes
             break
-        is_enumeration = one.type in types.source.types.enumerations
-        if not (one.is_plain and one.name) or "<" in one.type or is_enumeration:
+        is_enumeration = parameter.type in types.source.types.enumerations
+        if not (parameter.is_plain and parameter.name) or "<" in parameter.type or is_enumeration:
             raise InputError(
-                f"{place} is a template, and nothing can be guessed for its parameter {one.text!r}; name an "
-                'instance in the space\'s launch plan: entry: "name<...>"'
+                f"{place} is a template, and nothing can be guessed for its parameter {parameter.text!r}; "
+                'name an instance in the space\'s launch plan: entry: "name<...>"'
             )
-        kind = "type" if not one.type else "bool" if "bool" in one.type.split() else "number"
+        kind = "type" if not parameter.type else "bool" if "bool" in parameter.type.split() else "number"
         value = used[number] if number < len(used) else ""
-        given = one.name
+        given = parameter.name
         if kind == "type":
-            given = _function_object(place, one.name, function, types, named)
-            given = given or _type_given(one.name, value, types)
-        known = value if value.isdigit() or value in ("true", "false") else one.default
-        found.append(ReadTemplate(one.name, kind, known, given))
-    return tuple(found)
+            given = _function_object(place, parameter.name, function, types, named)
+            given = given or _type_given(parameter.name, value, types)
+        known = value if value.isdigit() or value in ("true", "false") else parameter.default
+        templates.append(ReadTemplate(parameter.name, kind, known, given))
+    return tuple(templates)
 
 
 def _type_given(name: str, value: str, types: KnownTypes) -> str:
@@ -101,16 +101,16 @@ def _function_object(
     member = _called_member(parameter, function)
     if not member:
         return ""
-    found = {}
-    for name, one in types.source.types.structures.items():
-        words = [text.split()[0] for text in one.template]
-        if member in one.members and all(word in ("typename", "class") for word in words):
+    objects = {}
+    for name, structure in types.source.types.structures.items():
+        words = [text.split()[0] for text in structure.template]
+        if member in structure.members and all(word in ("typename", "class") for word in words):
             given = ", ".join(types.generic for _ in words)
-            found[name] = f"{name}<{given}>" if given else name
-    values = [one.name for one in function.parameters if one.type == parameter]
-    if member == "operator()" and values and not found:
+            objects[name] = f"{name}<{given}>" if given else name
+    values = [structure.name for structure in function.parameters if structure.type == parameter]
+    if member == "operator()" and values and not objects:
         raise InputError(
             f"{place}: {values[0]} is a function, and autotune passes arrays and numbers only; write a "
             f"kernel that takes the rest and creates it: `const {parameter} {values[0]};` in its body"
         )
-    return next((text for name, text in found.items() if name in named), next(iter(found.values()), ""))
+    return next((text for name, text in objects.items() if name in named), next(iter(objects.values()), ""))

@@ -33,10 +33,10 @@ def threads_along(axis: str, facts: Facts) -> str:
         room = _room_for_threads(thread, facts)
         return room.pop() if len(room) == 1 else ""
     if thread not in facts.read_indices:
-        return "1" if any(reads_index(facts, one, "threadIdx") for one in "xyz") else ""
-    found = {*_multiplied(axis, facts), *_strides(thread, facts)} or _room_for_threads(thread, facts)
-    found = {_step_through(tile, facts) or tile for tile in found}
-    return found.pop() if len(found) == 1 else ""
+        return "1" if any(reads_index(facts, letter, "threadIdx") for letter in "xyz") else ""
+    shown = {*_multiplied(axis, facts), *_strides(thread, facts)} or _room_for_threads(thread, facts)
+    shown = {_step_through(tile, facts) or tile for tile in shown}
+    return shown.pop() if len(shown) == 1 else ""
 
 
 def _multiplied(axis: str, facts: Facts) -> Iterator[str]:
@@ -70,9 +70,9 @@ def _distances(node: ast.expr, facts: Facts) -> Iterator[str]:
 
 def _step_through(tile: str, facts: Facts) -> str:
     """What a loop through a tile steps by, as threads do that cover it together; else empty."""
-    for one in facts.compared:
-        if one.is_loop and ast.unparse(one.right) == tile and isinstance(one.left, ast.Name):
-            steps = facts.changed.get(one.left.id, ())
+    for test in facts.compared:
+        if test.is_loop and ast.unparse(test.right) == tile and isinstance(test.left, ast.Name):
+            steps = facts.changed.get(test.left.id, ())
             if len(steps) == 1 and isinstance(steps[0], ast.Name):
                 return steps[0].id
     return ""
@@ -92,21 +92,21 @@ def _room_for_threads(thread: str, facts: Facts) -> set[str]:
     It is `TX` for `tile[TX + 2]` and `tile[x + 1] = `. Where threads write at a distance that varies, or only
     some of them write, there may be any number.
     """
-    found: set[str] = set()
+    rooms: set[str] = set()
     for name, declared in facts.declared.items():
         if not declared.is_shared or declared.is_dynamic:
             continue
         stores = [one for one in facts.of(name) if one.is_written and not one.is_read and not one.atomic]
         for number, extent in enumerate(declared.extents):
-            indices = [one.indices[number] for one in stores if len(one.indices) > number]
+            indices = [store.indices[number] for store in stores if len(store.indices) > number]
             written = [facts.written_out(index) for index in indices]
             along = [index for index in written if _factors(index, thread)]
             room = _without_distance(extent)
             at_distance = [ast.unparse(_without_distance(index)) == thread for index in along]
             if isinstance(room, ast.Name | ast.Constant) and along and all(at_distance):
-                found.add(ast.unparse(room))
-    below = (one for one in facts.compared if ast.unparse(facts.written_out(one.left)) == thread)
-    return found - {ast.unparse(one.right) for one in below}
+                rooms.add(ast.unparse(room))
+    below = (test for test in facts.compared if ast.unparse(facts.written_out(test.left)) == thread)
+    return rooms - {ast.unparse(one.right) for one in below}
 
 
 def _without_distance(node: ast.expr) -> ast.expr:
@@ -123,7 +123,7 @@ def threads_per_element(axis: str, facts: Facts, known: Collection[str], size: s
     It is a number or a name in `known` that the thread's index in the grid is divided by, where the
     quotient is compared with the size.
     """
-    found = set()
+    divisors = set()
     for name, values in facts.values.items():
         for value in values:
             match value:
@@ -132,8 +132,8 @@ def threads_per_element(axis: str, facts: Facts, known: Collection[str], size: s
                     is_known = divisor.isdigit() or divisor in known
                     is_linear = is_known and _is_thread_of_grid(facts.written_out(left), axis)
                     if is_linear and size in bounds_of([name], facts):
-                        found.add(divisor)
-    return found.pop() if len(found) == 1 else ""
+                        divisors.add(divisor)
+    return divisors.pop() if len(divisors) == 1 else ""
 
 
 def _is_thread_of_grid(node: ast.expr, axis: str) -> bool:
@@ -152,7 +152,7 @@ def rows_of_blocks(axis: str, facts: Facts, sizes: Sequence[str]) -> str:
         return ""
     indices = (facts.written_out(index) for access in facts.accesses for index in access.indices)
     factors = {
-        text for node in (*facts.expressions, *indices) for one in _factors(node, block) for text in one
+        text for node in (*facts.expressions, *indices) for factor in _factors(node, block) for text in factor
     }
     if not factors <= {*sizes}:
         return ""
@@ -167,12 +167,12 @@ def tile_of(axis: str, facts: Facts, block: Sequence[str], known: Collection[str
     What is compared with the size counts first, else every sum in which the index stands. A launch plan may
     read names that are `known`.
     """
-    bounded = [facts.written_out(one.left) for one in facts.compared if ast.unparse(one.right) == size]
+    bounded = [facts.written_out(test.left) for test in facts.compared if ast.unparse(test.right) == size]
     for nodes in (bounded, facts.expressions):
-        found = [text for node in nodes for text in _tiles(node, axis, block, known)]
+        tiles = [text for node in nodes for text in _tiles(node, axis, block, known)]
         alone = block["xyz".index(axis)] if "xyz".index(axis) < len(block) else "1"
-        others = {text for text in found if text != alone} or {*found}
-        if found:
+        others = {text for text in tiles if text != alone} or {*tiles}
+        if tiles:
             return others.pop() if len(others) == 1 else ""
     return ""
 
@@ -209,7 +209,9 @@ def _floored(node: ast.expr) -> ast.expr:
 
 def _factors(node: ast.expr, index: str) -> list[list[str]]:
     """For each place of an index or a variable in a sum of products, the texts of its factors."""
-    return [[text for one in factors for text in _parts(one)] for factors in factors_around(node, index)]
+    return [
+        [text for factor in factors for text in _parts(factor)] for factors in factors_around(node, index)
+    ]
 
 
 def _parts(factor: ast.expr) -> list[str]:
@@ -224,9 +226,9 @@ def size_along(axis: str, facts: Facts, sizes: Collection[str]) -> str:
     """The size that what derives from the index along an axis is compared with; empty if not exactly one."""
     block = f"blockIdx.{axis}"
     direct = {
-        ast.unparse(one.right)
-        for one in facts.compared
-        if block in _indices_in(one.left) and len(_axes_in(one.left)) == 1
+        ast.unparse(test.right)
+        for test in facts.compared
+        if block in _indices_in(test.left) and len(_axes_in(test.left)) == 1
     } & {*sizes}
     variables = {
         name for name, values in facts.values.items() if any(block in _indices_in(value) for value in values)
@@ -258,18 +260,18 @@ def bounds_of(variables: Collection[str], facts: Facts) -> set[str]:
 
     Where that is nothing, what is a number more than that: `i < n - 1`.
     """
-    compared = (one for one in facts.compared if one.operator == "<")
-    bounds = [one.right for one in compared if _has_sum_of(one.left, variables)]
-    names = {one.id for one in bounds if isinstance(one, ast.Name)}
+    compared = (test for test in facts.compared if test.operator == "<")
+    bounds = [test.right for test in compared if _has_sum_of(test.left, variables)]
+    names = {bound.id for bound in bounds if isinstance(bound, ast.Name)}
     return names or {
-        one.left.id
-        for one in bounds
-        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub)
-        if isinstance(one.left, ast.Name) and isinstance(one.right, ast.Constant)
+        bound.left.id
+        for bound in bounds
+        if isinstance(bound, ast.BinOp) and isinstance(bound.op, ast.Sub)
+        if isinstance(bound.left, ast.Name) and isinstance(bound.right, ast.Constant)
     }
 
 
 def _has_sum_of(node: ast.expr, variables: Collection[str]) -> bool:
     is_sum = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
     parts = [node.left, node.right] if is_sum else [node]  # type: ignore[attr-defined]
-    return any(isinstance(one, ast.Name) and one.id in variables for one in parts)
+    return any(isinstance(part, ast.Name) and part.id in variables for part in parts)

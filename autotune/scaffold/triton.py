@@ -62,9 +62,13 @@ def _refusal(kernel: TritonKernel) -> str:
             f"{names} is a tensor descriptor that the host makes; "
             "make it in the kernel with tl.make_tensor_descriptor"
         )
-    if tuples := kernel.found.tuples - {one.name for one in kernel.constants}:
+    if tuples := kernel.found.tuples - {constant.name for constant in kernel.constants}:
         return f"{', '.join(sorted(tuples))} is a tuple, and spaces pass arrays and numbers only"
-    if reserved := [one.name for one in kernel.parameters if one.is_constant and one.name in RESERVED_NAMES]:
+    if reserved := [
+        parameter.name
+        for parameter in kernel.parameters
+        if parameter.is_constant and parameter.name in RESERVED_NAMES
+    ]:
         return f"the constant {', '.join(reserved)} has a name that spaces reserve; rename it"
     if not {"out", "inout"} & {*kernel.roles.values()}:
         return "it stores nothing through its parameters"
@@ -114,7 +118,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
         *(f"  config_{number}: {{{_pairs(one, values)}}}" for number, one in enumerate(landmarks)),
         "",
         "arguments:",
-        *(_argument(one, guess) for one in kernel.arguments),
+        *(_argument(argument, guess) for argument in kernel.arguments),
         "",
         *_call(kernel.roles),
         "launch:",
@@ -136,7 +140,7 @@ def _remark(parameter: str, guess: TritonGuess) -> str:
     if parameter in kernel.found.kinds:
         return _CHECK + ": an element type of Triton"
     known = dict.fromkeys(kernel.found.choices.get(parameter, ()))
-    if others := [_scalar(one) for one in known if one not in guess.values[parameter]]:
+    if others := [_scalar(value) for value in known if value not in guess.values[parameter]]:
         return _CHECK + f": the source also knows {', '.join(others)}"
     return _CHECK + ": which values?"
 
@@ -182,14 +186,14 @@ def _call(roles: Mapping[str, str]) -> list[str]:
     """What a caller passes and gets, where the kernel only writes its results."""
     if not roles or "inout" in roles.values() or len({*roles.values()}) < 2:
         return []
-    inputs, returns = (", ".join(one for one in roles if roles[one] == role) for role in ("in", "out"))
+    inputs, returns = (", ".join(array for array in roles if roles[array] == role) for role in ("in", "out"))
     return [f"call: {{inputs: [{inputs}], returns: [{returns}]}}", ""]
 
 
 def _reference(file: str, guess: TritonGuess) -> str:
     roles = guess.kernel.roles
-    inputs = [one for one in roles if roles[one] != "out"]
-    results = [one for one in roles if roles[one] != "in"]
+    inputs = [array for array in roles if roles[array] != "out"]
+    results = [array for array in roles if roles[array] != "in"]
     text = empty_reference(file, guess.kernel.entry, inputs, guess.sizes, results)
     bounds = {name: bound for name in inputs if (bound := guess.index_bound(name))}
     return text + _inputs(bounds, guess) if bounds else text
@@ -199,7 +203,7 @@ def _inputs(bounds: Mapping[str, str], guess: TritonGuess) -> str:
     """The function that draws arrays of indices below sizes."""
     drawn = []
     for name, bound in bounds.items():
-        extents = [one if one == "1" else f'sizes["{one}"]' for one in guess.extents[name]]
+        extents = [extent if extent == "1" else f'sizes["{extent}"]' for extent in guess.extents[name]]
         shape = extents[0] if len(extents) == 1 else f"({', '.join(extents)})"
         drawn.append(f'        "{name}": rng.integers(0, sizes["{bound}"], {shape}),')
     lines = [

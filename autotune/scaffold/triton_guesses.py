@@ -37,8 +37,8 @@ class TritonGuess:
 
     def __init__(self, kernel: TritonKernel) -> None:
         self.kernel = kernel
-        self._names = {one.name for one in kernel.parameters}
-        self._constants = {one.name: one for one in kernel.constants}
+        self._names = {parameter.name for parameter in kernel.parameters}
+        self._constants = {constant.name: constant for constant in kernel.constants}
 
     @cached_property
     def derived(self) -> dict[str, str]:
@@ -66,8 +66,8 @@ class TritonGuess:
             return known
 
         def halve(names: Collection[str]) -> bool:
-            large = (one for one in names if chosen[one] > _LEAST)
-            widest = max(large, key=lambda one: chosen[one], default="")
+            large = (name for name in names if chosen[name] > _LEAST)
+            widest = max(large, key=lambda name: chosen[name], default="")
             if widest:
                 chosen[widest] //= 2
             return bool(widest)
@@ -96,7 +96,7 @@ class TritonGuess:
     def shape(self, array: str) -> tuple[Sequence[str], bool]:
         """The extents of an array, and whether the source says them: elements of others may lead anywhere."""
         extents = self.extents[array]
-        is_sure = bool(extents) and not any(one.is_indirect for one in self.kernel.shapes[array])
+        is_sure = bool(extents) and not any(dimension.is_indirect for dimension in self.kernel.shapes[array])
         return extents or [" * ".join(self.sizes)], is_sure
 
     def index_bound(self, array: str) -> str:
@@ -116,10 +116,10 @@ class TritonGuess:
     def landmarks(self) -> list[dict[str, Value]]:
         """The configurations of the autotuner, unless they are many and no more than all combinations."""
         configs = self.kernel.configs
-        found = [{**configs[0], **DEFAULTS, **config} for config in configs]
+        landmarks = [{**configs[0], **DEFAULTS, **config} for config in configs]
         combinations = prod(len(own) for own in self.values.values())
-        distinct = {tuple(one.get(name) for name in self.values) for one in found}
-        return [] if _MANY < len(distinct) == combinations else found
+        distinct = {tuple(landmark.get(name) for name in self.values) for landmark in landmarks}
+        return [] if _MANY < len(distinct) == combinations else landmarks
 
     @property
     def limits(self) -> list[str]:
@@ -127,17 +127,17 @@ class TritonGuess:
         return [
             f"{' * '.join(block)} <= {_MAX_TILE}"
             for block in self._blocks
-            if prod(int(max(self.values[one])) for one in block)
+            if prod(int(max(self.values[tile])) for tile in block)
             > _MAX_TILE
-            >= prod(int(min(self.values[one])) for one in block)
+            >= prod(int(min(self.values[tile])) for tile in block)
         ]
 
     @cached_property
     def _blocks(self) -> list[tuple[str, ...]]:
         """The tiles of each block that are chosen freely."""
-        free = {one for one in self.values if one in self.kernel.tiles and not self._is_configured(one)}
-        found = (tuple(one for one in block if one in free) for block in self.kernel.blocks)
-        return list(dict.fromkeys(one for one in found if one))
+        free = {name for name in self.values if name in self.kernel.tiles and not self._is_configured(name)}
+        free_blocks = (tuple(name for name in block if name in free) for block in self.kernel.blocks)
+        return list(dict.fromkeys(block for block in free_blocks if block))
 
     @cached_property
     def _whole(self) -> dict[str, str]:
@@ -157,12 +157,12 @@ class TritonGuess:
     @cached_property
     def _axis_sizes(self) -> dict[int, str]:
         """What each axis of the grid counts where it has no tiles."""
-        found = {}
+        sizes = {}
         for axis in range(min(self.kernel.axes, 3)):
             if not any(axis in tile.axes for tile in self.kernel.tiles.values()):
                 bound = self.kernel.axis_bounds.get(axis, "")
-                found[axis] = bound if _reads_only(bound, self._names) else self._free(_AXES[axis])
-        return found
+                sizes[axis] = bound if _reads_only(bound, self._names) else self._free(_AXES[axis])
+        return sizes
 
     def _free(self, name: str) -> str:
         while name in self._names or name in RESERVED_NAMES:
@@ -179,8 +179,8 @@ class TritonGuess:
         read = self._bounding | self._striding | alone
         return [
             name
-            for name, one in self._constants.items()
-            if name in read - others and not one.has_default and not self._is_configured(name)
+            for name, constant in self._constants.items()
+            if name in read - others and not constant.has_default and not self._is_configured(name)
         ]
 
     @cached_property
@@ -194,7 +194,9 @@ class TritonGuess:
     @cached_property
     def _striding(self) -> set[str]:
         """The parameters that multiply indices."""
-        return {name for shape in self.kernel.shapes.values() for one in shape for name in one.strides}
+        return {
+            name for shape in self.kernel.shapes.values() for dimension in shape for name in dimension.strides
+        }
 
     @cached_property
     def _usual_sizes(self) -> dict[str, int]:
@@ -214,8 +216,8 @@ class TritonGuess:
         fixed = {name: _FEW if name in counts else _WIDTH for name in self.fixed}
         if len(large) + len(fixed) == 1 and large:
             return {large[0]: _LINE}
-        found = {name: _EXTENTS[min(place, len(_EXTENTS) - 1)] for place, name in enumerate(large)}
-        return {**found, **fixed} or {self._free("n"): 2**20}
+        extents = {name: _EXTENTS[min(place, len(_EXTENTS) - 1)] for place, name in enumerate(large)}
+        return {**extents, **fixed} or {self._free("n"): 2**20}
 
     def _is_unbounded(self, tile: Tile) -> bool:
         return not tile.is_whole and not _reads_only(tile.bound, self._names - {tile.name})
@@ -225,7 +227,9 @@ class TritonGuess:
         """The parameters that only multiply indices."""
         kernel = self.kernel
         shapes = kernel.shapes.values()
-        strides = {one.strides[0] for shape in shapes for one in shape if len(one.strides) == 1}
+        strides = {
+            dimension.strides[0] for shape in shapes for dimension in shape if len(dimension.strides) == 1
+        }
         return strides - self._bounding - kernel.tiles.keys()
 
     @cached_property
@@ -287,7 +291,7 @@ class TritonGuess:
         for block in self._blocks:
             while prod(int(chosen[name]) for name in block) > _MAX_TILE // 4:
                 largest = max(block, key=lambda name: int(chosen[name]))
-                smaller = [one for one in self.values[largest] if one < chosen[largest]]  # type: ignore[operator]
+                smaller = [value for value in self.values[largest] if value < chosen[largest]]  # type: ignore[operator]
                 if not smaller:
                     break
                 chosen[largest] = smaller[-1]
@@ -297,8 +301,8 @@ class TritonGuess:
     def launched_grid(self) -> Sequence[str]:
         """The grid of the first launch in the file that is one for every value of its tiles; else empty."""
         names = {*self.sizes, *self.values, *self.derived}
-        stepped = {one.name for one in self.kernel.tiles.values() if one.axes} & self.values.keys()
-        for grid in (one.grid for one in self.kernel.launches):
+        stepped = {tile.name for tile in self.kernel.tiles.values() if tile.axes} & self.values.keys()
+        for grid in (launch.grid for launch in self.kernel.launches):
             read = {word for part in grid for word in names_in_text(part)}
             if len(grid) <= 3 and stepped <= read and all(_reads_only(part, names) for part in grid):
                 return grid
@@ -307,25 +311,25 @@ class TritonGuess:
     @property
     def grid(self) -> Sequence[str]:
         """That of a launch, else what axes and tiles show."""
-        found = []
+        extents = []
         for axis in range(min(self.kernel.axes, 3)):
             along = {self._bound(tile): tile for tile in self.kernel.tiles.values() if axis in tile.axes}
             counts = [f"ceil_div({bound}, {tile.name})" for bound, tile in along.items()]
-            found.append(" * ".join(counts) or self._axis_sizes[axis])
-        return self.launched_grid or found
+            extents.append(" * ".join(counts) or self._axis_sizes[axis])
+        return self.launched_grid or extents
 
     def _bound(self, tile: Tile) -> str:
         return self._free("n") if self._is_unbounded(tile) else tile.bound
 
     def _shape(self, array: str) -> list[str]:
         """The extents of an array, one for each dimension."""
-        found: list[str] = []
-        for one in self.kernel.shapes[array]:
-            extent = self._extent(one)
+        extents: list[str] = []
+        for dimension in self.kernel.shapes[array]:
+            extent = self._extent(dimension)
             # an axis that is split into several indices counts once
-            is_again = extent in found and not one.tiles
-            found.append("1" if is_again else extent)
-        return found
+            is_again = extent in extents and not dimension.tiles
+            extents.append("1" if is_again else extent)
+        return extents
 
     def _extent(self, dimension: Dimension) -> str:
         tiles = [self.kernel.tiles[name] for name in dimension.tiles if name in self.kernel.tiles]
@@ -348,13 +352,13 @@ class TritonGuess:
     @cached_property
     def strides(self) -> dict[str, tuple[str, str]]:
         """The values of strides, products of the extents behind their own, and the arrays that have these."""
-        found: dict[str, tuple[str, str]] = {}
+        strides: dict[str, tuple[str, str]] = {}
         for array, shape in self.kernel.shapes.items():
             for place, one in enumerate(shape):
                 behind = [part for part in self.extents[array][place + 1 :] if part != "1"]
                 if len(one.strides) == 1:
-                    found.setdefault(one.strides[0], (_product(behind), array))
-        return {name: one for name, one in found.items() if name in self._strides_alone}
+                    strides.setdefault(one.strides[0], (_product(behind), array))
+        return {name: one for name, one in strides.items() if name in self._strides_alone}
 
 
 def _largest(shapes: Iterable[Sequence[str]], values: Mapping[str, Value]) -> int:
@@ -367,7 +371,7 @@ def _largest(shapes: Iterable[Sequence[str]], values: Mapping[str, Value]) -> in
 
 
 def _product(extents: Iterable[str]) -> str:
-    return " * ".join(one if one.isidentifier() else f"({one})" for one in extents) or "1"
+    return " * ".join(extent if extent.isidentifier() else f"({extent})" for extent in extents) or "1"
 
 
 def _power(extent: str) -> str:

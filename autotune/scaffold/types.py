@@ -4,88 +4,41 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
-from typing import NamedTuple
 
-from autotune.core.c_types import C_TYPES, SCALARS, element_bytes
 from autotune.sources.facts import names_in
 from autotune.sources.kernel_source import KernelSource
-from autotune.sources.statements import parsed_expression
-from autotune.sources.type_table import Field
-from autotune.sources.whole_numbers import number_of
-
-UNKNOWN, STRUCT = "unknown", "structure"
-_ALIASES_OF_CUDA = {"dim3": "uint3", "cuDoubleComplex": "double2"} | dict.fromkeys(
-    ("cuComplex", "cuFloatComplex"), "float2"
+from autotune.sources.type_layouts import (
+    ALIASES_OF_CUDA,
+    STRUCT,
+    UNKNOWN,
+    TypeLayouts,
+    assumed_bytes,
+    round_up,
 )
-_ALIASES = 8  # of aliases, one after the other
-VECTOR = re.compile(r"(\w+?)(2|3|4|8|16)")
+
 _OF_VECTOR = re.compile(r"[xyzw]{1,4}|[sS][0-9a-fA-F]+|lo|hi|odd|even")
-_MAX_ALIGNED = 16  # bytes, of vectors of CUDA
 _MAX_FIELDS = 64  # of a structure that is passed by value, with the elements of its arrays
 _BITS = (ast.LShift, ast.RShift, ast.Mod, ast.BitXor, ast.BitAnd, ast.BitOr)
 
 
-class Structure(NamedTuple):
-    """A structure as so many elements of one type; STRUCT if its layout is not known."""
-
-    dtype: str
-    width: int
-    alignment_bytes: int
-
-
-_NO_LAYOUT = Structure(STRUCT, 1, 1)
-
-
 @dataclass(frozen=True)
-class KnownTypes:
+class KnownTypes(TypeLayouts):
     """The types of a source; `generic` is given for the types that templates take."""
 
-    source: KernelSource
-    aliases: Mapping[str, str]
     generic: str = "DTYPE"
     chosen: dict[str, str] = field(default_factory=dict)  # types that stand in
 
     @classmethod
     def of(cls, source: KernelSource, generic: str = "DTYPE") -> KnownTypes:
         """The types of a source."""
-        return cls(source, {**_ALIASES_OF_CUDA, **source.types.aliases}, generic)
-
-    @property
-    def of_three(self) -> int:
-        """The elements that a vector of three takes."""
-        return 4 if self.source.dialect == "opencl" else 3
-
-    def layout(self, kind: str) -> tuple[str, int]:
-        """Element type and number of elements of a type, UNKNOWN or STRUCT where they cannot be told."""
-        kind = self._resolved(kind)
-        if kind in SCALARS:
-            return SCALARS[kind], 1
-        if kind == "void":  # of a pointer to bytes
-            return "uint8", 1
-        if kind in self.source.types.structures:
-            return self._structure(kind)[:2]
-        vector = VECTOR.fullmatch(kind)
-        if vector is not None and vector[1] in SCALARS:
-            return SCALARS[vector[1]], self.of_three if vector[2] == "3" else int(vector[2])
-        return UNKNOWN, 1
-
-    def alignment_bytes(self, kind: str) -> int:
-        """What addresses of a type are multiples of."""
-        kind = self._resolved(kind)
-        if kind in self.source.types.structures:
-            return self._structure(kind).alignment_bytes
-        dtype, width = self.layout(kind)
-        is_vector = width % 2 == 0 or self.of_three == 4
-        aligned = assumed_bytes(dtype) * (width if is_vector else 1)
-        return aligned if self.of_three == 4 else min(aligned, _MAX_ALIGNED)
+        return cls(source, {**ALIASES_OF_CUDA, **source.types.aliases}, source.constants, generic)
 
     def fields_of(self, kind: str) -> tuple[tuple[str, str], ...]:
         """Names and types of the numbers in a structure or a vector; empty for any other type."""
-        kind = self._resolved(kind)
+        kind = self.resolved(kind)
         if kind in self.source.types.structures:
             return self._fields(kind)
         dtype, width = self.layout(kind)
@@ -96,17 +49,17 @@ class KnownTypes:
 
     def obstacle(self, kind: str) -> str:
         """Why nobody can tell how the values of a structure lie; empty for another type."""
-        kind = self._resolved(kind)
+        kind = self.resolved(kind)
         declared = self.source.types.structures.get(kind)
-        for one in declared.fields if declared else ():
-            if one.is_pointer or one.type == kind:
-                return f"{one.name} is a pointer"
-            if inner := self.obstacle(one.type):
-                return f"{one.name}.{inner}"
-            if self.layout(self._known(one.type))[0] == UNKNOWN:
-                return f"the type {one.type} of {one.name} is not known"
-            if self._count(one) == 0:
-                return f"the extent of {one.name} is not known"
+        for member in declared.fields if declared else ():
+            if member.is_pointer or member.type == kind:
+                return f"{member.name} is a pointer"
+            if inner := self.obstacle(member.type):
+                return f"{member.name}.{inner}"
+            if self.layout(self._known(member.type))[0] == UNKNOWN:
+                return f"the type {member.type} of {member.name} is not known"
+            if self.count(member) == 0:
+                return f"the extent of {member.name} is not known"
         is_odd = declared is not None and not declared.is_plain
         return "it has a base, bit fields or parts that cannot be read" if is_odd else ""
 
@@ -127,8 +80,10 @@ class KnownTypes:
     @cached_property
     def _used(self) -> frozenset[str]:
         """The names of types that the device's functions and structures use."""
-        fields = (one.type for each in self.source.types.structures.values() for one in each.fields)
-        own = (name for each in self.source.device_functions for name in each.types)
+        fields = (
+            member.type for structure in self.source.types.structures.values() for member in structure.fields
+        )
+        own = (name for function in self.source.device_functions for name in function.types)
         return frozenset((*fields, *own))
 
     def stand_in(self, name: str) -> str:
@@ -155,12 +110,12 @@ class KnownTypes:
     def _variables(self, kind: str) -> list[tuple[set[str], tuple[ast.AST, ...]]]:
         """For each function, its variables of a type and all that it consists of."""
         own = self.source.device_functions
-        return [(one.variables_of(kind), one.parts) for one in own if kind in one.types]
+        return [(function.variables_of(kind), function.parts) for function in own if kind in function.types]
 
     def elements(self, kind: str) -> str:
         """How many elements vectors have whose members are used, `p.w` or `p.s3`; empty if none is."""
         members = self._members(kind)
-        places = ["xyzw".find(one) if len(one) == 1 else _numbered(one) for one in members]
+        places = ["xyzw".find(member) if len(member) == 1 else _numbered(member) for member in members]
         last = max(places, default=-1)
         return next((str(count) for count in (2, 4, 8, 16) if last < count), "") if last >= 0 else ""
 
@@ -173,104 +128,37 @@ class KnownTypes:
             if isinstance(part, ast.Attribute) and _base(part.value) in names
         }
 
-    def _resolved(self, kind: str) -> str:
-        for _ in range(_ALIASES):
-            kind = " ".join(self.aliases.get(kind, kind).split())
-        own = kind.rpartition("::")[2]
-        return own if own in self.source.types.structures else kind
-
     def _known(self, kind: str) -> str:
         """A type itself, or what stands in for one that the source leaves to its user."""
         is_unknown = kind.isidentifier() and self.layout(kind)[0] == UNKNOWN
         return self.stand_in(kind) if is_unknown else kind
-
-    def bytes_of(self, kind: str) -> int | None:
-        """The size of a type of numbers; None for any other."""
-        dtype, width = self.layout(kind)
-        return width * assumed_bytes(dtype) if dtype in C_TYPES else None
-
-    def _extent(self, text: str) -> ast.expr | None:
-        """An extent with numbers for the sizes of types in it."""
-        node = parsed_expression(text)
-        found: ast.expr | None = None if node is None else _WithSizes(self).visit(node)
-        return found
-
-    def _count(self, one: Field) -> int:
-        """The number of elements of a field; 0 if that is not known."""
-        nodes = map(self._extent, one.extents)
-        counts = [None if node is None else number_of(node, self.source.constants) for node in nodes]
-        return 0 if None in counts else prod(count for count in counts if count is not None)
-
-    def _structure(self, name: str) -> Structure:
-        """A structure: its elements are bytes where the types of its fields differ."""
-        declared = self.source.types.structures[name]
-        alignments = [constant_value(text, self.source) or 1 for text in declared.alignment]
-        widest = max([1, *alignments])
-        dtypes: set[str] = set()
-        size_bytes = 0
-        if not declared.is_plain or any(one.is_pointer or one.type == name for one in declared.fields):
-            return _NO_LAYOUT
-        for one in declared.fields:
-            kind, count = self._known(one.type), self._count(one)
-            dtype, width = self.layout(kind)
-            if dtype in (STRUCT, UNKNOWN) or count == 0:
-                return _NO_LAYOUT
-            dtypes.add(dtype)
-            aligned = 1 if declared.is_packed else self.alignment_bytes(kind)
-            widest = max(widest, aligned)
-            before = 0 if declared.is_union else _round_up(size_bytes, aligned)
-            size_bytes = max(size_bytes, before + count * width * assumed_bytes(dtype))
-        if not dtypes:
-            return Structure("uint8", widest, widest)
-        size_bytes = _round_up(size_bytes, widest)
-        dtype = dtypes.pop() if len(dtypes) == 1 else "uint8"
-        return Structure(dtype, size_bytes // assumed_bytes(dtype), widest)
 
     def _fields(self, name: str) -> tuple[tuple[str, str], ...]:
         """Names and types of the numbers in a structure, also those of its arrays and vectors: `w_0`, `w_1`.
 
         Empty if a field holds anything else, or does not lie where the numbers alone would.
         """
-        declared, whole = self.source.types.structures[name], self._structure(name)
+        declared, whole = self.source.types.structures[name], self.structure(name)
         found: list[tuple[str, str]] = []
         place, widest = 0, 1
         if whole.dtype == STRUCT or declared.is_union or declared.is_packed or declared.alignment:
             return ()
-        for one in declared.fields:
-            kind = self._known(one.type)
+        for member in declared.fields:
+            kind = self._known(member.type)
             dtype, width = self.layout(kind)
             dtypes = {dtype for _, dtype in self.fields_of(kind)}
             if width > 1 and dtypes != {dtype}:  # bytes of several types
                 return ()
             widest = max(widest, assumed_bytes(dtype))
-            place = _round_up(place, assumed_bytes(dtype))
+            place = round_up(place, assumed_bytes(dtype))
             if place % self.alignment_bytes(kind):
                 return ()
-            numbers = range(self._count(one) * width)
+            numbers = range(self.count(member) * width)
             place += len(numbers) * assumed_bytes(dtype)
-            names = [one.name] if len(numbers) == 1 else [f"{one.name}_{number}" for number in numbers]
+            names = [member.name] if len(numbers) == 1 else [f"{member.name}_{number}" for number in numbers]
             found += [(name, dtype) for name in names]
-        is_alike = _round_up(place, whole.alignment_bytes) == _round_up(place, widest)
+        is_alike = round_up(place, whole.alignment_bytes) == round_up(place, widest)
         return tuple(found) if is_alike and len(found) <= _MAX_FIELDS else ()
-
-
-def constant_value(text: str, source: KernelSource) -> int | None:
-    """The value of an expression of numbers and constants of a source; None if it has others."""
-    node = parsed_expression(text)
-    return None if node is None else number_of(node, source.constants)
-
-
-class _WithSizes(ast.NodeTransformer):
-    """Writes numbers in place of the sizes of types."""
-
-    def __init__(self, types: KnownTypes) -> None:
-        self._types = types
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        match node:
-            case ast.Call(ast.Name("sizeof"), [ast.Constant(value=str(kind))]):
-                return ast.Constant(self._types.bytes_of(kind))
-        return node
 
 
 def _is_whole(names: set[str], parts: Iterable[ast.AST]) -> bool:
@@ -279,8 +167,8 @@ def _is_whole(names: set[str], parts: Iterable[ast.AST]) -> bool:
         match part:
             case ast.Subscript(_, index) if names & names_in(index):
                 return True
-            case ast.BinOp(one, operator, other) | ast.AugAssign(one, operator, other):
-                if isinstance(operator, _BITS) and (_base(one) in names or _base(other) in names):
+            case ast.BinOp(left, operator, right) | ast.AugAssign(left, operator, right):
+                if isinstance(operator, _BITS) and (_base(left) in names or _base(right) in names):
                     return True
     return False
 
@@ -294,14 +182,5 @@ def _base(node: ast.AST) -> str:
 
 def _numbered(member: str) -> int:
     """The place of `s3` or `sA` in a vector; -1 for another member."""
-    found = re.fullmatch(r"[sS]([0-9a-fA-F])", member)
-    return int(found[1], 16) if found else -1
-
-
-def _round_up(number: int, multiple: int) -> int:
-    return -(-number // multiple) * multiple
-
-
-def assumed_bytes(dtype: str) -> int:
-    """The size of an element; 4 for DTYPE and for a type that is not known."""
-    return element_bytes(dtype) if dtype in C_TYPES else 4
+    match = re.fullmatch(r"[sS]([0-9a-fA-F])", member)
+    return int(match[1], 16) if match else -1

@@ -49,7 +49,7 @@ def verify_sizes(
         return (_differing(whole, [0] * len(names), multiple_of),)
     chosen = [tiles.get(name, _USUAL_TILE) for name in names]
     edges = [[(time + number) % 3 - 1 for number in range(len(names))] for time in range(3)]
-    around = [_differing(chosen, each, multiple_of) for each in edges]
+    around = [_differing(chosen, edge, multiple_of) for edge in edges]
     other = [_in_other_order(around[0], multiple_of)] if len(names) > 1 else []
     return tuple(multiple_of), *other, *around
 
@@ -63,13 +63,13 @@ def _in_other_order(extents: Sequence[int], steps: Sequence[int]) -> tuple[int, 
 
 def _differing(tiles: Sequence[int], edges: Sequence[int], steps: Sequence[int]) -> tuple[int, ...]:
     """For each size, a multiple of its tile, moved to its edge, that no other size has."""
-    found: list[int] = []
+    sizes_out: list[int] = []
     for tile, edge, step in zip(tiles, edges, steps, strict=True):
         extent = _rounded_up(2 * tile + edge * step, step)
-        while extent in found:
+        while extent in sizes_out:
             extent = _rounded_up(extent + tile, step)
-        found.append(extent)
-    return tuple(found)
+        sizes_out.append(extent)
+    return tuple(sizes_out)
 
 
 def _rounded_up(extent: int, step: int) -> int:
@@ -80,7 +80,7 @@ def _largest_tiles(
     grid: Sequence[str], block: Sequence[str], values: Mapping[str, tuple[Value, ...]]
 ) -> dict[str, int]:
     """What the largest block of each size covers, over the configurations that a device can launch."""
-    found: dict[str, int] = {}
+    tiles: dict[str, int] = {}
     threads = [parse(part) for part in block]
     for match in filter(None, map(_BLOCKS.search, grid)):
         sharing, tile = parse(match[2] or "1"), parse(match[3])
@@ -91,7 +91,7 @@ def _largest_tiles(
             config = dict(zip(read, chosen, strict=True))
             with suppress(ExpressionError):  # of a value that is no number
                 if prod(integer(part, config) for part in threads) <= _LARGEST_BLOCK:
-                    found[match[1]] = max(
-                        found.get(match[1], 1), integer(tile, config) // integer(sharing, config)
+                    tiles[match[1]] = max(
+                        tiles.get(match[1], 1), integer(tile, config) // integer(sharing, config)
                     )
-    return {name: tile for name, tile in found.items() if tile > 1}
+    return {name: tile for name, tile in tiles.items() if tile > 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from autotune.core.c_types import SCALARS
 from autotune.core.error_bounds import rtol_by_type
 from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
@@ -12,18 +13,26 @@ from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_arguments import GuessedArgument
 from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guesses import Guess
-from autotune.scaffold.macros import WORD
 from autotune.scaffold.reading import FoundKernel
 from autotune.scaffold.roles import Role
-from autotune.scaffold.types import assumed_bytes
+from autotune.sources.bare_code import WORD
+from autotune.sources.type_layouts import assumed_bytes
 
 _WIDTH = 108
 _STATIC_BYTES = 49_152  # of shared memory, for the arrays of a block whose extents the source gives
+_C_TYPE = """'"double" if DTYPE == "float64" else "float"'"""  # of the search: sources need not name DTYPE
 _STATIC_SHARED = {"cuda": "49152", "portable": "min(49152, device.shared_bytes_per_block)"}
 
 
-def space_text(file: str, name: str, guess: Guess, include_dirs: Sequence[str] = (), option: str = "") -> str:
-    """The text of a space file; `file` names the source, `name` the space and its reference."""
+def space_text(
+    file: str,
+    name: str,
+    guess: Guess,
+    include_dirs: Sequence[str] = (),
+    option: str = "",
+    dtype: str = "float32",
+) -> str:
+    """The text of a space file; `file` names the source, `name` the space, `dtype` what DTYPE is first."""
     return "\n".join(
         (
             f"# A first space for {file}, guessed from its text: check what comments ask.",
@@ -33,7 +42,7 @@ def space_text(file: str, name: str, guess: Guess, include_dirs: Sequence[str] =
             f"source: {file}",
             *([f"include_dirs: [{', '.join(include_dirs)}]"] if include_dirs else []),
             f"reference: {name}.py",
-            *_dtypes(guess.launch.kernel),
+            *_dtypes(guess.launch.kernel, dtype),
             "",
             *_sizes(guess),
             "",
@@ -111,9 +120,9 @@ def _numbers(guess: Guess) -> list[str]:
     return [f"    The space file also passes {', '.join(fixed)}: use the same here."] if fixed else []
 
 
-def _dtypes(kernel: FoundKernel) -> list[str]:
+def _dtypes(kernel: FoundKernel, dtype: str) -> list[str]:
     generic = "DTYPE" in kernel.entry or any(item.dtype == "DTYPE" for item in kernel.arguments)
-    return ["dtypes: [float32]  # what DTYPE may be, such as [float32, float64]"] if generic else []
+    return [f"dtypes: [{dtype}]  # what DTYPE may be, such as [float32, float64]"] if generic else []
 
 
 def _sizes(guess: Guess) -> list[str]:
@@ -138,15 +147,16 @@ def _parameters(guess: Guess) -> list[str]:
         remark = f"  # {parameter.remark}" if parameter.remark else ""
         lines.append(f"  {parameter.name}: [{values}]{remark}")
     for macro in guess.launch.fixed_macros:
-        is_number = (macro.default or "").isdigit()
-        why = "an input has so many elements" if is_number else "list values to tune it"
+        default = macro.default or ""
+        why = "an input has so many elements" if default.isdigit() else "list values to tune it"
+        why = f"a type: -D{macro.name} in `compiler_options` chooses another" if default in SCALARS else why
         lines.append(f"  # {macro.name} is {macro.default} where nobody defines it; {why}")
     constraints = [
         f"{size} % {name} == 0  # the source divides {size} by {name}: what of a remainder?"
         for size, name in guess.launch.divided
     ]
     constraints += _shared_limit(guess.launch)
-    lines += ["constraints:", *(f"  - {one}" for one in constraints)] if constraints else []
+    lines += ["constraints:", *(f"  - {constraint}" for constraint in constraints)] if constraints else []
     chosen = (f"{name}: {scalar(value)}" for name, value in guess.launch.default.items())
     return [*lines, *_flow("default: {", chosen, "}")]
 
@@ -210,10 +220,11 @@ def _options(launch: GuessedLaunch, option: str) -> list[str]:
     given |= {f"-D{name}": meaning for name, meaning in launch.kernel.types.items()}
     if not given:
         return []
-    language = "opencl" if launch.source.dialect == "opencl" else "cuda"
+    languages = ("cuda", "opencl") if launch.source.dialect == "portable" else (launch.source.dialect,)
     remark = "  # words that the source leaves open" if launch.kernel.types else ""
-    options = ", ".join(f"{name}: \"'{value}'\"" for name, value in given.items())
-    return ["compiler_options:", f"  {language}: {{{options}}}{remark}"]
+    texts = {name: _C_TYPE if value == "DTYPE" else f"\"'{value}'\"" for name, value in given.items()}
+    options = ", ".join(f"{name}: {text}" for name, text in texts.items())
+    return ["compiler_options:", *(f"  {language}: {{{options}}}{remark}" for language in languages)]
 
 
 def _launch(guess: Guess) -> list[str]:
@@ -236,11 +247,11 @@ def _launch(guess: Guess) -> list[str]:
     shared_bytes, remark = guess.launch.shared_bytes
     if shared_bytes:
         lines.append(f"    shared_bytes: {shared_bytes}  # {remark}")
-    for other in guess.launch.source.kernels:
-        if other.entry != own:
-            names = ", ".join(item.name for item in other.arguments if not item.symbol)
-            listed = "" if other.entry.endswith(")") else f"({names})"
-            lines.append(f"  # there is also {other.entry}{listed}")
+    for kernel in guess.launch.source.kernels:
+        if kernel.entry != own:
+            names = ", ".join(item.name for item in kernel.arguments if not item.symbol)
+            listed = "" if kernel.entry.endswith(")") else f"({names})"
+            lines.append(f"  # there is also {kernel.entry}{listed}")
     lines += [f"  # cannot be tuned as it is: {refusal}" for refusal in guess.launch.source.refusals]
     return lines
 

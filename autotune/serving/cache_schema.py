@@ -180,6 +180,8 @@ def _require_declared(record: KernelRecord) -> None:
     for number, step in enumerate(record.launch):
         passed = tuple(name for name in step.arguments if name != NO_ARRAY)
         named |= {f"launch[{number}].arguments": passed, f"launch[{number}].swap": step.swap}
+        if step.result and (len(step.swap) != 2 or step.result not in step.swap):
+            raise Damaged(f"launch[{number}].result", "one of two arrays that swap", step.result)
     if record.call:
         given, copies = record.call, record.call.copies
         named["call"] = (*given.inputs, *given.returns, *copies, *copies.values(), *given.kept)
@@ -305,6 +307,7 @@ _SCHEMA: dict[type, dict[str, Read]] = {
         **dict.fromkeys(("shared_bytes", "when"), values.text),
         **dict.fromkeys(("repeat", "cooperative", "programmatic"), values.text),
         "swap": values.list_of(values.name),
+        "result": values.name,
         "constants": values.list_of(_constant),
     },
     Provenance: {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+WORD = re.compile(r"\b[A-Za-z_]\w*")
 # A comment that is not closed is one, too: so each letter is read once.
 COMMENT_OR_STRING = re.compile(
     r"""//[^\n]*|/\*(?:.*?\*/|.*)|"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+'""", re.DOTALL

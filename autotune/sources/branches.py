@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from autotune.sources.bare_code import WORD
 from autotune.sources.dialects import INTRODUCER
 from autotune.sources.facts import names_in
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
@@ -21,7 +22,6 @@ from autotune.sources.preprocessor import (
 )
 from autotune.sources.statements import parsed_expression
 
-_WORD = re.compile(r"\b[A-Za-z_]\w*")
 _CONSTANT = re.compile(r"(?<![\w.#])(?<!->)(?<!::)(?<!## )[A-Z][A-Z0-9_]*\b(?!\s*(?:\(|##|::))")
 _STRING = re.compile(r"""\"(?:\\.|[^\"\\\n])*+\"|'(?:\\.|[^'\\\n])*+'""")
 _DECLARED = re.compile(r"\b(?!return\b|case\b|else\b|goto\b)[A-Za-z_]\w*[\s*&]+\Z")
@@ -53,31 +53,31 @@ class Branches:
 
 def read_branches(text: str) -> Branches:
     """Read the conditions of a source."""
-    found = Branches()
+    branches = Branches()
     declared: set[str] = set()
     lines = [*compiled_lines(text)]
     for line, following in zip(lines, (*lines[1:], None), strict=True):
         name, rest = line.directive, line.rest
         if not name:
-            found.constants.update(_constants(rest, declared))
+            branches.constants.update(_constants(rest, declared))
             if line.condition and (kernel := INTRODUCER.search(rest)):
-                found.kernels.append((line.place + kernel.start(), wanted_by(line.condition)))
+                branches.kernels.append((line.place + kernel.start(), wanted_by(line.condition)))
         elif name in ("if", "ifdef", "ifndef", "elif"):
-            _test(found, name, rest, following)
+            _test(branches, name, rest, following)
         elif name == "define" and (defined := definition(rest)):
             word, macro = defined
             (body,) = macro.bodies
-            found.defined.add(word)
-            found.brought.setdefault(word, wanted_by(line.condition))
+            branches.defined.add(word)
+            branches.brought.setdefault(word, wanted_by(line.condition))
             if line.condition and (line.condition.directive, line.condition.rest.strip()) == ("ifdef", body):
-                found.passed[body] = word
-            found.constants.update({*_constants(body, declared)} - {*macro.parameters})
+                branches.passed[body] = word
+            branches.constants.update({*_constants(body, declared)} - {*macro.parameters})
         elif name == "error" and line.condition:
-            found.required |= _against(line.condition)
+            branches.required |= _against(line.condition)
         elif name == "pragma" and "OPENCL" not in rest:
-            found.pragmas.update((_UNROLLED if rest.startswith("unroll") else _CONSTANT).findall(rest))
-    found.constants -= declared
-    return found
+            branches.pragmas.update((_UNROLLED if rest.startswith("unroll") else _CONSTANT).findall(rest))
+    branches.constants -= declared
+    return branches
 
 
 def _constants(line: str, declared: set[str]) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _constants(line: str, declared: set[str]) -> Iterator[str]:
             yield word[0]
 
 
-def _test(found: Branches, name: str, rest: str, following: SourceLine | None) -> None:
+def _test(branches: Branches, name: str, rest: str, following: SourceLine | None) -> None:
     """Note what a condition asks for."""
     guarded = condition_guard(name, rest)
     if guarded and following and following.directive in ("define", "error"):
@@ -104,16 +104,16 @@ def _test(found: Branches, name: str, rest: str, following: SourceLine | None) -
             case ast.Compare(
                 ast.Name(left), [ast.Eq() | ast.NotEq()], [ast.Name() | ast.Constant() as right]
             ):
-                found.compared.setdefault(left, []).append(ast.unparse(right))
+                branches.compared.setdefault(left, []).append(ast.unparse(right))
             case ast.Compare(ast.Name(), [ast.Gt() | ast.LtE()], [ast.Constant(0)]):  # as a flag may be
                 pass
             case ast.Compare(_, [ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()]) | ast.BinOp():
-                found.reckoned |= names_in(part)
-    for word in _WORD.findall(rest):
+                branches.reckoned |= names_in(part)
+    for word in WORD.findall(rest):
         if word in valued:
-            found.tested[word] = "if"
+            branches.tested[word] = "if"
         elif word != "defined":
-            found.tested.setdefault(word, "ifdef")
+            branches.tested.setdefault(word, "ifdef")
 
 
 def wanted_by(inner: Condition | None) -> Mapping[str, str]:
@@ -146,8 +146,8 @@ def _wants(condition: ast.expr | None, *, is_met: bool = True) -> dict[str, str]
             return _wants(operand, is_met=not is_met)
         case ast.BoolOp(op=sign, values=parts):
             needed = parts[:1] if isinstance(sign, ast.Or) == is_met else reversed(parts)
-            found = (_wants(part, is_met=is_met) for part in needed)
-            return {name: value for each in found for name, value in each.items()}
+            wanted = (_wants(part, is_met=is_met) for part in needed)
+            return {name: value for each in wanted for name, value in each.items()}
         case ast.Compare(
             ast.Name(name), [ast.Eq() | ast.NotEq() as sign], [ast.Name() | ast.Constant() as value]
         ):
@@ -167,9 +167,9 @@ def kernels_of_branches(
     Each comes with what the conditions around it want.
     """
     wanted = {place: behind(asked, branches) for place, asked in branches.kernels}
-    known = {one.place for one in source.kernels}
-    found = [(one, _around(one.place, wanted)) for one in source.kernels]
-    names = {one.name for one in source.kernels}
+    known = {kernel.place for kernel in source.kernels}
+    kernels = [(kernel, _around(kernel.place, wanted)) for kernel in source.kernels]
+    names = {kernel.name for kernel in source.kernels}
     conditions = list(dict.fromkeys(tuple(one.items()) for one in wanted.values()))
     for condition in conditions[:_READINGS]:
         given = {}
@@ -179,22 +179,22 @@ def kernels_of_branches(
             given |= {value: given[name]} if is_name else {}
         if values.items() >= given.items():
             continue
-        other = read_kernel_source(source.original, {**values, **given}, source.dialect)
-        for one in other.kernels:
+        again = read_kernel_source(source.original, {**values, **given}, source.dialect)
+        for one in again.kernels:
             if one.place not in known and one.name not in names:
                 known.add(one.place)
                 names.add(one.name)
-                found.append((one, _around(one.place, wanted) or dict(condition)))
-    for one, own in sorted(found, key=lambda item: item[0].place):
+                kernels.append((one, _around(one.place, wanted) or dict(condition)))
+    for one, own in sorted(kernels, key=lambda item: item[0].place):
         yield one, {**branches.required, **own}
 
 
 def behind(wanted: Mapping[str, str], branches: Branches) -> Mapping[str, str]:
     """What conditions want, with what brings a macro that the source itself defines in the place of that."""
-    found: dict[str, str] = {}
+    brought: dict[str, str] = {}
     for name, value in wanted.items():
-        found |= branches.brought.get(name, {name: value}) if not value else {name: value}
-    return found
+        brought |= branches.brought.get(name, {name: value}) if not value else {name: value}
+    return brought
 
 
 def _around(place: int, wanted: Mapping[int, Mapping[str, str]]) -> Mapping[str, str]:

@@ -12,15 +12,15 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from autotune.core.c_types import SCALARS, element_bytes
 from autotune.core.records import Launch
-from autotune.sources.exact_statements import NotUnderstood, exact_body
+from autotune.sources.exact_statements import exact_body
 from autotune.sources.facts import BARRIERS, LOADS, STORES
 from autotune.sources.kernel_source import Function, KernelSource
+from autotune.sources.launch_run import Divergent, LaunchRun, Mask, Memory, NotUnderstood, Steps
 from autotune.sources.statements import Declared, Loop, changed_by, parsed_expression
 from autotune.sources.thread_values import (
     ARGUMENTS,
@@ -39,39 +39,10 @@ from autotune.sources.thread_values import (
     negative,
     whole,
 )
-from autotune.sources.type_table import Structure
+from autotune.sources.type_layouts import TypeLayouts
 
-_HALVES = {"half2": 4, "__half2": 4, "__nv_bfloat162": 4}
 _ENDS_OF_16_BITS = (0xFFFF, 0x10000)
-_LANES_PER_STEP = 8192  # threads for which a step takes about twice as long
 _DEPTH = 8  # of calls
-_ALIASES = 8  # of types, one after the other
-_VECTOR = re.compile(
-    r"(u?char|u?short|u?int|u?long|u?longlong|float|double|half|__half|__nv_bfloat16)(1|2|3|4|8|16)"
-)
-
-
-class OutOfSteps(Exception):
-    """A run takes more steps than it is given."""
-
-
-@dataclass(eq=False)
-class Memory:
-    """An array."""
-
-    name: str
-    size: int | None  # in bytes; None if it is unknown
-    unit: int  # the bytes of an element
-    kind: str  # argument, block or thread, which share it
-    read: Bools | None = None  # the elements that threads may have read; None where nobody asks
-    written: Bools | None = None  # those that they may have written
-    is_lost: bool = False  # any of them may have been, too
-    is_overwritten: bool = False  # programs of one launch in Triton surely write the same element
-
-    def reached(self) -> Bools:
-        """The elements that threads may have read or written, as far as they are followed."""
-        assert self.read is not None and self.written is not None
-        return self.read | self.written
 
 
 @dataclass(frozen=True)
@@ -85,47 +56,6 @@ class Pointer:
 
 
 _OF_VARIABLE = Pointer(Memory("", None, 0, "thread"), UNKNOWN, 0)
-
-
-class Mask(NamedTuple):
-    """The threads that surely run a statement, and those that may."""
-
-    sure: Bools
-    may: Bools
-
-
-@dataclass(frozen=True)
-class Beyond:
-    """An access beyond the end of an array, or before its begin."""
-
-    memory: Memory
-    element: int
-    elements: int
-    is_written: bool
-    who: str  # the thread, or in Triton the program
-    together: int = 1  # the elements of a vector that begins within the array
-
-
-@dataclass(frozen=True)
-class Divergent:
-    """A barrier that one thread of a block reaches, and the other does not."""
-
-    thread: tuple[int, int, int]
-    other: tuple[int, int, int]
-    block: tuple[int, int, int]
-
-
-@dataclass
-class Steps:
-    """The steps that runs may take together."""
-
-    left: float
-
-    def pay(self, lanes: int) -> None:
-        """Take one step; raises OutOfSteps after the last."""
-        self.left -= 1 + lanes / _LANES_PER_STEP
-        if self.left < 0:
-            raise OutOfSteps
 
 
 @dataclass
@@ -148,7 +78,7 @@ def blocks_of(axes: Sequence[Sequence[int]]) -> Ints:
     return np.stack([x.ravel(), y.ravel(), z.ravel()]).astype(np.int64)
 
 
-class DryRun:
+class DryRun(LaunchRun):
     """Runs blocks of one launch."""
 
     def __init__(
@@ -165,19 +95,17 @@ class DryRun:
         What turns of a loop beyond `most_turns` change is unknown. A run that is wide counts with 64 bits
         where the source counts with 32.
         """
+        super().__init__(steps)
         self.turns: dict[int, int] = {}  # the most that a thread surely takes of each loop, by its place
-        # the array of each access, where in it threads surely are, and False where some places are unknown
-        self.reached: list[tuple[str, bytes, bool]] = []
         self._most_turns, self._is_wide = most_turns, is_wide
-        self.found: dict[tuple[int, str], Beyond | Divergent] = {}  # the first at each place of the source
         self.has_16_bits = False  # True once an integer of so many bits is made, or their end is named
         self.cuts_to_16_bits = False  # True once a number does not fit in one
-        self.is_whole = True  # False once something may have reached arrays that it could not follow
-        self._source, self._steps, self._bodies = source, steps, bodies
-        own = [one for one in source.device_functions if not one.is_kernel]
+        self._source, self._bodies = source, bodies
+        self._types = TypeLayouts.compiled(source)
+        own = [function for function in source.device_functions if not function.is_kernel]
         names = [one.name for one in own]
         self._functions = {one.name: one for one in own if names.count(one.name) == 1}
-        self._variables = {one.name: one for one in source.variables}
+        self._variables = {variable.name: variable for variable in source.variables}
         self._outer: dict[str, Value | Pointer] = {}
         self._depth = 0
         self._exited = NO
@@ -360,7 +288,7 @@ class DryRun:
         frame = self._frame
         item = self._bytes(own.type)
         if own.extents and not own.is_pointer:
-            extents = [self._number(one, mask) for one in own.extents]
+            extents = [self._number(extent, mask) for extent in own.extents]
             if own.is_dynamic:
                 made = self._array(name, item, self._launch.shared_bytes, "block", [0, *extents[1:]])
             elif isinstance(value, ast.List) and extents == [0]:
@@ -368,22 +296,22 @@ class DryRun:
             elif None in extents or not all(extents):
                 made = Pointer(Memory(name, None, item, "thread"), whole(0, "i64"), item)
             else:
-                size = item * math.prod(one or 0 for one in extents)
+                size = item * math.prod(extent or 0 for extent in extents)
                 made = self._array(name, item, size, "block" if own.is_shared else "thread", extents)
             frame.variables[name] = made
             for one in value.elts if isinstance(value, ast.List) else ():
                 self._of(one, mask)
             return
         frame.kinds[name] = "" if own.is_pointer else own.type
-        found = UNKNOWN if value is None else self._of(value, mask)
-        if own.is_pointer and isinstance(found, Pointer) and item:
-            found = replace(found, item=item)
-        self._assign(name, found, mask, is_new=name not in frame.variables)
+        value_there = UNKNOWN if value is None else self._of(value, mask)
+        if own.is_pointer and isinstance(value_there, Pointer) and item:
+            value_there = replace(value_there, item=item)
+        self._assign(name, value_there, mask, is_new=name not in frame.variables)
 
     def _array(
         self, name: str, item: int, size: int | None, kind: str, extents: Sequence[int | None]
     ) -> Pointer:
-        known = tuple(one or 0 for one in extents)
+        known = tuple(extent or 0 for extent in extents)
         memory = Memory(name, size if item and None not in extents else None, item, kind)
         return Pointer(memory, whole(0, "i64"), item if None not in extents[1:] else 0, known)
 
@@ -435,43 +363,22 @@ class DryRun:
             return None
         return self._moved(base, index, base.extents[1:])
 
-    def _moved(self, base: Pointer, index: Value, rest: tuple[int, ...] | None = None) -> Pointer:
+    def _moved(self, base: Pointer, index: Value, extents: tuple[int, ...] | None = None) -> Pointer:
         stride = whole(base.item * math.prod(base.extents[1:]), "i64")
         offset = arithmetic(ast.Add(), base.offset, arithmetic(ast.Mult(), converted(index, "i64"), stride))
-        return replace(base, offset=offset, extents=base.extents if rest is None else rest)
+        return replace(base, offset=offset, extents=base.extents if extents is None else extents)
 
     def _access(self, place: Pointer, mask: Mask, *, is_read: bool = False, is_written: bool = False) -> None:
         memory, item = place.memory, place.item
         if memory is None:
             self.is_whole = False
             return
-        offset, known = place.offset.data, place.offset.known
-        if memory.kind == "argument":
-            places = np.broadcast_to(offset, (self._lanes,))[mask.sure & known]
-            self.reached.append((memory.name, places.tobytes(), not (mask.sure & ~known).any()))
-        if memory.size is None or not item:
-            memory.is_lost = True
-            return
-        is_beyond = known & ((offset < 0) | (offset + item > memory.size))
-        bad = mask.sure & is_beyond
-        if bad.any():
-            lane = int(bad.argmax())
-            first = int(np.broadcast_to(offset, (self._lanes,))[lane])
-            element = (first if first < 0 else first + item - 1) // memory.unit
-            who = f"thread {_of_lane(self._threads, lane)} of block {_of_lane(self._blocks, lane)}"
-            together = item // memory.unit if 0 <= first < memory.size else 1
-            found = Beyond(memory, element, memory.size // memory.unit, is_written, who, together)
-            self.found.setdefault((self._at, memory.name), found)
-        if (mask.may & (~known | is_beyond)).any():
-            memory.is_lost = True
-        if memory.written is None or memory.read is None:
-            return
-        units = np.unique(np.broadcast_to(offset, (self._lanes,))[mask.may & known & ~is_beyond])
-        for one in range(max(1, item // memory.unit)):
-            if is_read:
-                memory.read[units // memory.unit + one] = True
-            if is_written:
-                memory.written[units // memory.unit + one] = True
+        everywhere = np.broadcast_to(place.offset.data, (self._lanes,))
+        offset = place.offset._replace(data=everywhere)
+        self._reach(memory, offset, mask, item, memory.unit, is_read=is_read, is_written=is_written)
+
+    def _who(self, lane: int) -> str:
+        return f"thread {_of_lane(self._threads, lane)} of block {_of_lane(self._blocks, lane)}"
 
     def _barrier(self, mask: Mask) -> None:
         away = ~mask.may
@@ -482,10 +389,10 @@ class DryRun:
         if (parted := there.any(axis=1) & missing.any(axis=1)).any():
             block = int(parted.argmax())
             first = block * self._per_block
-            lanes = (first + int(one[block].argmax()) for one in (there, missing))
+            lanes = (first + int(lanes_of[block].argmax()) for lanes_of in (there, missing))
             thread, other = (_of_lane(self._threads, lane) for lane in lanes)
-            found = Divergent(thread, other, _of_lane(self._blocks, first))
-            self.found.setdefault((self._at, ""), found)
+            divergent = Divergent(thread, other, _of_lane(self._blocks, first))
+            self.found.setdefault((self._at, ""), divergent)
 
     # expressions
 
@@ -536,28 +443,28 @@ class DryRun:
                 node = parsed_expression(meaning)
                 self._outer[name] = UNKNOWN if node is None else self._of(node, mask)
             elif name in self._variables:
-                one = self._variables[name]
-                item = self._bytes(one.type)
-                texts = [parsed_expression(text) if text else None for text in one.extents]
+                variable = self._variables[name]
+                item = self._bytes(variable.type)
+                texts = [parsed_expression(text) if text else None for text in variable.extents]
                 extents = [None if text is None else self._number(text, mask) for text in texts]
                 if extents:
-                    size = item * math.prod(each or 0 for each in extents)
+                    size = item * math.prod(extent or 0 for extent in extents)
                     self._outer[name] = self._array(name, item, size, "source", extents)
-                elif one.value is not None:
-                    self._outer[name] = self._converted(self._of(one.value, mask), one.type)
+                elif variable.value is not None:
+                    self._outer[name] = self._converted(self._of(variable.value, mask), variable.type)
         return self._outer[name]
 
     def _binary(self, left: ast.expr, op: ast.operator, right: ast.expr, mask: Mask) -> Value | Pointer:
-        one, other = self._of(left, mask), self._of(right, mask)
-        if isinstance(other, Pointer) and isinstance(op, ast.Add):
-            one, other = other, one
-        if isinstance(one, Pointer):
-            if isinstance(other, Pointer) or not isinstance(op, ast.Add | ast.Sub) or not one.item:
-                if not isinstance(other, Pointer):
+        first, second = self._of(left, mask), self._of(right, mask)
+        if isinstance(second, Pointer) and isinstance(op, ast.Add):
+            first, second = second, first
+        if isinstance(first, Pointer):
+            if isinstance(second, Pointer) or not isinstance(op, ast.Add | ast.Sub) or not first.item:
+                if not isinstance(second, Pointer):
                     self.is_whole = False
                 return UNKNOWN
-            return self._moved(one, negative(other) if isinstance(op, ast.Sub) else other)
-        return UNKNOWN if isinstance(other, Pointer) else arithmetic(op, one, other)
+            return self._moved(first, negative(second) if isinstance(op, ast.Sub) else second)
+        return UNKNOWN if isinstance(second, Pointer) else arithmetic(op, first, second)
 
     def _unary(self, op: ast.unaryop, value: Value | Pointer) -> Value:
         if isinstance(value, Pointer) or not value.kind:
@@ -586,14 +493,14 @@ class DryRun:
         """The value of an expression of which not every part is evaluated."""
         if isinstance(node, ast.IfExp):
             yes, no = self._split(node.test, mask)
-            one = self._of(node.body, yes) if yes.may.any() else None
-            other = self._of(node.orelse, no) if no.may.any() else None
-            if one is None or other is None:
-                return one or other or UNKNOWN
-            if isinstance(one, Value) and isinstance(other, Value):
-                kind = common(one, other)
-                one, other = converted(one, kind), converted(other, kind)
-            return self._merged(self._merged(UNKNOWN, other, no), one, yes)
+            first = self._of(node.body, yes) if yes.may.any() else None
+            second = self._of(node.orelse, no) if no.may.any() else None
+            if first is None or second is None:
+                return first or second or UNKNOWN
+            if isinstance(first, Value) and isinstance(second, Value):
+                kind = common(first, second)
+                first, second = converted(first, kind), converted(second, kind)
+            return self._merged(self._merged(UNKNOWN, second, no), first, yes)
         is_and = isinstance(node.op, ast.And)
         settled = np.zeros(self._lanes, np.bool_)  # by a part that decides
         known = np.ones(self._lanes, np.bool_)
@@ -635,9 +542,9 @@ class DryRun:
         if name in BARRIERS:
             self._barrier(mask)
             return UNKNOWN
-        given = [self._of(one, mask) for one in node.args]
+        given = [self._of(argument, mask) for argument in node.args]
         if name in self._functions and self._is_understood(name):
-            names = [one.id if isinstance(one, ast.Name) else "" for one in node.args]
+            names = [argument.id if isinstance(argument, ast.Name) else "" for argument in node.args]
             return self._call(self._functions[name], given, mask, {}, names)
         if name in EXACT and all(isinstance(one, Value) for one in given):
             return EXACT[name](*given) if len(given) == ARGUMENTS[name] else UNKNOWN
@@ -666,50 +573,15 @@ class DryRun:
 
     # types
 
-    def _plain(self, kind: str) -> str:
-        kind = self._frame.types.get(kind, kind)
-        if kind in SCALARS:
-            return kind
-        for _ in range(_ALIASES):
-            kind = self._source.code.meaning(kind) or self._source.types.aliases.get(kind, kind)
-        return kind.removeprefix("const ").removeprefix("std::")
-
     def _bytes(self, kind: str) -> int:
         """The size of a type; 0 if it is not known."""
-        plain = self._plain(kind)
-        if plain in SCALARS and SCALARS[plain] != "DTYPE":
-            return element_bytes(SCALARS[plain])
-        if vector := _VECTOR.fullmatch(plain):
-            count = int(vector[2])
-            count = 4 if count == 3 and self._source.dialect == "opencl" else count
-            return self._bytes(vector[1]) * count
-        if structure := self._source.types.structures.get(plain):
-            return self._structure_bytes(structure)
-        return _HALVES.get(plain, 0)
-
-    def _structure_bytes(self, structure: Structure) -> int:
-        """The size of a structure of elements of one type, such as a vector; 0 for any other."""
-        kinds = {one.type for one in structure.fields}
-        has_pointer = any(one.is_pointer for one in structure.fields)
-        if len(kinds) != 1 or has_pointer or structure.is_union or not structure.is_plain:
-            return 0
-        counts = [math.prod(map(self._constant, one.extents)) for one in structure.fields]
-        multiples = [1, *map(self._constant, structure.alignment)]
-        if not all((*counts, *multiples)):
-            return 0
-        size_bytes = self._bytes(kinds.pop()) * sum(counts)
-        return -(-size_bytes // max(multiples)) * max(multiples)
-
-    def _constant(self, text: str) -> int:
-        """The value of an expression of constants of the source; 0 if it is not known."""
-        node = parsed_expression(text)
-        return (None if node is None else self._number(node, self._nobody())) or 0
+        return self._types.bytes_of(self._frame.types.get(kind, kind)) or 0
 
     def _converted(self, value: Value | Pointer, kind: str) -> Value | Pointer:
         """A value as a variable of a type holds it."""
         if isinstance(value, Pointer) or not kind or kind == "auto":
             return value
-        plain = self._plain(kind)
+        plain = self._types.resolved(self._frame.types.get(kind, kind))
         dtype = SCALARS.get(plain, "")
         self.has_16_bits |= dtype in ("int16", "uint16")
         if not value.kind:

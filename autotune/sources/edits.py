@@ -34,13 +34,13 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
 
 def span(source: KernelSource, node: Node | None) -> tuple[int, int] | None:
     """Where the source has a node; None for one that only a macro has."""
-    found = source.code.span(node.start_byte, node.end_byte) if node is not None else None
-    if found is None:
+    place = source.code.span(node.start_byte, node.end_byte) if node is not None else None
+    if place is None:
         return None
-    text = source.original[slice(*found)]
+    text = source.original[slice(*place)]
     ahead = max((line.end() for line in _DIRECTIVE.finditer(text)), default=0)  # of the call of a macro
     begin = ahead + len(text[ahead:]) - len(text[ahead:].lstrip())
-    return found[0] + begin, found[1] - len(text) + len(text.rstrip())
+    return place[0] + begin, place[1] - len(text) + len(text.rstrip())
 
 
 def instead(source: KernelSource, node: Node | None, new: str) -> Edit | None:
@@ -55,14 +55,14 @@ def reached(source: KernelSource, entries: Iterable[str]) -> list[Function]:
     by_name: dict[str, list[Function]] = {}
     for function in source.device_functions:
         by_name.setdefault(function.name, []).append(function)
-    left, found = [*entries], set()
+    left, functions = [*entries], set()
     while left:
         name = left.pop()
-        if name not in found:
-            found.add(name)
+        if name not in functions:
+            functions.add(name)
             for function in by_name.get(name, ()):
                 left += words(source, function.node) & by_name.keys()
-    return [one for name in by_name if name in found for one in by_name[name]]
+    return [one for name in by_name if name in functions for one in by_name[name]]
 
 
 def words(source: KernelSource, node: Node) -> set[str]:

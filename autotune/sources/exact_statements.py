@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from autotune.sources.kernel_source import Function
+from autotune.sources.launch_run import NotUnderstood
 from autotune.sources.statements import Statements, declarators
 from autotune.sources.tree import field
 
@@ -20,10 +21,6 @@ _REFUSED = frozenset((
     "ERROR", "goto_statement", "labeled_statement", "try_statement", "throw_statement", "for_range_loop",
     "switch_statement",
 ))  # fmt: skip
-
-
-class NotUnderstood(Exception):
-    """A function has what only a compiler understands."""
 
 
 def exact_body(function: Function) -> list[ast.stmt]:
@@ -41,7 +38,7 @@ class _Exact(Statements):
 
     def _declaration(self, node: Node) -> Iterator[ast.stmt]:
         declared = node.children_by_field_name("declarator")
-        if any(one.type == "reference_declarator" for outer in declared for one in declarators(outer)):
+        if any(part.type == "reference_declarator" for outer in declared for part in declarators(outer)):
             raise NotUnderstood
         return super()._declaration(node)
 
@@ -54,18 +51,18 @@ class _Exact(Statements):
 
     def _binary_expression(self, node: Node) -> ast.expr:
         count = len(self._before)
-        found = super()._binary_expression(node)
-        return self._whole(found, count) if isinstance(found, ast.BoolOp) else found
+        expression = super()._binary_expression(node)
+        return self._whole(expression, count) if isinstance(expression, ast.BoolOp) else expression
 
     def _conditional_expression(self, node: Node) -> ast.expr:
         count = len(self._before)
         return self._whole(super()._conditional_expression(node), count)
 
-    def _whole(self, found: ast.expr, effects: int) -> ast.expr:
+    def _whole(self, expression: ast.expr, effects: int) -> ast.expr:
         """An expression of which not every part is evaluated: none has an effect."""
         if len(self._before) > effects:
             raise NotUnderstood
-        return found
+        return expression
 
     def _number_literal(self, node: Node) -> ast.expr:
         value = super()._number_literal(node)

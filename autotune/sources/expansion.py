@@ -126,30 +126,30 @@ def _with_arguments(
     names = list(parameters)
     if names and names[-1].endswith("..."):
         names[-1] = names[-1][:-3].strip() or "__VA_ARGS__"
-        rest = given[len(names) - 1 :]
+        following = given[len(names) - 1 :]
         joined = [
-            token for number, part in enumerate(rest) for token in ([(",", 0)] if number else []) + part
+            token for number, part in enumerate(following) for token in ([(",", 0)] if number else []) + part
         ]
         given = [*given[: len(names) - 1], joined]
     values = dict(zip(names, given, strict=False))
     words = [word for word in TOKEN.findall(body) if not word.isspace() or "#" not in body]
     if "#" in body:
         words = TOKEN.findall(re.sub(r"\s*##\s*", "##", re.sub(r"(?<!#)#\s+(?=\w)", "#", body)))
-    found: list[str] = []
+    tokens_out: list[str] = []
     for place, word in enumerate(words):
         if word not in values:
-            found.append(word)
+            tokens_out.append(word)
             continue
         raw = [text for text, _ in values[word]]
         before, after = words[place - 1 : place], words[place + 1 : place + 2]
         if before == ["#"]:
             line = "".join(" " if text.isspace() else text for text in raw)
-            found[-1] = '"' + line.strip().replace("\\", "\\\\").replace('"', '\\"') + '"'
+            tokens_out[-1] = '"' + line.strip().replace("\\", "\\\\").replace('"', '\\"') + '"'
         elif before == ["##"] or after == ["##"]:
-            found.append("".join(raw).strip())
+            tokens_out.append("".join(raw).strip())
         else:
-            found += [text for text, _ in expanded(values[word], macros, kept, active)]
-    return found
+            tokens_out += [text for text, _ in expanded(values[word], macros, kept, active)]
+    return tokens_out
 
 
 def _pasted(words: list[str]) -> list[str]:

@@ -75,7 +75,7 @@ class Facts:
 
     def of(self, array: str) -> list[Access]:
         """The accesses to an array."""
-        return [one for one in self.accesses if one.array == array]
+        return [access for access in self.accesses if access.array == array]
 
     def value(self, name: str) -> ast.expr | None:
         """What a variable is set to, if that is done once and it is not changed."""
@@ -263,8 +263,8 @@ class _Reading:
             value = value.value
         if (place := self._place(value)) is None:
             return None
-        for one in place.added:
-            indices[0] = one if is_zero(indices[0]) else ast.BinOp(one, ast.Add(), indices[0])
+        for added in place.added:
+            indices[0] = added if is_zero(indices[0]) else ast.BinOp(added, ast.Add(), indices[0])
         return Access(place.array, (*indices,), vector=place.vector)
 
     def _note(self, access: Access, guards: tuple[ast.expr, ...], **changes: Any) -> None:

@@ -65,7 +65,9 @@ def unwrapped(text: str) -> str:
             joined[-1].append(place)
         else:
             joined.append([place])
-    kept = {place for one in joined for place in one if any(INTRODUCER.search(parts[each]) for each in one)}
+    kept = {
+        place for line in joined for place in line if any(INTRODUCER.search(parts[each]) for each in line)
+    }
     outside = "".join(part if place % 2 == 0 else blank(part) for place, part in enumerate(parts))
     code = without_comments(outside)
     if not kept and not _RAW_ENDS.sub("", code).strip():

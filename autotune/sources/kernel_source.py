@@ -119,7 +119,7 @@ class Function:
     def called(self) -> Mapping[str, int]:
         """The functions that it calls by name, with the number of arguments."""
         calls = (part for part in self.parts if isinstance(part, ast.Call))
-        return {one.func.id: len(one.args) for one in calls if isinstance(one.func, ast.Name)}
+        return {call.func.id: len(call.args) for call in calls if isinstance(call.func, ast.Name)}
 
     @property
     def without_words(self) -> Mapping[str, ast.expr]:
@@ -129,8 +129,8 @@ class Function:
 
     def variables_of(self, kind: str) -> set[str]:
         """Its parameters and variables of a type."""
-        own = {one.name for one in self.parameters if one.type == kind}
-        return own | {name for name, one in self.declared.items() if one.type == kind}
+        own = {parameter.name for parameter in self.parameters if parameter.type == kind}
+        return own | {name for name, variable in self.declared.items() if variable.type == kind}
 
     @property
     def unknown(self) -> Mapping[str, int]:
@@ -140,13 +140,17 @@ class Function:
     @property
     def types(self) -> Mapping[str, int]:
         """The names of types in its body and its parameters."""
-        own = {one.type: self.node.start_byte for one in self.parameters if one.type.isidentifier()}
+        own = {
+            parameter.type: self.node.start_byte
+            for parameter in self.parameters
+            if parameter.type.isidentifier()
+        }
         return {**own, **self._statements[1].types}
 
     @property
     def is_conditional(self) -> bool:
         """True if a directive stands among its parameters."""
-        inside = next((one for one in descendants(self.node) if one.type == "parameter_list"), None)
+        inside = next((node for node in descendants(self.node) if node.type == "parameter_list"), None)
         if inside is None:
             return False
         places = self.source.code.place(inside.start_byte), self.source.code.place(inside.end_byte - 1)
@@ -155,7 +159,7 @@ class Function:
     @property
     def defaults(self) -> Mapping[str, str]:
         """The defaults of what its template takes."""
-        return {one.name: one.default for one in self.template or () if one.default}
+        return {parameter.name: parameter.default for parameter in self.template or () if parameter.default}
 
     @property
     def has_error(self) -> bool:
@@ -170,7 +174,7 @@ class Function:
         """Its statements as a reader finds them, and that reader."""
         known = (*self.source.declared_names, *(one.name for one in self.template or ()))
         reading = reader(self.source.tree, known)
-        reading.declare(one.name for one in self.parameters)
+        reading.declare(parameter.name for parameter in self.parameters)
         body = field(self.node, "body")
         return ((*reading.of(body),) if body else (), reading)
 
@@ -198,12 +202,12 @@ class KernelSource:
     @cached_property
     def device_functions(self) -> tuple[Function, ...]:
         """Those that a device can call, kernels among them."""
-        return tuple(one for one in self.functions if not one.is_of_host)
+        return tuple(function for function in self.functions if not function.is_of_host)
 
     @property
     def kernels(self) -> tuple[Function, ...]:
         """Those that can be launched."""
-        return tuple(one for one in self.functions if one.is_kernel)
+        return tuple(function for function in self.functions if function.is_kernel)
 
     @cached_property
     def types(self) -> TypeTable:
@@ -218,7 +222,7 @@ class KernelSource:
     @cached_property
     def constants(self) -> Mapping[str, ast.expr]:
         """What constants outside of functions stand for."""
-        return {one.name: one.value for one in self.variables if one.value is not None}
+        return {variable.name: variable.value for variable in self.variables if variable.value is not None}
 
     @cached_property
     def launches(self) -> tuple[Launch, ...]:
@@ -226,10 +230,14 @@ class KernelSource:
         if "<<<" not in self.tree.text and "LaunchKernel" not in self.tree.text:
             return ()
         own = (*self.functions, *_members(self))
-        hosts = [(one, one.read_by(HostStatements)[0]) for one in own if not one.is_kernel]
-        functions = {one.name: ([item.name for item in one.parameters], body) for one, body in hosts}
-        found = (launches(body, one.defaults, one.without_words, functions) for one, body in hosts)
-        return tuple(one for several in found for one in several)
+        hosts = [
+            (function, function.read_by(HostStatements)[0]) for function in own if not function.is_kernel
+        ]
+        functions = {host.name: ([item.name for item in host.parameters], body) for host, body in hosts}
+        several_launches = (
+            launches(body, host.defaults, host.without_words, functions) for host, body in hosts
+        )
+        return tuple(launch for several in several_launches for launch in several)
 
     @cached_property
     def declared_names(self) -> frozenset[str]:
@@ -240,19 +248,19 @@ class KernelSource:
             if node.type == "declaration"
             for declared in node.children_by_field_name("declarator")
         )
-        functions = (one.name for one in self.functions)
+        functions = (function.name for function in self.functions)
         return frozenset((*_KNOWN, *functions, *self.types.enumerators, *names))
 
     @cached_property
     def unknown(self) -> Mapping[str, int]:
         """Names of the device's functions that nothing declares, and where each stands in the source."""
-        found: dict[str, int] = {}
+        places: dict[str, int] = {}
         for function in self.device_functions:
             for name, place in (*function.unknown.items(), *_of_signature(self, function)):
-                found.setdefault(name, self.code.place(place))
+                places.setdefault(name, self.code.place(place))
         for name, place in _of_variables(self):
-            found.setdefault(name, self.code.place(place))
-        return dict(sorted(found.items(), key=lambda item: item[1]))
+            places.setdefault(name, self.code.place(place))
+        return dict(sorted(places.items(), key=lambda item: item[1]))
 
     def written(self, begin: int, end: int) -> str:
         """A part of the code as the source has it, with words before it that stand for nothing."""
@@ -281,9 +289,9 @@ def read_kernel_source(text: str, values: Mapping[str, str] | None = None, diale
             )
             is_plain = words == words_of(CUDA)
             code = plain if plain and is_plain else preprocessed(own, values, words, pinned)
-            found = KernelSource(dialect, text, code, SourceTree(code.text), prefixes)
-            outer = [node for node, _, _ in _outer(found.tree, found.tree.root)]
-            more = open_words(found.tree, outer, dialect)
+            source = KernelSource(dialect, text, code, SourceTree(code.text), prefixes)
+            outer = [node for node, _, _ in _outer(source.tree, source.tree.root)]
+            more = open_words(source.tree, outer, dialect)
             if prefixes.keys() | values.keys() >= more.keys():
                 break
             prefixes = {**more, **prefixes}
@@ -291,7 +299,7 @@ def read_kernel_source(text: str, values: Mapping[str, str] | None = None, diale
         raise InputError(str(error)) from None
     except RecursionError:
         raise InputError("its macros are nested too deeply") from None
-    return found
+    return source
 
 
 def _outer(
@@ -330,7 +338,7 @@ def _function(
     """The function of a definition; nothing for what the parser only takes for one."""
     tree, body = source.tree, field(node, "body")
     parts = [*declarators(field(node, "declarator"))]
-    functions = [one for one in parts if one.type == "function_declarator"]
+    functions = [part for part in parts if part.type == "function_declarator"]
     if len(functions) != 1 or body is None:  # of two, one is a macro around the name
         return
     (function,) = functions
@@ -362,19 +370,19 @@ def _function(
 
 def _heads(node: Node) -> Iterator[Node]:
     """The parts of a definition before its body."""
-    left = [one for one in node.children if one.type != "compound_statement"]
+    left = [child for child in node.children if child.type != "compound_statement"]
     while left:
-        one = left.pop()
-        yield one
-        if one.type not in ("parameter_list", "argument_list", "call_expression"):
-            left += one.children
+        part = left.pop()
+        yield part
+        if part.type not in ("parameter_list", "argument_list", "call_expression"):
+            left += part.children
 
 
 def _block(tree: SourceTree, head: Sequence[Node]) -> tuple[str, ...]:
     """The block that attributes declare."""
     for node in head:
         if node.type == "launch_bounds":
-            return tuple(tree.of(one) for one in node.named_children[:1])
+            return tuple(tree.of(child) for child in node.named_children[:1])
         if node.type == "attribute_specifier":
             for call in descendants(node):
                 if (
@@ -382,7 +390,7 @@ def _block(tree: SourceTree, head: Sequence[Node]) -> tuple[str, ...]:
                     and tree.of(field(call, "function")) == "reqd_work_group_size"
                 ):
                     inside = field(call, "arguments")
-                    return tuple(tree.of(one) for one in (inside.named_children if inside else ()))[:3]
+                    return tuple(tree.of(child) for child in (inside.named_children if inside else ()))[:3]
     return ()
 
 
@@ -399,9 +407,9 @@ def _parameters(source: KernelSource, inside: Node) -> Iterator[Parameter]:
         if kind is None or (not parts and tree.of(kind) == "void"):
             continue
         named = parts[-1] if parts and parts[-1].type.endswith("identifier") else None
-        pointers = sum(one.type in ("pointer_declarator", "abstract_pointer_declarator") for one in parts)
-        arrays = sum(one.type in ("array_declarator", "abstract_array_declarator") for one in parts)
-        own = {tree.of(one) for one in node.children if one.type == "type_qualifier"}
+        pointers = sum(part.type in ("pointer_declarator", "abstract_pointer_declarator") for part in parts)
+        arrays = sum(part.type in ("array_declarator", "abstract_array_declarator") for part in parts)
+        own = {tree.of(child) for child in node.children if child.type == "type_qualifier"}
         name = tree.of(named)
         text = source.written(node.start_byte, node.end_byte)
         typed = tree.of(kind) if kind.type != "enum_specifier" else "int"
@@ -411,8 +419,8 @@ def _parameters(source: KernelSource, inside: Node) -> Iterator[Parameter]:
             type_name(tree, kind),
             pointers + (arrays > 0),
             "const" in own,
-            any("reference" in one.type for one in parts),
-            any("function_declarator" in one.type for one in parts),
+            any("reference" in part.type for part in parts),
+            any("function_declarator" in part.type for part in parts),
             "__shared__" in own,
             " ".join(filter(None, ("const" * ("const" in own), typed, "*" * (pointers + (arrays > 0))))),
         )
@@ -420,27 +428,27 @@ def _parameters(source: KernelSource, inside: Node) -> Iterator[Parameter]:
 
 def _template(tree: SourceTree, node: Node) -> Iterator[TemplateParameter]:
     """The parameters of a template."""
-    for one in node.named_children:
-        if one.type in ("type_parameter_declaration", "optional_type_parameter_declaration"):
-            named = field(one, "name") or one.named_children[0]
-            yield TemplateParameter(tree.of(named), tree.of(one), "", tree.of(field(one, "default_type")))
-        elif one.type in ("parameter_declaration", "optional_parameter_declaration"):
-            kind = tree.of(field(one, "type"))
-            name = declarator_name(field(one, "declarator"))
-            default = tree.of(field(one, "default_value"))
-            is_plain = name is not None and field(one, "declarator") == name
-            yield TemplateParameter(tree.of(name), tree.of(one), kind, default, is_plain)
-        elif one.type != "comment":
-            yield TemplateParameter("", tree.of(one), "", "", is_plain=False)
+    for child in node.named_children:
+        if child.type in ("type_parameter_declaration", "optional_type_parameter_declaration"):
+            named = field(child, "name") or child.named_children[0]
+            yield TemplateParameter(tree.of(named), tree.of(child), "", tree.of(field(child, "default_type")))
+        elif child.type in ("parameter_declaration", "optional_parameter_declaration"):
+            kind = tree.of(field(child, "type"))
+            name = declarator_name(field(child, "declarator"))
+            default = tree.of(field(child, "default_value"))
+            is_plain = name is not None and field(child, "declarator") == name
+            yield TemplateParameter(tree.of(name), tree.of(child), kind, default, is_plain)
+        elif child.type != "comment":
+            yield TemplateParameter("", tree.of(child), "", "", is_plain=False)
 
 
 def _variables(tree: SourceTree) -> Iterator[Variable]:
     for node, around, _ in _outer(tree, tree.root):
-        words = {tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
+        words = {tree.of(child) for child in node.children if child.type.endswith(("qualifier", "specifier"))}
         for declared in node.children_by_field_name("declarator"):
             parts = [*declarators(declared)]
-            if node.type == "declaration" and not any("function" in one.type for one in parts):
-                extents = [tree.of(field(one, "size")) for one in parts if one.type == "array_declarator"]
+            if node.type == "declaration" and not any("function" in part.type for part in parts):
+                extents = [tree.of(field(part, "size")) for part in parts if part.type == "array_declarator"]
                 is_fixed = field(declared, "declarator") == parts[-1] and words & {"const", "constexpr"}
                 value = field(declared, "value") if is_fixed else None
                 yield Variable(
@@ -456,7 +464,7 @@ def _variables(tree: SourceTree) -> Iterator[Variable]:
 
 def _of_signature(source: KernelSource, function: Function) -> Iterator[tuple[str, int]]:
     """The names in the attributes of a function, such as the threads of its block."""
-    known = {*source.declared_names, *(one.name for one in function.template or ())}
+    known = {*source.declared_names, *(parameter.name for parameter in function.template or ())}
     for text in function.block:
         reading = SourceTree(text)
         for node in descendants(reading.root):

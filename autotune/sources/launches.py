@@ -48,7 +48,7 @@ def launches(
                 known = {**variables}
                 yield Launch(
                     _kernel_name(kernel, variables),
-                    tuple(one if one in known else defaults.get(one, one) for one in template),
+                    tuple(text if text in known else defaults.get(text, text) for text in template),
                     _extents(grid, variables, known_functions),
                     _extents(block, variables, known_functions),
                     shared_bytes,

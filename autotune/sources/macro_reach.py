@@ -6,11 +6,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 
-from autotune.sources.bare_code import without_comments
+from autotune.sources.bare_code import WORD, without_comments
 from autotune.sources.macros import Macro
 from autotune.sources.preprocessor import SourceLine, compiled_lines, words_tested
 
-_WORD = re.compile(r"\b[A-Za-z_]\w*")
 _DEFAULT = re.compile(  # of a macro, which is left out where it is given
     r"^[ \t]*#[ \t]*(?:ifndef[ \t]+|if[ \t]*![ \t]*defined[ \t]*\(?[ \t]*)(\w+)[ \t]*\)?[ \t]*\n"
     r"(?=\s*#[ \t]*define[ \t]+\1\b)",
@@ -41,27 +40,27 @@ def unseen_macros(text: str, given: Collection[str]) -> dict[str, tuple[Unseen, 
         code,
     )
     reached: set[str] = set()
-    found: dict[str, tuple[Unseen, int]] = {}
+    unseen: dict[str, tuple[Unseen, int]] = {}
     followed: set[str] = set()  # words that were followed since the last definition
     for line in compiled_lines(code, given):
         if line.directive in ("define", "undef"):
             followed.clear()
-            name = next(iter(_WORD.findall(line.rest)), "")
+            name = next(iter(WORD.findall(line.rest)), "")
             if name in given and line.is_certain and line.macros[name].is_given:
-                found[name] = Unseen.REDEFINED, line.place
+                unseen[name] = Unseen.REDEFINED, line.place
             continue
         reached.update(_reached(_words(line), line.macros, followed))
         if "if" in line.directive:
-            for name in given.intersection(_WORD.findall(line.rest)):
-                found.setdefault(name, (Unseen.ONLY_TESTED, line.place))
-    return {name: why for name, why in found.items() if name not in reached}
+            for name in given.intersection(WORD.findall(line.rest)):
+                unseen.setdefault(name, (Unseen.ONLY_TESTED, line.place))
+    return {name: why for name, why in unseen.items() if name not in reached}
 
 
 def _words(line: SourceLine) -> Iterable[str]:
     """The words of a line whose meaning counts."""
     if line.directive in ("if", "elif"):
         return words_tested(line.rest)
-    return () if "if" in line.directive or line.directive == "else" else _WORD.findall(line.rest)
+    return () if "if" in line.directive or line.directive == "else" else WORD.findall(line.rest)
 
 
 def _reached(words: Iterable[str], macros: Mapping[str, Macro], followed: set[str]) -> Iterator[str]:
@@ -74,4 +73,4 @@ def _reached(words: Iterable[str], macros: Mapping[str, Macro], followed: set[st
         followed.add(word)
         if macros[word].is_given:
             yield word
-        left += (name for body in macros[word].bodies for name in _WORD.findall(body))
+        left += (name for body in macros[word].bodies for name in WORD.findall(body))

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from autotune.core.frozen import dataclass
+from autotune.sources.bare_code import WORD
 
-_WORD = re.compile(r"\b[A-Za-z_]\w*")
 _DEFINITION = re.compile(r"(\w+)(?:\(([^)]*)\)|(\(?))(.*)")
 # Macros of compilers and systems that no kernel is compiled with here; any other name may be defined.
 _NEVER = re.compile(
@@ -51,8 +51,8 @@ class MacroTable(dict[str, Macro]):
 
     def follow(self, directive: str, rest: str, *, is_certain: bool) -> None:
         """Take over a `#define` or an `#undef`, which may be one that is not compiled."""
-        if directive == "define" and (found := definition(rest)):
-            name, macro = found
+        if directive == "define" and (defined := definition(rest)):
+            name, macro = defined
             if not is_certain:
                 before = self.get(name, _PERHAPS)
                 has_arguments = before.has_arguments or macro.has_arguments
@@ -65,10 +65,10 @@ class MacroTable(dict[str, Macro]):
 
 def definition(rest: str) -> tuple[str, Macro] | None:
     """The name that stands behind `#define`, and what it stands for; None where there is none."""
-    found = _DEFINITION.match(rest)
-    if found is None:
+    match = _DEFINITION.match(rest)
+    if match is None:
         return None
-    name, parameters, bracket, body = found.groups()
+    name, parameters, bracket, body = match.groups()
     names = tuple(part.strip() for part in (parameters or "").split(",") if part.strip())
     has_arguments = parameters is not None or bool(bracket)
     return name, Macro((body.strip(),), has_arguments=has_arguments, parameters=names)
@@ -76,10 +76,10 @@ def definition(rest: str) -> tuple[str, Macro] | None:
 
 def words_behind(names: Iterable[str], macros: Mapping[str, Macro]) -> set[str]:
     """Names, and the words of what they stand for."""
-    found: set[str] = set()
+    words: set[str] = set()
     fresh = {*names}
     while fresh:
-        found |= fresh
+        words |= fresh
         bodies = (body for name in fresh if name in macros for body in macros[name].bodies)
-        fresh = {word for body in bodies for word in _WORD.findall(body)} - found
-    return found
+        fresh = {word for body in bodies for word in WORD.findall(body)} - words
+    return words

@@ -18,7 +18,7 @@ def open_words(tree: SourceTree, outer: Iterable[Node], dialect: str) -> Mapping
 
     Beside a type it is a qualifier: in OpenCL that of an array or a pointer, else nothing.
     """
-    found = dict(_around_all(tree.text))
+    words = dict(_around_all(tree.text))
     for node in outer:
         if not node.has_error:
             continue
@@ -27,16 +27,16 @@ def open_words(tree: SourceTree, outer: Iterable[Node], dialect: str) -> Mapping
             *_of_parameters(tree, node),
             *_of_variables(tree, node),
         ):
-            surest = max(space, found.get(word, ""), key=_SPACES.index)
-            found[word] = surest if dialect == OPENCL else ""
-    return found
+            surest = max(space, words.get(word, ""), key=_SPACES.index)
+            words[word] = surest if dialect == OPENCL else ""
+    return words
 
 
 def _around_all(text: str) -> Iterator[tuple[str, str]]:
     """A macro around a whole source, of which the host makes a string: `STRING(...)`."""
-    word, bracket, rest = text.strip().removesuffix(";").partition("(")
-    depth, ends = 1, len(rest) - 1
-    for place, letter in enumerate(rest):
+    word, bracket, inside = text.strip().removesuffix(";").partition("(")
+    depth, ends = 1, len(inside) - 1
+    for place, letter in enumerate(inside):
         depth += (letter == "(") - (letter == ")")
         if depth == 0:
             if bracket and word.strip().isidentifier() and place == ends:
@@ -57,12 +57,12 @@ def _of_parameters(tree: SourceTree, function: Node) -> Iterator[tuple[str, str]
     body = field(function, "body")
     used = {tree.of(one) for one in descendants(body) if one.type == "identifier"} if body else set()
     for node in _erroneous(function):
-        for one in node.named_children if node.type == "parameter_list" else ():
-            declared = field(one, "declarator")
-            if one.type != "parameter_declaration" or declared is None:
+        for child in node.named_children if node.type == "parameter_list" else ():
+            declared = field(child, "declarator")
+            if child.type != "parameter_declaration" or declared is None:
                 continue
-            name, kind = tree.of(declarator_name(declared)), _word_of(field(one, "type"))
-            before, after = _error(one), one.next_named_sibling
+            name, kind = tree.of(declarator_name(declared)), _word_of(field(child, "type"))
+            before, after = _error(child), child.next_named_sibling
             if kind is not None and before is not None and (name in used or tree.of(before) not in used):
                 yield tree.of(kind), "__global" if declared.type == "pointer_declarator" else ""
             elif before is not None:  # `int n MORE`
@@ -79,8 +79,8 @@ def _of_variables(tree: SourceTree, outer: Node) -> Iterator[tuple[str, str]]:
         kind = _word_of(field(node, "type"))
         if node.type == "declaration" and kind is not None:
             parts = [*declarators(field(node, "declarator"))]
-            arrays = [one for one in parts if one.type == "array_declarator"]
-            is_pointer = any(one.type == "pointer_declarator" for one in parts)
+            arrays = [part for part in parts if part.type == "array_declarator"]
+            is_pointer = any(part.type == "pointer_declarator" for part in parts)
             if _error(node) is not None or any(_error(one) is not None for one in arrays):
                 array = "__constant" if node == outer else "__local"
                 yield tree.of(kind), "__global" if is_pointer else array if arrays else ""
@@ -95,8 +95,8 @@ def _word_of(kind: Node | None) -> Node | None:
 
 def _error(node: Node) -> Node | None:
     """The single word among the parts of a node that the parser has no place for."""
-    errors = (one for one in node.children if one.is_error and one.named_child_count == 1)
-    return next((one for one in errors if one.named_children[0].type == "identifier"), None)
+    errors = (child for child in node.children if child.is_error and child.named_child_count == 1)
+    return next((error for error in errors if error.named_children[0].type == "identifier"), None)
 
 
 def _erroneous(node: Node) -> Iterator[Node]:
@@ -105,4 +105,4 @@ def _erroneous(node: Node) -> Iterator[Node]:
     while left:
         node = left.pop()
         yield node
-        left += (one for one in node.children if one.has_error)
+        left += (child for child in node.children if child.has_error)

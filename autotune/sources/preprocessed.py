@@ -7,11 +7,11 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from autotune.sources.bare_code import WORD
 from autotune.sources.expansion import TOKEN, Token, UnclosedCall, expanded
 from autotune.sources.macros import Macro, MacroTable, definition
 from autotune.sources.preprocessor import SourceLine, compiled_lines, condition_guard
 
-WORD = re.compile(r"[A-Za-z_]\w*")
 _STRINGS = re.compile(r"""(?:u8|[uUL])?"(?:\\.|[^"\\\n])*+"|'(?:\\.|[^'\\\n])*+'""")
 _INTEGER = re.compile(r"\(*\s*\d+[uUlL]*\s*\)*")
 _MAX_LINES = 400  # of the call of one macro
@@ -120,10 +120,10 @@ class _Reading:
 
         Its own #ifndef may be around it, or that of a name whose default stands above it.
         """
-        found = definition(line.rest)
-        if found is None or (line.guard != found[0] and line.guard not in self._defaults):
+        defined = definition(line.rest)
+        if defined is None or (line.guard != defined[0] and line.guard not in self._defaults):
             return
-        name, macro = found
+        name, macro = defined
         body = macro.bodies[0]
         if name not in self._own and body and not macro.has_arguments and name not in table:
             self._defaults[name] = body

@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 from autotune.core.frozen import dataclass
 from autotune.errors import InputError
-from autotune.sources.bare_code import without_comments
+from autotune.sources.bare_code import WORD, without_comments
 from autotune.sources.macros import GIVEN, MacroTable
 
 DIRECTIVE = re.compile(r"[ \t]*(?:#|%:|\?\?=)[ \t]*(\w+)\b[ \t]*(.*)")
 DEFINED = re.compile(r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))")
-_WORD = re.compile(r"\b[A-Za-z_]\w*")
 _SPELT = {  # operators of C++ in words
     **{"and": "&&", "or": "||", "not": "!", "not_eq": "!="},
     **{"bitand": "&", "bitor": "|", "xor": "^", "compl": "~"},
@@ -87,11 +86,13 @@ def compiled_lines(
     for line in without_comments(text).split("\n"):
         begin, end = end + 1, end + 1 + len(line)
         state = around.state if around else True
-        found = DIRECTIVE.match(line)
-        name, rest = found.groups() if found else ("", line)
+        directive = DIRECTIVE.match(line)
+        name, rest = directive.groups() if directive else ("", line)
         if name in ("if", "elif"):
             rest = _IN_WORDS.sub(lambda word: _SPELT[word[0]], rest)
-        read = SourceLine(name, rest, state is True, macros, begin + (found.start(2) if found else 0), around)
+        read = SourceLine(
+            name, rest, state is True, macros, begin + (directive.start(2) if directive else 0), around
+        )
         if name in ("if", "ifdef", "ifndef"):
             if state is not False:
                 yield read
@@ -113,11 +114,11 @@ def compiled_lines(
 def condition_guard(directive: str, rest: str) -> str:
     """The name that a condition asks not to be defined, and nothing else; else empty."""
     if directive == "ifndef":
-        found = _WORD.match(rest)
+        match = WORD.match(rest)
     else:
         negated = re.fullmatch(r"!\s*(defined.*)", rest.strip()) if directive == "if" else None
-        found = DEFINED.fullmatch(negated[1].strip()) if negated else None
-    return "" if found is None else found[0] if directive == "ifndef" else found[1] or found[2]
+        match = DEFINED.fullmatch(negated[1].strip()) if negated else None
+    return "" if match is None else match[0] if directive == "ifndef" else match[1] or match[2]
 
 
 def _is_defined(name: str, macros: MacroTable) -> bool | None:
@@ -135,9 +136,9 @@ def _holds(kind: str, rest: str, macros: MacroTable) -> bool | None:
 
 def _decided(kind: str, rest: str, macros: MacroTable) -> bool | None:
     if kind != "if":
-        word = _WORD.match(rest)
-        found = _is_defined(word[0], macros) if word else None
-        return found if found is None or kind.endswith("ifdef") or kind == "def" else not found
+        word = WORD.match(rest)
+        is_defined = _is_defined(word[0], macros) if word else None
+        return is_defined if is_defined is None or kind.endswith("ifdef") or kind == "def" else not is_defined
 
     # few sources that are loaded need a parser, whose import takes longer than reading them
     from autotune.sources.expansion import TOKEN, UnclosedCall, expanded
@@ -147,10 +148,10 @@ def _decided(kind: str, rest: str, macros: MacroTable) -> bool | None:
     def undefined(name: str) -> int | None:
         return 0 if _is_defined(name, macros) is False else None
 
-    asked = DEFINED.sub(lambda found: _answer(_is_defined(found[1] or found[2], macros)), rest)
+    asked = DEFINED.sub(lambda is_defined: _answer(_is_defined(is_defined[1] or is_defined[2], macros)), rest)
     try:
         words = expanded(
-            ((one[0], 0) for one in TOKEN.finditer(asked)),
+            ((token[0], 0) for token in TOKEN.finditer(asked)),
             macros,
             is_sure=not macros.is_whole,
             most=_MAX_TOKENS,
@@ -168,4 +169,4 @@ def _answer(is_defined: bool | None) -> str:
 
 def words_tested(rest: str) -> set[str]:
     """The words of a condition whose value counts, and not only whether they are defined."""
-    return set(_WORD.findall(DEFINED.sub(" ", rest)))
+    return set(WORD.findall(DEFINED.sub(" ", rest)))

@@ -138,7 +138,7 @@ def _parts(condition: Node | None) -> Iterator[Node]:
 def _leaves(body: Node | None) -> bool:
     """True if a branch only leaves the function or the turn of a loop."""
     if body is not None and body.type == "compound_statement":
-        inside = [one for one in body.named_children if one.type != "comment"]
+        inside = [child for child in body.named_children if child.type != "comment"]
         body = inside[-1] if inside else None
     return body is not None and body.type in _LEAVES
 
@@ -197,7 +197,7 @@ class _Flow:
             case Loop(test=test):
                 self.turns.append(test)
                 branches = [one for one in ast.walk(part) if isinstance(one, ast.If)]
-                self.turns += (one.test for one in branches if _has_exit(one))
+                self.turns += (branch.test for branch in branches if _has_exit(branch))
             case ast.Subscript(slice=index):
                 self.indices.append(index)
             case ast.Call(func=ast.Name(id=name), args=given):
@@ -252,16 +252,17 @@ class _Flow:
 
     def _reached(self, begin: set[str], is_begun: Callable[[ast.expr], bool]) -> set[str]:
         """The names whose values come from some names, or from expressions of a kind."""
-        found = set(begin)
+        reached = set(begin)
         while True:
             more = {
                 name
                 for name, values in self.given.items()
-                if name not in found and any(is_begun(one) or names_in(one) & found for one in values)
+                if name not in reached
+                and any(is_begun(value) or names_in(value) & reached for value in values)
             }
             if not more:
-                return found
-            found |= more
+                return reached
+            reached |= more
 
 
 def _set_by(target: ast.expr) -> str:
@@ -277,7 +278,7 @@ def _set_by(target: ast.expr) -> str:
 
 
 def _has_exit(branch: ast.If) -> bool:
-    return any(isinstance(one, ast.Break | ast.Return) for one in ast.walk(branch))
+    return any(isinstance(part, ast.Break | ast.Return) for part in ast.walk(branch))
 
 
 def _local(function: Function, name: str) -> str:
@@ -288,7 +289,7 @@ def _with_local_names(function: Function) -> Iterator[ast.AST]:
     """All parts of a function's statements, with its name before those of its parameters and variables."""
     body, _ = function.read_by(Statements)  # anew, for its names change
     parts = [part for statement in body for part in ast.walk(statement)]
-    own = {one.name for one in function.parameters} | function.declared.keys()
+    own = {parameter.name for parameter in function.parameters} | function.declared.keys()
     for part in parts:
         if isinstance(part, ast.Name) and part.id in own:
             part.id = _local(function, part.id)

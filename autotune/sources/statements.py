@@ -75,7 +75,7 @@ class Loop(ast.stmt):
 @lru_cache(maxsize=1024)  # a loop within another one is met at each turn of that
 def changed_by(loop: ast.stmt) -> tuple[tuple[ast.Name, bool], ...]:
     """The variables that a loop changes; True comes with those that it passes, perhaps by reference."""
-    found: list[tuple[ast.Name, bool]] = []
+    changed: list[tuple[ast.Name, bool]] = []
     for part in ast.walk(loop):
         match part:
             case (
@@ -83,12 +83,12 @@ def changed_by(loop: ast.stmt) -> tuple[tuple[ast.Name, bool], ...]:
                 | ast.AugAssign(ast.Name() as name)
                 | ast.AnnAssign(ast.Name() as name)
             ):
-                found.append((name, False))
+                changed.append((name, False))
             case ast.Expr(value=value):
                 calls = (one for one in ast.walk(value) if isinstance(one, ast.Call))
                 given = (given for call in calls for given in call.args)
-                found += [(one, True) for one in given if isinstance(one, ast.Name)]
-    return tuple(found)
+                changed += [(one, True) for one in given if isinstance(one, ast.Name)]
+    return tuple(changed)
 
 
 def declarators(node: Node | None) -> Iterator[Node]:
@@ -97,7 +97,9 @@ def declarators(node: Node | None) -> Iterator[Node]:
         yield node
         inner = field(node, "declarator")
         if inner is None and node.type in ("parenthesized_declarator", "reference_declarator"):
-            inner = next((one for one in node.named_children if one.type not in ("ERROR", "comment")), None)
+            inner = next(
+                (child for child in node.named_children if child.type not in ("ERROR", "comment")), None
+            )
         node = inner
 
 
@@ -136,18 +138,18 @@ class Statements:
         convert = getattr(self, f"_{node.type}", None)
         if convert is None:
             return _call(UNREADABLE, *map(self.expression, node.named_children))
-        found: ast.expr = convert(node)
-        return found
+        converted: ast.expr = convert(node)
+        return converted
 
     # statements
 
     def _block(self, nodes: Iterable[Node]) -> list[ast.stmt]:
         self._scopes.append({})
-        found: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         for node in nodes:
-            found += self._statement(node)
+            statements += self._statement(node)
         self._scopes.pop()
-        return found
+        return statements
 
     def _part(self, node: Node, name: str) -> list[ast.stmt]:
         """The statements in a field of a node."""
@@ -160,11 +162,11 @@ class Statements:
             after = self._converted(node)
         except RecursionError:
             after = [ast.Expr(ast.Name(UNREADABLE))]
-        found = [*self._before, *after]
+        statements = [*self._before, *after]
         self._before = outer
-        for one in found:
-            one.lineno = getattr(one, "lineno", node.start_byte)
-        return found
+        for statement in statements:
+            statement.lineno = getattr(statement, "lineno", node.start_byte)
+        return statements
 
     def _converted(self, node: Node) -> list[ast.stmt]:
         match node.type:
@@ -176,9 +178,9 @@ class Statements:
                 return self._effects(node.named_children)
             case "if_statement":
                 test = self.expression(field(node, "condition"))
-                other = field(node, "alternative")
+                otherwise = field(node, "alternative")
                 body = self._part(node, "consequence")
-                return [ast.If(test, body, self._block(other.named_children) if other else [])]
+                return [ast.If(test, body, self._block(otherwise.named_children) if otherwise else [])]
             case "for_statement":
                 return self._for(node)
             case "while_statement" | "do_statement":
@@ -196,9 +198,9 @@ class Statements:
             case "switch_statement":
                 subject = self.expression(field(node, "condition"))
                 cases = field(node, "body")
-                return [self._case(subject, one) for one in (cases.named_children if cases else ())]
+                return [self._case(subject, child) for child in (cases.named_children if cases else ())]
             case "return_statement":
-                values = [self.expression(one) for one in node.named_children]
+                values = [self.expression(child) for child in node.named_children]
                 return [ast.Return(values[0] if values else None)]
             case "break_statement":
                 return [ast.Break()]
@@ -215,18 +217,20 @@ class Statements:
         test: ast.expr = ast.Constant(True)
         if value is not None:
             test = ast.Compare(subject, [ast.Eq()], [self.expression(value)])
-        inside = [one for one in node.named_children if value is None or one.start_byte != value.start_byte]
+        inside = [
+            child for child in node.named_children if value is None or child.start_byte != value.start_byte
+        ]
         return ast.If(test, self._block(inside), [], lineno=node.start_byte)
 
     def _for(self, node: Node) -> list[ast.stmt]:
         self._scopes.append({})
         begin, condition, step = (field(node, name) for name in ("initializer", "condition", "update"))
-        found = [] if begin is None else self._statement(begin)
+        statements = [] if begin is None else self._statement(begin)
         before, test = self._tested(condition)
         body = self._part(node, "body")
         loop = Loop(before, test, body, [] if step is None else self._statement(step))
         self._scopes.pop()
-        return [*found, loop]
+        return [*statements, loop]
 
     def _tested(self, condition: Node | None) -> tuple[list[ast.stmt], ast.expr]:
         """The effects of a condition, and what it is then."""
@@ -236,8 +240,10 @@ class Statements:
         return before, test
 
     def _declaration(self, node: Node) -> Iterator[ast.stmt]:
-        words = {self._tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
-        words |= {one.type for one in node.children}
+        words = {
+            self._tree.of(child) for child in node.children if child.type.endswith(("qualifier", "specifier"))
+        }
+        words |= {child.type for child in node.children}
         kind = type_name(self._tree, field(node, "type"))
         if kind in ("", "using") or "typedef" in words:
             return
@@ -251,9 +257,11 @@ class Statements:
             given = self.expression(value) if value is not None else None
             if isinstance(given, ast.Tuple):  # of a constructor
                 given = _call(kind, *given.elts)
-            extents = [self.expression(field(one, "size")) for one in parts if one.type == "array_declarator"]
-            has_open = any(one.type == "array_declarator" and field(one, "size") is None for one in parts)
-            is_pointer = any(one.type == "pointer_declarator" for one in parts)
+            extents = [
+                self.expression(field(part, "size")) for part in parts if part.type == "array_declarator"
+            ]
+            has_open = any(part.type == "array_declarator" and field(part, "size") is None for part in parts)
+            is_pointer = any(part.type == "pointer_declarator" for part in parts)
             name = self._declared(self._tree.of(parts[-1]))
             is_shared = "__shared__" in words
             is_dynamic = is_shared and has_open and "extern" in words
@@ -265,23 +273,23 @@ class Statements:
         """`dim3 grid(n, 2)`, which reads like a function's declaration."""
         name = self._declared(self._tree.of(parts[-1]))
         inside = field(parts[0], "parameters")
-        given = (ast.Name(self._tree.of(one)) for one in (inside.named_children if inside else ()))
+        given = (ast.Name(self._tree.of(child)) for child in (inside.named_children if inside else ()))
         return _variable(name, Declared(kind), _call(kind, *given))
 
     def _effects(self, nodes: Iterable[Node]) -> list[ast.stmt]:
         """What expressions that stand as statements do."""
-        found: list[ast.stmt] = []
+        statements: list[ast.stmt] = []
         for node in nodes:
             if node.type == "comma_expression":
-                found += self._effects(node.named_children)
+                statements += self._effects(node.named_children)
             elif node.type in ("assignment_expression", "update_expression"):
                 self.expression(node)  # which puts its statement before this one
             elif node.type == "parenthesized_expression":
-                found += self._effects(node.named_children)
+                statements += self._effects(node.named_children)
             else:
-                found.append(ast.Expr(self.expression(node)))
-            found, self._before = [*self._before, *found] if self._before else found, []
-        return found
+                statements.append(ast.Expr(self.expression(node)))
+            statements, self._before = [*self._before, *statements] if self._before else statements, []
+        return statements
 
     def _note_type(self, node: Node | None) -> None:
         if node is not None and node.type == "type_identifier":
@@ -326,7 +334,7 @@ class Statements:
         return ast.Constant(value=float(real[1]) if real else 0.0)
 
     def _parenthesized_expression(self, node: Node) -> ast.expr:
-        inside = [one for one in node.named_children if one.type != "comment"]
+        inside = [child for child in node.named_children if child.type != "comment"]
         return self.expression(inside[-1]) if inside else ast.Constant(value=0)
 
     def _condition_clause(self, node: Node) -> ast.expr:
@@ -380,10 +388,10 @@ class Statements:
         return target
 
     def _conditional_expression(self, node: Node) -> ast.expr:
-        test, body, other = (
+        test, body, otherwise = (
             self.expression(field(node, name)) for name in ("condition", "consequence", "alternative")
         )
-        return ast.IfExp(test, body, other)
+        return ast.IfExp(test, body, otherwise)
 
     def _subscript_expression(self, node: Node) -> ast.expr:
         inside = field(node, "indices")
@@ -399,15 +407,15 @@ class Statements:
         if sign not in _ALSO_BINARY or not factors:
             return self._cast(kind, self.expression(value))
         first, *others = map(self._identifier, factors)
-        for one in others:
-            first = ast.BinOp(first, ast.Mult(), one)
+        for factor in others:
+            first = ast.BinOp(first, ast.Mult(), factor)
         return ast.BinOp(first, _BINARY[sign], self.expression(field(value, "argument")))
 
     def _factors(self, kind: Node | None) -> list[Node]:
         """What is multiplied in a cast that is none: `(N) * x`, `(N * (M)) - 1`; empty for a type."""
         inside = [*descendants(kind)] if kind is not None else []
-        words = [one for one in inside if one.type == "type_identifier"]
-        is_product = any(one.type == "abstract_function_declarator" for one in inside)
+        words = [part for part in inside if part.type == "type_identifier"]
+        is_product = any(part.type == "abstract_function_declarator" for part in inside)
         name = self._tree.of(kind)
         is_number = self._is_declared(name) or name.isupper()
         return words if is_product or (len(inside) == 2 and is_number) else []
@@ -428,10 +436,10 @@ class Statements:
         return _call("sizeof", ast.Constant(value=self._tree.of(node)[6:].strip("() ")))
 
     def _initializer_list(self, node: Node) -> ast.expr:
-        return ast.List([self.expression(one) for one in node.named_children])
+        return ast.List([self.expression(child) for child in node.named_children])
 
     def _argument_list(self, node: Node) -> ast.expr:
-        return ast.Tuple([self.expression(one) for one in node.named_children])
+        return ast.Tuple([self.expression(child) for child in node.named_children])
 
     def _compound_literal_expression(self, node: Node) -> ast.expr:
         value = self.expression(field(node, "value"))
@@ -449,7 +457,9 @@ class Statements:
     def _call_expression(self, node: Node) -> ast.expr:
         function, inside = field(node, "function"), field(node, "arguments")
         given = [
-            self.expression(one) for one in (inside.named_children if inside else ()) if one.type != "comment"
+            self.expression(child)
+            for child in (inside.named_children if inside else ())
+            if child.type != "comment"
         ]
         if function is None:
             return _call(UNREADABLE, *given)
@@ -468,8 +478,8 @@ class Statements:
             called = ast.Name(name)
         else:
             called = self.expression(function)
-        if configuration := [one for one in node.children if one.type == "kernel_call_syntax"]:
-            extents = [self.expression(one) for one in configuration[0].named_children]
+        if configuration := [child for child in node.children if child.type == "kernel_call_syntax"]:
+            extents = [self.expression(child) for child in configuration[0].named_children]
             return _launch(called, given, extents, self._template_arguments(function))
         if self._tree.of(function) == "hipLaunchKernelGGL" and len(given) >= 5:
             first = inside.named_children[0] if inside else function
@@ -481,8 +491,8 @@ class Statements:
 
     def _template_arguments(self, function: Node) -> list[str]:
         """The template arguments of what is called."""
-        lists = [one for one in descendants(function) if one.type == "template_argument_list"]
-        return [self._tree.of(one) for one in lists[-1].named_children] if lists else []
+        lists = [node for node in descendants(function) if node.type == "template_argument_list"]
+        return [self._tree.of(child) for child in lists[-1].named_children] if lists else []
 
     def _lambda_expression(self, node: Node) -> ast.expr:
         return ast.Name(UNREADABLE)
@@ -540,7 +550,7 @@ def _index_call(name: str, given: list[ast.expr]) -> ast.expr:
                 return ast.Attribute(ast.Name(_INDEXES[name]), letter)
             if name in ("get_global_id", "get_global_size"):
                 thread, block, threads, blocks = (
-                    ast.Attribute(ast.Name(one), letter) for one in _INDEXES.values()
+                    ast.Attribute(ast.Name(word), letter) for word in _INDEXES.values()
                 )
                 if name == "get_global_size":
                     return ast.BinOp(blocks, ast.Mult(), threads)

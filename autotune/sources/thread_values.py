@@ -49,9 +49,9 @@ def joined(old: Value, new: Value, sure: Bools, may: Bools) -> Value:
     )
 
 
-def common(one: Value, other: Value) -> str:
+def common(left: Value, right: Value) -> str:
     """The type to which C takes two values before it counts with them; empty without."""
-    return _RANKED[min(_RANKS[one.kind], _RANKS[other.kind])] if one.kind and other.kind else ""
+    return _RANKED[min(_RANKS[left.kind], _RANKS[right.kind])] if left.kind and right.kind else ""
 
 
 def converted(value: Value, kind: str) -> Value:
@@ -65,6 +65,8 @@ def converted(value: Value, kind: str) -> Value:
         data = data & 0xFFFFFFFF
     elif kind == "i32":
         data = ((data + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+    elif kind == "i1":
+        data = (data != 0).astype(np.int64)
     return Value(kind, data, value.known)
 
 
@@ -73,22 +75,24 @@ def negative(value: Value) -> Value:
     return arithmetic(ast.Sub(), whole(0), value)
 
 
-def arithmetic(op: ast.operator, one: Value, other: Value) -> Value:
-    """The result of an operator of C; unknown where it overflows or divides by 0."""
+def arithmetic(op: ast.operator, first: Value, second: Value, *, is_cut: bool = False) -> Value:
+    """The result of an operator of C; unknown where it divides by 0 or, unless it `is_cut`, overflows."""
     is_shift = isinstance(op, ast.LShift | ast.RShift)
-    kind = one.kind if is_shift and other.kind else common(one, other)
+    kind = first.kind if is_shift and second.kind else common(first, second)
     if not kind:
         return UNKNOWN
-    left = converted(one, kind).data
-    right = (other if is_shift else converted(other, kind)).data
-    known = one.known & other.known
-    if isinstance(op, ast.Div | ast.Mod):
+    left = converted(first, kind).data
+    right = (second if is_shift else converted(second, kind)).data
+    known = first.known & second.known
+    if isinstance(op, ast.BitAnd) and not known.all():  # one side may decide
+        known = known | (first.known & (left == 0)) | (second.known & (right == 0))
+    if isinstance(op, ast.Div | ast.FloorDiv | ast.Mod):
         if kind == "u64":
             known = known & (left >= 0) & (right >= 0)
         known = known & (right != 0)
         divisor = np.where(right == 0, 1, right)
         quotient = np.abs(left) // np.abs(divisor) * np.sign(left) * np.sign(divisor)
-        data = quotient if isinstance(op, ast.Div) else left - quotient * divisor
+        data = left - quotient * divisor if isinstance(op, ast.Mod) else quotient
     elif is_shift:
         known = known & (right >= 0) & (right < int(kind[1:])) & ((left >= 0) | isinstance(op, ast.LShift))
         data = OPERATORS[type(op)](left, np.clip(right, 0, 62))
@@ -97,45 +101,47 @@ def arithmetic(op: ast.operator, one: Value, other: Value) -> Value:
     if kind == "u32":
         data = data & 0xFFFFFFFF
     elif kind == "i32" and (data.min() < -(1 << 31) or data.max() >= 1 << 31):
+        if is_cut:
+            return converted(Value("i64", data, known), kind)
         known = known & (data >= -(1 << 31)) & (data < 1 << 31)
     return Value(kind, data, known)
 
 
-def compared(one: Value, op: ast.cmpop, other: Value) -> Value:
+def compared(first: Value, op: ast.cmpop, second: Value) -> Value:
     """1 where a comparison holds, and 0 elsewhere."""
-    kind = common(one, other)
+    kind = common(first, second)
     if not kind:
         return UNKNOWN
-    left, right = converted(one, kind).data, converted(other, kind).data
+    left, right = converted(first, kind).data, converted(second, kind).data
     if kind == "u64":
         left, right = left.view(np.uint64), right.view(np.uint64)
     is_so: Bools = COMPARE[type(op)](left, right)  # type: ignore[assignment]
-    return Value("i32", is_so.astype(np.int64), one.known & other.known)
+    return Value("i32", is_so.astype(np.int64), first.known & second.known)
 
 
-def _least(one: Value, other: Value) -> Value:
-    return _picked(one, other, np.minimum)
+def _least(first: Value, second: Value) -> Value:
+    return _picked(first, second, np.minimum)
 
 
-def _most(one: Value, other: Value) -> Value:
-    return _picked(one, other, np.maximum)
+def _most(first: Value, second: Value) -> Value:
+    return _picked(first, second, np.maximum)
 
 
-def _picked(one: Value, other: Value, pick: Callable[[Ints, Ints], Ints]) -> Value:
-    kind = common(one, other)
-    left, right = converted(one, kind), converted(other, kind)
-    known = one.known & other.known
+def _picked(first: Value, second: Value, pick: Callable[[Ints, Ints], Ints]) -> Value:
+    kind = common(first, second)
+    left, right = converted(first, kind), converted(second, kind)
+    known = first.known & second.known
     if kind == "u64":
         known = known & (left.data >= 0) & (right.data >= 0)
     return Value(kind, pick(left.data, right.data), known) if kind else UNKNOWN
 
 
-def _sum_of_product(one: Value, other: Value, added: Value) -> Value:
-    return arithmetic(ast.Add(), arithmetic(ast.Mult(), one, other), added)
+def _sum_of_product(factor: Value, second: Value, added: Value) -> Value:
+    return arithmetic(ast.Add(), arithmetic(ast.Mult(), factor, second), added)
 
 
-def _magnitude(one: Value) -> Value:
-    return Value(one.kind, np.abs(one.data), one.known)
+def _magnitude(value: Value) -> Value:
+    return Value(value.kind, np.abs(value.data), value.known)
 
 
 EXACT: dict[str, Callable[..., Value]] = {
@@ -143,5 +149,5 @@ EXACT: dict[str, Callable[..., Value]] = {
     "clamp": lambda one, low, high: _least(_most(one, low), high),
 }
 ARGUMENTS = {"min": 2, "max": 2, "abs": 1, "mad24": 3, "clamp": 3}
-_RANKED = ("u64", "i64", "u32", "i32")
+_RANKED = ("u64", "i64", "u32", "i32", "i1")  # the last is Triton's, of conditions
 _RANKS = {kind: number for number, kind in enumerate(_RANKED)}

@@ -46,10 +46,12 @@ class SourceTree:
         data = bytearray(self.text.encode())
         root = _parsed(bytes(data))
         for _ in range(_MISTAKES):
-            found = [one for _, one in QueryCursor(_templates()).matches(root)]
-            functions = {self.of(node) for one in found for node in one.get("function", ())}
-            templates = [one for one in found if "list" in one and self.of(one["name"][0]) not in functions]
-            mistaken = [one["list"][0].start_byte for one in templates]
+            matches = [one for _, one in QueryCursor(_templates()).matches(root)]
+            functions = {self.of(node) for match in matches for node in match.get("function", ())}
+            templates = [
+                match for match in matches if "list" in match and self.of(match["name"][0]) not in functions
+            ]
+            mistaken = [template["list"][0].start_byte for template in templates]
             if not mistaken:
                 break
             for place in mistaken:

@@ -70,7 +70,7 @@ class TritonKernel:
     @property
     def arguments(self) -> list[str]:
         """What a launch passes: arrays and numbers."""
-        return [one.name for one in self.parameters if not one.is_constant]
+        return [parameter.name for parameter in self.parameters if not parameter.is_constant]
 
     @property
     def numbers(self) -> list[str]:
@@ -80,13 +80,13 @@ class TritonKernel:
     @property
     def constants(self) -> list[TritonParameter]:
         """The parameters that a kernel is compiled for."""
-        return [one for one in self.parameters if one.is_constant]
+        return [parameter for parameter in self.parameters if parameter.is_constant]
 
     @cached_property
     def _accesses(self) -> list[tuple[str, Sum, str]]:
         """Loads, stores and atomics through parameters: the address and the array of each."""
-        found = [(kind, address, self.found.base(address)) for kind, address in self.found.accesses]
-        return [one for one in found if one[2] and one[2] not in self.found.descriptors]
+        accesses = [(kind, address, self.found.base(address)) for kind, address in self.found.accesses]
+        return [access for access in accesses if access[2] and access[2] not in self.found.descriptors]
 
     @cached_property
     def roles(self) -> Mapping[str, str]:
@@ -94,32 +94,32 @@ class TritonKernel:
         kinds: dict[str, set[str]] = {}
         for kind, _, array in self._accesses:
             kinds.setdefault(array, set()).update({"load": {"in"}, "store": {"out"}}.get(kind, {"in", "out"}))
-        names = [one.name for one in self.parameters if one.name in kinds]
+        names = [parameter.name for parameter in self.parameters if parameter.name in kinds]
         return {name: "inout" if len(kinds[name]) > 1 else next(iter(kinds[name])) for name in names}
 
     @cached_property
     def shapes(self) -> Mapping[str, tuple[Dimension, ...]]:
         """The dimensions of each array as its widest access has them."""
-        found: dict[str, list[tuple[Dimension, ...]]] = {name: [] for name in self.roles}
+        every_shape: dict[str, list[tuple[Dimension, ...]]] = {name: [] for name in self.roles}
         for _, address, array in self._accesses:
-            if array in found:
-                found[array].append(_dimensions(address, array, self.tiles))
+            if array in every_shape:
+                every_shape[array].append(_dimensions(address, array, self.tiles))
         return {
-            name: max(shapes, key=lambda one: (len(one), sum(len(each.tiles) for each in one)))
-            for name, shapes in found.items()
+            name: max(shapes, key=lambda shape: (len(shape), sum(len(each.tiles) for each in shape)))
+            for name, shapes in every_shape.items()
         }
 
     @cached_property
     def blocks(self) -> Sequence[tuple[str, ...]]:
         """The tiles along the dimensions of each block that is loaded or stored."""
-        found = set()
+        blocks = set()
         for _, address, _ in self._accesses:
             along = _dimensions(address, "", self.tiles)
-            names = [name for one in along for name in one.tiles if name in self.tiles]
+            names = [name for dimension in along for name in dimension.tiles if name in self.tiles]
             # an index that is split is one tile; along two axes of the grid there are two
             counts = {name: min(names.count(name), max(1, len(self.tiles[name].axes))) for name in names}
-            found.add(tuple(sorted(name for name, count in counts.items() for _ in range(count))))
-        return tuple(sorted(found - {()}))
+            blocks.add(tuple(sorted(name for name, count in counts.items() for _ in range(count))))
+        return tuple(sorted(blocks - {()}))
 
     @cached_property
     def tiles(self) -> Mapping[str, Tile]:
@@ -128,18 +128,20 @@ class TritonKernel:
         covered = {word for ends in found.loops.values() for end in ends for word in names_in_text(end)}
         counted = {name for name in found.steps if name in found.ends - found.tiles - covered}
         stepped = {name for name, ends in found.loops.items() if ends}
-        names = {one.name for one in self.constants} & (found.tiles | counted | stepped)
+        names = {constant.name for constant in self.constants} & (found.tiles | counted | stepped)
         return {name: _tile(name, found) for name in sorted(names)}
 
     @cached_property
     def axis_bounds(self) -> Mapping[int, str]:
         """What an index along an axis of the grid is compared with, as an expression."""
         bounds: dict[int, str] = {}
-        for one, other in self.found.bounds:
-            axes = {axis for term in one.terms for axis in term.axes}
-            is_plain = not any(term.tiles or term.loops or term.loaded or term.factors for term in one.terms)
-            if is_plain and len(axes) == 1 and names_in_text(other.text) and not other.runs:
-                bounds.setdefault(axes.pop(), other.text)
+        for compared, bound in self.found.bounds:
+            axes = {axis for term in compared.terms for axis in term.axes}
+            is_plain = not any(
+                term.tiles or term.loops or term.loaded or term.factors for term in compared.terms
+            )
+            if is_plain and len(axes) == 1 and names_in_text(bound.text) and not bound.runs:
+                bounds.setdefault(axes.pop(), bound.text)
         return bounds
 
     @property
@@ -155,26 +157,30 @@ class TritonKernel:
     @cached_property
     def made(self) -> Mapping[str, str]:
         """The element types of arrays that a launch's function makes, where it says them; SAME among them."""
-        names = [one.name for one in self.parameters]
-        found: dict[str, str] = {}
+        names = [parameter.name for parameter in self.parameters]
+        dtypes: dict[str, str] = {}
         for place, dtype in ((place, one) for launch in self.launches for place, one in launch.made.items()):
             name = place if isinstance(place, str) else names[place] if place < len(names) else ""
-            found.setdefault(name, dtype)
-        return found
+            dtypes.setdefault(name, dtype)
+        return dtypes
 
     @cached_property
     def led_into(self) -> Mapping[str, Collection[tuple[str, int]]]:
         """The arrays that elements of others lead into, each with the dimension that they are indices of."""
-        found: dict[str, set[tuple[str, int]]] = {}
+        led: dict[str, set[tuple[str, int]]] = {}
         for _, address, array in self._accesses:
             for term in address.terms:
                 if len(term.loaded) == 1 and not (term.axes or term.tiles or term.loops):
                     strides = tuple(sorted(name for name in term.factors if name != array))
-                    along = [place for place, one in enumerate(self.shapes[array]) if one.strides == strides]
+                    along = [
+                        place
+                        for place, dimension in enumerate(self.shapes[array])
+                        if dimension.strides == strides
+                    ]
                     # of no dimension that is known: it may lead anywhere
                     (name,) = term.loaded
-                    found.setdefault(name, set()).add((array, along[0] if along else -1))
-        return found
+                    led.setdefault(name, set()).add((array, along[0] if along else -1))
+        return led
 
     @cached_property
     def index_arrays(self) -> Collection[str]:
@@ -192,9 +198,9 @@ class TritonKernel:
         addressed = {name for term in self._terms for name in term.factors if term.runs}
         bounding = {
             name
-            for one, other in self.found.bounds
-            if any(term.axes or term.tiles or term.loops for term in one.terms)
-            for name in names_in_text(other.text) | set(other.factors)
+            for compared, bound in self.found.bounds
+            if any(term.axes or term.tiles or term.loops for term in compared.terms)
+            for name in names_in_text(bound.text) | set(bound.factors)
         }
         return (self.found.indices | addressed | bounding) - self.roles.keys()
 
@@ -216,8 +222,8 @@ class TritonKernel:
 
 def kernels(text: str, path: Path) -> dict[str, tuple[TritonParameter, ...]]:
     """The parameters of every function under `@triton.jit`, by name; raises InputError."""
-    found = Module(text, path).kernels
-    return {name: tuple(parameters(function.args)) for name, function in found.items()}
+    functions = Module(text, path).kernels
+    return {name: tuple(parameters(function.args)) for name, function in functions.items()}
 
 
 def entry_signature(entry: str) -> tuple[str, tuple[str, ...], dict[str, Any]]:
@@ -229,7 +235,11 @@ def entry_signature(entry: str) -> tuple[str, tuple[str, ...], dict[str, Any]]:
         case ast.Call(ast.Name(kernel), types, constants):
             kinds = tuple(map(ast.literal_eval, types))
             if all(isinstance(kind, str) for kind in kinds):
-                return kernel, kinds, {one.arg or "": ast.literal_eval(one.value) for one in constants}
+                return (
+                    kernel,
+                    kinds,
+                    {constant.arg or "": ast.literal_eval(constant.value) for constant in constants},
+                )
     raise ValueError("not a kernel with the types of its arguments")
 
 
@@ -250,13 +260,13 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     nodes = (node for function in module.kernels.values() for node in ast.walk(function))
     calls = (node.func for node in nodes if isinstance(node, ast.Call))
     called = {function.id for function in calls if isinstance(function, ast.Name)}
-    found = {name: one for name, one in read.items() if one.roles or one.found.descriptors}
+    able = {name: one for name, one in read.items() if one.roles or one.found.descriptors}
 
     def rank(name: str) -> tuple[bool, bool, bool]:
-        kernel = found[name]
+        kernel = able[name]
         return (not (kernel.configs or kernel.unread), not kernel.launches, name in called)
 
-    return {name: found[name] for name in sorted(found, key=rank)}
+    return {name: able[name] for name in sorted(able, key=rank)}
 
 
 def element_types(text: str, path: Path, entry: str) -> frozenset[str]:
@@ -273,10 +283,10 @@ def _kernel(
     host_defaults: Mapping[str, Value],
 ) -> TritonKernel:
     taken = tuple(parameters(function.args))
-    found = walk(module, function, {one.name for one in taken if one.is_constant})
+    findings = walk(module, function, {parameter.name for parameter in taken if parameter.is_constant})
     configs = _configs(module, function)
     rules = _heuristics(module, function)
-    return TritonKernel(function.name, taken, found, *configs, rules, launched, host_defaults)
+    return TritonKernel(function.name, taken, findings, *configs, rules, launched, host_defaults)
 
 
 def parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
@@ -284,23 +294,23 @@ def parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
     positional = [*arguments.posonlyargs, *arguments.args]
     without = [None] * (len(positional) - len(arguments.defaults))
     defaults = [*without, *arguments.defaults, *arguments.kw_defaults]
-    for one, default in zip([*positional, *arguments.kwonlyargs], defaults, strict=True):
-        is_constant = one.annotation is not None and "constexpr" in ast.unparse(one.annotation)
-        yield TritonParameter(one.arg, is_constant, default is not None)
+    for argument, default in zip([*positional, *arguments.kwonlyargs], defaults, strict=True):
+        is_constant = argument.annotation is not None and "constexpr" in ast.unparse(argument.annotation)
+        yield TritonParameter(argument.arg, is_constant, default is not None)
 
 
-def _tile(name: str, found: Findings) -> Tile:
-    ends = sorted(end for end in found.loops.get(name, ()) if end and name not in names_in_text(end))
+def _tile(name: str, findings: Findings) -> Tile:
+    ends = sorted(end for end in findings.loops.get(name, ()) if end and name not in names_in_text(end))
     bounds = [
-        other.text
-        for one, other in found.bounds
-        if (names := names_in_text(other.text))
+        bound.text
+        for compared, bound in findings.bounds
+        if (names := names_in_text(bound.text))
         and name not in names
-        and not other.runs
-        and any(name in term.tiles or (term.axes and name in term.factors) for term in one.terms)
+        and not bound.runs
+        and any(name in term.tiles or (term.axes and name in term.factors) for term in compared.terms)
     ]
-    axes = tuple(sorted(found.steps.get(name, ())))
-    return Tile(name, axes, name in found.loops, [*bounds, *ends, ""][0])
+    axes = tuple(sorted(findings.steps.get(name, ())))
+    return Tile(name, axes, name in findings.loops, [*bounds, *ends, ""][0])
 
 
 def _dimensions(address: Sum, array: str, tiles: Mapping[str, Tile]) -> tuple[Dimension, ...]:
@@ -312,13 +322,13 @@ def _dimensions(address: Sum, array: str, tiles: Mapping[str, Tile]) -> tuple[Di
             groups.setdefault(strides, []).append(term)
     for strides in list(groups):
         # such as a group of tiles, which are along the same dimension as each of them
-        for other in groups:
+        for group in groups:
             if (
-                set(other) < set(strides)
-                and _axes(groups[strides]) <= _axes(groups[other])
+                set(group) < set(strides)
+                and _axes(groups[strides]) <= _axes(groups[group])
                 and not any(term.tiles for term in groups[strides])
             ):
-                groups[other] += groups.pop(strides)
+                groups[group] += groups.pop(strides)
                 break
     ordered = sorted(groups.items(), key=lambda item: not item[0])
     return tuple(
@@ -348,13 +358,13 @@ def names_in_text(text: str) -> set[str]:
 
 def _listed_configs(function: ast.FunctionDef) -> ast.expr | None:
     """The list of an autotuner: that of any decorator with `configs` and `key`, or of `autotune`."""
-    for one in function.decorator_list:
-        if isinstance(one, ast.Call):
-            named = {item.arg: item.value for item in one.keywords}
-            if "configs" in named and ("key" in named or decorator_name(one) == "autotune"):
+    for decorator in function.decorator_list:
+        if isinstance(decorator, ast.Call):
+            named = {item.arg: item.value for item in decorator.keywords}
+            if "configs" in named and ("key" in named or decorator_name(decorator) == "autotune"):
                 return named["configs"]
-            if decorator_name(one) == "autotune" and one.args:
-                return one.args[0]
+            if decorator_name(decorator) == "autotune" and decorator.args:
+                return decorator.args[0]
     return None
 
 
@@ -371,15 +381,21 @@ def _configs(module: Module, function: ast.FunctionDef) -> tuple[list[dict[str, 
 
 def _heuristics(module: Module, function: ast.FunctionDef) -> dict[str, str]:
     """The rules of `@triton.heuristics` as expressions; empty for those that are none."""
-    found = {}
-    for one in function.decorator_list:
-        if decorator_name(one) != "heuristics" or not isinstance(one, ast.Call):
+    rules = {}
+    for decorator in function.decorator_list:
+        if decorator_name(decorator) != "heuristics" or not isinstance(decorator, ast.Call):
             continue
-        table = one.args[0] if one.args else one.keywords[0].value if one.keywords else None
+        table = (
+            decorator.args[0]
+            if decorator.args
+            else decorator.keywords[0].value
+            if decorator.keywords
+            else None
+        )
         for key, rule in zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ():
             match key, rule:
                 case ast.Constant(str(name)), ast.Lambda(ast.arguments(args=[ast.arg(meta)]), body):
-                    found[name] = translated(body, meta)
+                    rules[name] = translated(body, meta)
                 case ast.Constant(str(name)), _:
-                    found[name] = ""
-    return found
+                    rules[name] = ""
+    return rules

@@ -1,76 +1,59 @@
 """Run programs of a kernel in Triton on indices alone: which elements of arrays they reach.
 
-A tile of whole numbers is an array of numpy, a number is a scalar of numpy with the bits that Triton counts
-with, and a constant is a number of Python. What is loaded, and what is no whole number, is unknown. Where a
-condition or a mask is unknown, programs only may reach what it guards; what is found is what they surely
-reach. Nothing of the source is run.
+A tile of whole numbers is a value with a place for each element, and so is a number that is not known when
+Triton compiles; a constant is as Python has it, and a tuple is a list. What is loaded, and what is no whole
+number, is unknown. Where a condition or a mask is unknown, programs only may reach what it guards; what is
+found is what they surely reach. Nothing of the source is run.
 """
 
 from __future__ import annotations
 
 import ast
-import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from autotune.core.expression_ops import COMPARE
+from autotune.core.expression_ops import BINARY, COMPARE
 from autotune.core.launch_plan import NO_ARRAY
 from autotune.core.records import Launch
-from autotune.sources.dry_run import Beyond, Divergent, Memory, Steps
-from autotune.sources.exact_statements import NotUnderstood
-from autotune.sources.thread_values import Bools, Ints
+from autotune.sources.launch_run import LaunchRun, Mask, Memory, NotUnderstood, OddTile, Steps
+from autotune.sources.thread_values import (
+    EXACT,
+    NO,
+    UNKNOWN,
+    YES,
+    Ints,
+    Value,
+    arithmetic,
+    common,
+    compared,
+    converted,
+    joined,
+    whole,
+)
 from autotune.sources.triton import entry_signature, parameters
+from autotune.sources.triton_follower import WHOLE_TYPES, Follower
 from autotune.sources.triton_module import LOOP_RANGES, Module, decorator_name
+from autotune.sources.whole_numbers import OPERATORS
 
-UNKNOWN = object()
 _Names = dict[str, Any]
-_WHOLE = ("int32", "int64")  # types of Triton that are followed
-_MAX_DEPTH = 8  # of functions that call functions
 _LARGEST_TILE = 1 << 20
-_OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-}
-_MOST = 2**31  # of constants
-_FLOORED = (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift)  # with negative numbers, Triton has other results
+_MOST = 2**31  # of constants: Triton may take a larger one for one without a sign
+_FOLLOWED = (*OPERATORS, ast.FloorDiv, ast.Mod)
 _OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
-_PLAIN = (int, float, str, type(None), np.integer, np.bool_)
 _SAME = ("multiple_of", "max_contiguous", "max_constancy", "constexpr")
 _WITHOUT_EFFECT = ("assume", "static_assert", "device_assert", "static_print", "debug_barrier")
 
 
 @dataclass(frozen=True)
 class Places:
-    """Elements of an array that pointers are at, counted from its begin; unknown ones are `UNKNOWN`."""
+    """Elements of an array that pointers are at, counted from its begin."""
 
     memory: Memory
-    elements: Any
-
-
-@dataclass(frozen=True)
-class OddTile:
-    """A tile whose length is no power of two: Triton does not compile it."""
-
-    length: int
-
-
-@dataclass(frozen=True)
-class Perhaps:
-    """A mask that holds at most where another one does."""
-
-    mask: Bools
+    elements: Value
 
 
 @dataclass(frozen=True)
@@ -78,27 +61,31 @@ class Block:
     """A part of an array: what a block pointer is at, or, without offsets, what a descriptor moves."""
 
     base: Places
-    extents: tuple[int, ...]  # of the array
-    strides: tuple[int, ...]
-    offsets: tuple[int, ...] | None
-    sizes: tuple[int, ...]
+    extents: Sequence[int]  # of the array
+    strides: Sequence[int]
+    offsets: Sequence[int] | None
+    sizes: Sequence[int]
 
-    def at(self, offsets: Sequence[int], checked: Sequence[int]) -> tuple[Places, Bools]:
+    def at(self, offsets: Sequence[int], checked: Sequence[int]) -> tuple[Places, Value]:
         """The elements of the part at offsets, and which of them are within the checked dimensions."""
         axes = np.ix_(*(at + np.arange(size) for at, size in zip(offsets, self.sizes, strict=True)))
-        elements = self.base.elements + sum(one * step for one, step in zip(axes, self.strides, strict=True))
+        elements = sum(axis * stride for axis, stride in zip(axes, self.strides, strict=True))
         inside = np.ones(self.sizes, np.bool_)
         for axis in checked:
             inside &= (axes[axis] >= 0) & (axes[axis] < self.extents[axis])
-        return Places(self.base.memory, elements), inside
+        base = self.base.elements
+        places = Places(self.base.memory, base._replace(data=base.data + elements))
+        return places, Value("i1", inside.astype(np.int64), YES)
 
 
 class _NotFollowed(Exception):
-    """The kernel is too large or too deep to follow, or has what is not understood."""
+    """The kernel is too large, or has what is not understood."""
 
 
-class TritonDryRun:
+class TritonDryRun(LaunchRun, Follower[Any]):
     """Runs programs of one launch."""
+
+    unknown = UNKNOWN
 
     def __init__(
         self, module: Module, steps: Steps, *, most_turns: int = sys.maxsize, is_wide: bool = False
@@ -108,18 +95,12 @@ class TritonDryRun:
         Of a loop with more turns than `most_turns`, so many and the last one run: before it, values change
         as they did last. A run that is wide counts with 64 bits where Triton counts with 32.
         """
-        self.found: dict[
-            tuple[int, str], Beyond | Divergent | OddTile
-        ] = {}  # the first at each line of the file
-        # the array of each access, where in it a program surely is, and False where that is unknown
-        self.reached: list[tuple[str, bytes, bool]] = []
-        self.is_whole = True  # False once something may have reached arrays that could not be followed
-        self._module = self._file = module
-        self._steps, self._most_turns = steps, most_turns
-        self._whole: type[np.int32 | np.int64] = np.int64 if is_wide else np.int32
-        self._line = self._depth = self._number = 0
+        LaunchRun.__init__(self, steps)
+        Follower.__init__(self, module)
+        self._file, self._most_turns, self._is_wide = module, most_turns, is_wide
+        self._whole = "i64" if is_wide else "i32"
+        self._number = 0  # of the program
         self._writers: dict[str, Ints] = {}  # the number of the last program that wrote each element, from 1
-        self._is_sure = True  # False where statements only may run
 
     def run(self, launch: Launch, passed: Mapping[str, Memory | int | None], programs: Ints) -> None:
         """Run some programs of a launch, given by their indices along x, y and z in three rows.
@@ -131,93 +112,39 @@ class TritonDryRun:
             OutOfSteps: It takes too long; what was found until then is right.
         """
         entry, kinds, named = entry_signature(launch.entry)
-        function = self._module.kernels[entry]
-        taken = [one.name for one in parameters(function.args) if not one.is_constant]
+        function = self._file.kernels[entry]
+        taken = [parameter.name for parameter in parameters(function.args) if not parameter.is_constant]
         values = iter(launch.arguments)
         for name, kind in zip(taken, kinds, strict=True):
             named[name] = None if kind == NO_ARRAY else self._passed(passed[next(values)], kind)
         for self._number, program in enumerate(programs.T.tolist(), 1):
             self._grid, self._program = launch.grid, tuple(program)
             try:
-                with np.errstate(over="ignore"):
-                    self._function(function, (), named)
+                self.follow(self._file, function, (), named)
             except (_NotFollowed, ArithmeticError, LookupError, TypeError, ValueError):
                 raise NotUnderstood from None  # such as tiles that do not fit each other
 
-    def _passed(self, one: Memory | int | None, kind: str) -> Any:
+    def _passed(self, given: Memory | int | None, kind: str) -> Any:
         """An argument of a launch, of a type as an entry names it."""
-        if isinstance(one, Memory):
-            return Places(one, np.int64(0))  # places in memory are counted with 64 bits
-        is_long = kind.startswith(("i64", "u64", "u32"))
-        return UNKNOWN if one is None or kind[0] not in "iu" else (np.int64 if is_long else self._whole)(one)
+        if isinstance(given, Memory):
+            return Places(given, whole(0, "i64"))  # places in memory are counted with 64 bits
+        if given is None or kind[0] not in "iu":
+            return UNKNOWN
+        return whole(given, "i64" if self._is_wide or kind.startswith(("i64", "u64", "u32")) else "i32")
 
-    def _function(self, function: ast.FunctionDef, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Follow a function; gives what it returns."""
-        arguments = function.args
-        positional = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
-        names: _Names = {}
-        for name, default in zip(reversed(positional), reversed(arguments.defaults), strict=False):
-            names[name] = self._value(default, {})
-        names.update(zip((one for one in positional if one not in named), given, strict=False))
-        names.update(named)
-        if self._depth == _MAX_DEPTH:
-            raise _NotFollowed
-        self._depth += 1
-        was_sure, returned = self._is_sure, list[Any]()
-        self._block(function.body, names, returned)
-        self._depth -= 1
-        self._is_sure = was_sure  # after a `return` that only may happen, callers go on surely
-        return self._joined(returned)
+    def _who(self, lane: int) -> str:
+        return f"program {self._program}"
 
     # statements
-
-    def _block(self, body: Iterable[ast.stmt], names: _Names, returned: list[Any]) -> bool:
-        """Follow statements; True if none that comes after them runs."""
-        return any(self._statement(one, names, returned) for one in body)
 
     def _statement(self, node: ast.stmt, names: _Names, returned: list[Any]) -> bool:
         self._steps.pay(0)
         if self._module is self._file:
-            self._line = node.lineno
-        match node:
-            case ast.Assign(targets, value):
-                found = self._value(value, names)
-                for target in targets:
-                    _bind(target, found, names)
-            case ast.AnnAssign(target, _, ast.expr() as value):
-                _bind(target, self._value(value, names), names)
-            case ast.AugAssign(ast.Name(name), operator, value):
-                names[name] = self._binary(names.get(name, UNKNOWN), operator, self._value(value, names))
-            case ast.If(test, then, otherwise):
-                return self._branch(self._value(test, names), then, otherwise, names, returned)
-            case ast.For() | ast.While():
-                self._loop(node, names, returned)
-            case ast.Return(value):
-                returned.append(None if value is None else self._value(value, names))
-                return True
-            case ast.Expr(value):
-                self._value(value, names)
-            case ast.Pass() | ast.Assert() | ast.AnnAssign():
-                pass
-            case _:
-                raise _NotFollowed
-        return False
+            self._at = node.lineno
+        return super()._statement(node, names, returned)
 
-    def _branch(
-        self, test: Any, then: list[ast.stmt], otherwise: list[ast.stmt], names: _Names, returned: list[Any]
-    ) -> bool:
-        if (decided := self._decided(test)) is not None:
-            return self._block(then if decided else otherwise, names, returned)
-        was_sure, self._is_sure = self._is_sure, False
-        before, left = len(returned), []
-        for body in (then, otherwise):
-            own = dict(names)
-            if not self._block(body, own, returned):
-                left.append(own)
-        for name in {name for own in left for name in own}:
-            names[name] = self._joined([own.get(name, UNKNOWN) for own in left])
-        self._is_sure = was_sure and len(returned) == before
-        return not left
+    def _not_followed(self, node: ast.stmt) -> None:
+        raise _NotFollowed
 
     def _loop(self, node: ast.For | ast.While, names: _Names, returned: list[Any]) -> None:
         if isinstance(node, ast.For):
@@ -228,7 +155,7 @@ class TritonDryRun:
                 if left_out and turn is chosen[-1]:
                     names |= {name: self._carried(old, names[name], left_out) for name, old in before.items()}
                 before = dict(names)
-                _bind(node.target, turn, names)
+                self._bind(node.target, turn, names)
                 self._turn(node, names, returned)
             is_known = turns is not None
         else:
@@ -247,278 +174,251 @@ class TritonDryRun:
         """The numbers that a loop counts, and how many it leaves out before the last; None if unknown."""
         if not isinstance(node, ast.Call) or decorator_name(node) not in LOOP_RANGES:
             raise _NotFollowed
-        ends = [self._value(one, names) for one in node.args]
-        if not _are_numbers(ends) or 0 in ends[2:3]:
+        ends = [self._value(argument, names) for argument in node.args]
+        numbers = _numbers(ends)
+        if numbers is None or 0 in numbers[2:3]:
             return None
-        every = range(*map(int, ends))
+        every = range(*numbers)
         chosen = every if len(every) <= self._most_turns + 1 else [*every[: self._most_turns], every[-1]]
-        typed = [one for one in ends if type(one) is not int]
-        if typed or decorator_name(node) == "range":
-            kind = np.result_type(self._whole, *typed).type
-            return [kind(one) for one in chosen], len(every) - len(chosen)
-        return chosen, len(every) - len(chosen)
+        typed = [end for end in ends if isinstance(end, Value)]
+        if not typed and decorator_name(node) != "range":
+            return chosen, len(every) - len(chosen)
+        kind = "i64" if any(end.kind == "i64" for end in typed) else self._whole
+        return [whole(turn, kind) for turn in chosen], len(every) - len(chosen)
 
     def _carried(self, old: Any, new: Any, turns: int) -> Any:
         """What further turns of a loop make of a value that each changes as the last one has."""
         match old, new:
-            case _ if _is_same(old, new):
+            case _ if old is new:
                 return new
-            case tuple(), tuple() if len(old) == len(new):
-                return tuple(self._carried(*pair, turns) for pair in zip(old, new, strict=True))
-            case Places(memory), Places(other) if memory is other:
-                return Places(other, self._carried(old.elements, new.elements, turns))
-            case Block(offsets=tuple(first)), Block(offsets=tuple(second)):
+            case list(), list() if len(old) == len(new):
+                return [self._carried(*pair, turns) for pair in zip(old, new, strict=True)]
+            case Places(memory), Places(array) if memory is array:
+                return Places(array, self._carried(old.elements, new.elements, turns))
+            case Block(offsets=list(first)), Block(offsets=list(second)):
                 return replace(new, offsets=self._carried(first, second, turns))
-            case _ if _is_whole(old) and _is_whole(new) and np.asarray(new).dtype != np.bool_:
-                step = np.subtract(new, old, dtype=np.int64)
-                kind = self._whole if type(new) is int else new.dtype
-                return (new + turns * step).astype(kind)
-        return self._forgotten(old, new)
+            case int(), int():
+                return new + turns * (new - old)
+            case _ if (kind := self._value_of(new).kind) not in ("", "i1") and self._value_of(old).kind:
+                before, last = (converted(self._value_of(value), "i64") for value in (old, new))
+                more = arithmetic(ast.Mult(), arithmetic(ast.Sub(), last, before), whole(turns, "i64"))
+                return converted(arithmetic(ast.Add(), last, more), kind)
+        return self._joined([old, new])
 
     def _turn(self, node: ast.For | ast.While, names: _Names, returned: list[Any]) -> None:
         self._steps.pay(0)
         if self._block(node.body, names, returned):  # Triton has no `return` and no `break` in loops
             raise _NotFollowed
 
-    # expressions
-
-    def _value(self, node: ast.expr, names: _Names) -> Any:
-        match node:
-            case ast.Constant(bool() | int() | float() | str() | None as value):
-                return value
-            case ast.Name(name):
-                return names[name] if name in names else self._module.constant(name, UNKNOWN)
-            case ast.BinOp(left, operator, right):
-                return self._binary(self._value(left, names), operator, self._value(right, names))
-            case ast.UnaryOp(ast.Not(), operand):
-                decided = self._decided(self._value(operand, names))
-                return UNKNOWN if decided is None else not decided
-            case ast.UnaryOp(sign, operand):
-                return self._unary(sign, self._value(operand, names))
-            case ast.BoolOp(operator, parts):
-                known = [self._decided(self._value(part, names)) for part in parts]
-                settling = isinstance(operator, ast.Or)
-                return settling if settling in known else UNKNOWN if None in known else not settling
-            case ast.Compare(left, [operator], [right]):
-                return self._compared(self._value(left, names), operator, self._value(right, names))
-            case ast.IfExp(test, then, otherwise):
-                decided = self._decided(self._value(test, names))
-                if decided is not None:
-                    return self._value(then if decided else otherwise, names)
-                return self._joined([self._value(then, names), self._value(otherwise, names)])
-            case ast.Subscript(base, index):
-                return self._item(self._value(base, names), index, names)
-            case ast.Tuple(parts) | ast.List(parts):
-                return tuple(self._value(part, names) for part in parts)
-            case ast.Call():
-                return self._call(node, names)
-            case ast.Attribute(_, name) if name in _WHOLE:  # such as tl.int64
-                return name
-        for part in ast.iter_child_nodes(node):  # a load may be in it
-            if isinstance(part, ast.expr) and not isinstance(node, ast.Attribute):
-                self._value(part, names)
-        return UNKNOWN
-
-    def _call(self, node: ast.Call, names: _Names) -> Any:
-        given = [self._value(one, names) for one in node.args if not isinstance(one, ast.Starred)]
-        named = {one.arg: self._value(one.value, names) for one in node.keywords if one.arg}
-        if (function := self._module.called(node.func)) is not None:
-            outer, self._module = self._module, function[0]
-            found = self._function(function[1], given, named)
-            self._module = outer
-            return found
-        base = self._value(node.func.value, names) if isinstance(node.func, ast.Attribute) else UNKNOWN
-        own = given if base is UNKNOWN else [base, *given]
-        return self._built_in(node, decorator_name(node), own, named)
-
     # values
 
+    def _value_of(self, given: Any) -> Value:
+        """A whole number, which a constant may be, as Triton counts with it."""
+        if isinstance(given, bool):
+            return whole(int(given), "i1")
+        if isinstance(given, int):
+            return whole(given, self._whole) if -_MOST <= given < _MOST else UNKNOWN
+        return given if isinstance(given, Value) else UNKNOWN
+
     def _decided(self, value: Any) -> bool | None:
-        if value is UNKNOWN or isinstance(value, Places | Perhaps | np.ndarray):
-            return None
-        return bool(value)
+        if isinstance(value, Value):
+            return bool(value.data.any()) if value.data.size == 1 and value.known.all() else None
+        return None if isinstance(value, Places) else bool(value)
 
     def _joined(self, values: Sequence[Any]) -> Any:
-        if not values:
-            return None
-        first, *rest = values
-        if all(_is_same(first, one) for one in rest):
-            return first
-        return self._forgotten(*values)
+        first, *others = values or [None]
+        for further in others:
+            first = self._either(first, further)
+        return first
 
-    def _forgotten(self, *values: Any) -> Any:
-        """What may be any of several values, or changes: of pointers to one array, at least that is known."""
-        arrays = {id(one.memory): one.memory for one in values if isinstance(one, Places)}
-        if len(arrays) == 1 and all(isinstance(one, Places) for one in values):
-            return Places(next(iter(arrays.values())), UNKNOWN)
-        self._lose(*values)
+    def _either(self, value: Any, other: Any) -> Any:
+        """What is known of one of two values; of pointers to one array, at least that."""
+        first, second = self._value_of(value), self._value_of(other)
+        if value is other or (type(value) is type(other) and isinstance(value, int | str) and value == other):
+            return value
+        if isinstance(value, Places) and isinstance(other, Places) and value.memory is other.memory:
+            return replace(value, elements=self._either(value.elements, other.elements))
+        self._lose(value, other)
+        if first.data.shape != second.data.shape:
+            return UNKNOWN
+        return joined(first, second, NO, ~(second.known & (first.data == second.data)))
+
+    def _constant(self, value: Any) -> Any:
+        return value if isinstance(value, int | float | str | None) else UNKNOWN
+
+    def _listed(self, values: Sequence[Any]) -> Any:
+        return [*values]
+
+    def _forgotten(self, value: Any) -> Any:
+        """What is known of a value that changes: of a pointer, its array."""
+        if isinstance(value, Places):
+            return replace(value, elements=UNKNOWN)
+        self._lose(value)
         return UNKNOWN
 
     def _lose(self, *values: Any) -> None:
         """Note arrays that are reached in a way which is not followed."""
-        for one in values:
-            if isinstance(one, Places):
-                one.memory.is_lost = True
-            elif isinstance(one, Block):
-                one.base.memory.is_lost = True
-            elif isinstance(one, tuple):
-                self._lose(*one)
+        for value in values:
+            if isinstance(value, Places):
+                value.memory.is_lost = True
+            elif isinstance(value, Block):
+                value.base.memory.is_lost = True
+            elif isinstance(value, list):
+                self._lose(*value)
 
     def _item(self, held: Any, index: ast.expr, names: _Names) -> Any:
-        if isinstance(held, tuple):
+        if isinstance(held, list):
             place = self._value(index, names)
             return held[place] if type(place) is int and -len(held) <= place < len(held) else UNKNOWN
         parts = index.elts if isinstance(index, ast.Tuple) else [index]
         places: list[slice | None] = []
-        for one in parts:
-            match one:
+        for part in parts:
+            match part:
                 case ast.Constant(None):
                     places.append(None)
                 case ast.Slice(None, None, None):
                     places.append(slice(None))
                 case _:
-                    return self._forgotten(held)
-        return self._shaped(held, lambda one: np.asarray(one)[tuple(places)])
+                    self._lose(held)
+                    return UNKNOWN
+        return self._shaped(held, lambda data: data[tuple(places)])
 
     def _shaped(self, value: Any, change: Callable[[Any], Any]) -> Any:
         """A value whose shape changes."""
         if isinstance(value, Places):
             return replace(value, elements=self._shaped(value.elements, change))
-        if isinstance(value, Perhaps):
-            return Perhaps(change(value.mask))
-        return change(value) if _is_whole(value) else UNKNOWN
-
-    def _compared(self, left: Any, operator: ast.cmpop, right: Any) -> Any:
-        if isinstance(operator, ast.Is | ast.IsNot):
-            if left is UNKNOWN or right is UNKNOWN:
-                return UNKNOWN
-            return (left is right) == isinstance(operator, ast.Is)
-        is_known = _is_whole(left) and _is_whole(right)
-        if not is_known and not (isinstance(left, _PLAIN) and isinstance(right, _PLAIN)):
+        number = self._value_of(value)
+        if not number.kind:
             return UNKNOWN
+        known = number.known  # most are known in all elements, and stay so in any shape
+        known = YES if known.all() else change(np.broadcast_to(known, number.data.shape))
+        return Value(number.kind, change(number.data), known)
+
+    def _compared(self, values: Sequence[Any], operators: Sequence[ast.cmpop]) -> Any:
+        if len(values) > 2 or any(value is UNKNOWN for value in values):
+            return UNKNOWN
+        (left, right), (operator,) = values, operators
+        if isinstance(operator, ast.Is | ast.IsNot):
+            return (left is right) == isinstance(operator, ast.Is)
+        if type(operator) not in COMPARE:
+            return UNKNOWN
+        if isinstance(left, Value) or isinstance(right, Value):
+            return converted(compared(self._value_of(left), operator, self._value_of(right)), "i1")
         try:
             return COMPARE[type(operator)](left, right)
-        except (KeyError, TypeError):
+        except TypeError:
             return UNKNOWN
 
     def _unary(self, operator: ast.unaryop, value: Any) -> Any:
         match operator, value:
-            case ast.USub(), int() | float() | np.ndarray() | np.integer():
-                return -value
             case ast.UAdd(), _:
                 return value
             case ast.Invert(), bool():
                 return not value
-            case ast.Invert(), int() | np.ndarray() | np.integer() | np.bool_():
+            case ast.Invert(), int():
                 return ~value
+            case ast.USub(), int() | float():
+                return -value
+            case ast.Invert(), Value():
+                return self._binary(value, ast.BitXor(), value.kind == "i1" or -1)
+            case ast.USub(), Value():
+                return self._binary(0, ast.Sub(), value)
         return UNKNOWN
 
     def _binary(self, left: Any, operator: ast.operator, right: Any) -> Any:
         if isinstance(right, Places) and isinstance(operator, ast.Add):
             left, right = right, left
         if isinstance(left, Places) and isinstance(operator, ast.Add | ast.Sub):
-            return replace(left, elements=self._arithmetic(left.elements, operator, right))
-        if isinstance(operator, ast.BitAnd):
-            masks = [_most(one) for one in (left, right)]
-            if any(isinstance(one, Perhaps) or one is UNKNOWN for one in (left, right)):
-                known = [one for one in masks if one is not None]
-                return Perhaps(np.logical_and.reduce(np.broadcast_arrays(*known))) if known else UNKNOWN
+            return replace(left, elements=self._binary(left.elements, operator, right))
         self._lose(left, right)
-        return self._arithmetic(left, operator, right)
-
-    def _arithmetic(self, left: Any, operator: ast.operator, right: Any) -> Any:
-        if not (_is_whole(left) and _is_whole(right)) or type(operator) not in _OPERATORS:
+        if type(operator) not in _FOLLOWED:
             return UNKNOWN
-        if isinstance(operator, _FLOORED):
-            divides = isinstance(operator, ast.FloorDiv | ast.Mod)
-            if np.min(left) < 0 or np.min(right) < divides or (not divides and np.max(right) > 30):
-                return UNKNOWN
-        if not isinstance(operator, _OF_BITS):  # where numpy takes conditions for numbers
-            left, right = (self._typed(one, "int32") if _is_bool(one) else one for one in (left, right))
-        is_large = any(type(one) is int and not -_MOST <= one < _MOST for one in (left, right))
-        if is_large:  # Triton may take it for one without a sign
+        if isinstance(left, int | float) and isinstance(right, int | float):
+            return BINARY[type(operator)](left, right) if type(operator) in BINARY else UNKNOWN
+        first, second = self._value_of(left), self._value_of(right)
+        if isinstance(operator, ast.BitAnd):  # a mask that is known bounds one that is not
+            first = first if first.kind else second._replace(known=NO)
+            second = second if second.kind else first._replace(known=NO)
+        if not (kind := common(first, second)):
             return UNKNOWN
-        found = _OPERATORS[type(operator)](left, right)
-        if np.size(found) > _LARGEST_TILE:
+        if kind == "i1" and not isinstance(operator, _OF_BITS):
+            first, second = converted(first, self._whole), converted(second, self._whole)
+        result = arithmetic(operator, first, second, is_cut=True)
+        if result.data.size > _LARGEST_TILE:
             raise _NotFollowed
-        self._steps.pay(np.size(found))
-        return found
-
-    def _typed(self, one: Any, kind: str) -> Any:
-        """Whole numbers as a type of Triton holds them."""
-        return np.asarray(one).astype(np.int64 if kind == "int64" else self._whole)[()]
+        self._steps.pay(result.data.size)
+        return result if result.known.any() else UNKNOWN
 
     # functions of Triton
 
-    def _built_in(self, node: ast.Call, called: str, own: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    def _built_in(self, called: str, own: Sequence[Any], named: Mapping[str, Any], *, is_method: bool) -> Any:
         match called, own:
             case "program_id" | "num_programs", _:
                 axis = next(iter([*own, *named.values()]), UNKNOWN)
                 numbers = self._program if called == "program_id" else self._grid
-                return self._whole(numbers[axis]) if type(axis) is int and 0 <= axis < 3 else UNKNOWN
+                return whole(numbers[axis], self._whole) if type(axis) is int and 0 <= axis < 3 else UNKNOWN
             case "arange", [int(first), int(end)] if end - first <= _LARGEST_TILE:
                 if self._is_sure and (end - first) & (end - first - 1):
-                    self.found.setdefault((self._line, ""), OddTile(end - first))
-                return np.arange(first, end, dtype=self._whole)
-            case "cdiv", [one, other]:
-                more = self._arithmetic(self._arithmetic(one, ast.Add(), other), ast.Sub(), 1)
-                return self._arithmetic(more, ast.FloorDiv(), other)
-            case "minimum" | "maximum", [one, other]:
-                return _picked(called[:3], one, other)
-            case "min" | "max", [one, other] if isinstance(node.func, ast.Name):
-                return _picked(called, one, other)
-            case "swizzle2d", [*numbers] if len(numbers) == 5 and _are_numbers(numbers):
-                return _swizzled(*numbers)
-            case "where", [np.ndarray() as condition, one, other] if _is_whole(one) and _is_whole(other):
-                return np.where(condition, one, other)
-            case "where", [_, one, other]:
-                return self._forgotten(one, other)
+                    self.found.setdefault((self._at, ""), OddTile(end - first))
+                return Value(self._whole, np.arange(first, end), YES)
+            case "cdiv", [left, right]:
+                more = self._binary(self._binary(left, ast.Add(), right), ast.Sub(), 1)
+                return self._binary(more, ast.FloorDiv(), right)
+            case "minimum" | "maximum", [int(left), int(right)]:
+                return min(left, right) if called == "minimum" else max(left, right)
+            case "minimum" | "maximum", [left, right]:
+                return EXACT[called[:3]](self._value_of(left), self._value_of(right))
+            case "swizzle2d", _ if len(own) == 5 and (tile := _numbers(own)):
+                return _swizzled(*tile)
+            case "where", [condition, Value() | int() as left, Value() | int() as right]:
+                sure, may = self._mask(condition)
+                return joined(self._value_of(right), self._value_of(left), sure, may)
+            case "where", [_, left, right]:
+                return self._either(left, right)
             case "make_block_ptr" | "make_tensor_descriptor", _:
                 return self._part(own, named, has_offsets=called == "make_block_ptr")
-            case "advance", [Block() as block, tuple(moves)] if block.offsets and _are_numbers(moves):
-                moved = zip(block.offsets, moves, strict=True)
-                return replace(block, offsets=tuple(one + other for one, other in moved))
-            case "load" | "store", [Block(offsets=None) as block, tuple(offsets), *_] if _are_numbers(
-                offsets
-            ):
-                every = range(len(block.sizes))  # descriptors check all dimensions
-                self._access(
-                    *block.at(offsets, every), is_read=called == "load", is_written=called == "store"
-                )
-            case "load" | "store", [Block(offsets=tuple(offsets)) as block, *_]:
-                checked = named.get("boundary_check", ())
-                if not isinstance(checked, tuple) or not _are_numbers(checked):
+            case "advance", [Block() as block, list(moves)] if block.offsets and (steps := _numbers(moves)):
+                moved = zip(block.offsets, steps, strict=True)
+                return replace(block, offsets=[offset + step for offset, step in moved])
+            case "load" | "store", [Block() as block, *further]:
+                every = [*range(len(block.sizes))]  # descriptors check all dimensions
+                checked = every if block.offsets is None else _numbers(named.get("boundary_check", []))
+                offsets = _numbers(next(iter(further), None)) if block.offsets is None else block.offsets
+                if checked is None:
                     raise _NotFollowed
-                self._access(
-                    *block.at(offsets, checked), is_read=called == "load", is_written=called == "store"
-                )
-            case "load" | "store", [Places() as place, *rest]:
-                mask = named.get("mask", next(iter(rest[called == "store" :]), None))
-                self._access(place, mask, is_read=called == "load", is_written=called == "store")
-            case _, [Places() as place, *rest] if called.startswith("atomic_"):
-                mask = named.get("mask", next(iter(rest[1:]), None)) if called != "atomic_cas" else None
+                if offsets is None:
+                    self.is_whole = False
+                else:
+                    part = block.at(offsets, checked)
+                    self._access(*part, is_read=called == "load", is_written=called == "store")
+            case "load" | "store", [Places() as places, *further]:
+                mask = named.get("mask", next(iter(further[called == "store" :]), None))
+                self._access(places, mask, is_read=called == "load", is_written=called == "store")
+            case _, [Places() as place, *further] if called.startswith("atomic_"):
+                mask = named.get("mask", next(iter(further[1:]), None)) if called != "atomic_cas" else None
                 self._access(place, mask, is_read=True, is_written=True)
-            case "to" | "cast", [one, *kinds]:
+            case "to" | "cast", [value, *kinds]:
                 kind = next((kind for kind in [*kinds, *named.values()] if isinstance(kind, str)), "")
-                if kind in _WHOLE and _is_whole(one):
-                    return self._typed(one, kind)
-                self._lose(one)
-            case "full", [tuple(shape), int() | np.integer() as value, str(kind)] if _are_numbers(shape):
-                return self._typed(np.full(shape, value), kind)
-            case "expand_dims", [one, int(axis)]:
-                return self._shaped(one, lambda array: np.expand_dims(array, axis))
-            case "broadcast_to" | "reshape" | "view", [one, *shape]:
-                sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else tuple(shape)
-                if not _are_numbers(sizes):
-                    return self._forgotten(one)
+                if kind in WHOLE_TYPES and (number := self._value_of(value)).kind:
+                    return self._typed(number, kind)
+                self._lose(value)
+            case "full", [shape, value, str(kind)] if kind in WHOLE_TYPES and (sizes := _numbers(shape)):
+                return self._typed(self._shaped(value, lambda data: np.full(sizes, data)), kind)
+            case "expand_dims", [operand, int(axis)]:
+                return self._shaped(operand, lambda array: np.expand_dims(array, axis))
+            case "broadcast_to" | "reshape" | "view", [value, *shape]:
+                extents = _numbers(shape[0] if shape and isinstance(shape[0], list) else shape)
+                if extents is None:
+                    self._lose(value)
+                    return UNKNOWN
                 change = np.broadcast_to if called == "broadcast_to" else np.reshape
-                return self._shaped(one, lambda array: change(array, sizes))
-            case "trans", [one]:
-                return self._shaped(one, np.transpose)
-            case "ravel", [one]:
-                return self._shaped(one, np.ravel)
-            case name, [one, *_] if name in _SAME:
-                return one
+                return self._shaped(value, lambda data: change(data, extents))
+            case "trans", [operand]:
+                return self._shaped(operand, np.transpose)
+            case "ravel", [operand]:
+                return self._shaped(operand, np.ravel)
+            case name, [operand, *_] if name in _SAME:
+                return operand
             case name, _ if name in _WITHOUT_EFFECT:
                 return None
             case "load" | "store" | "gather" | "scatter", [_, *_]:
@@ -527,97 +427,57 @@ class TritonDryRun:
                 self._lose(*own, *named.values())
         return UNKNOWN
 
+    def _typed(self, value: Value, kind: str) -> Value:
+        """A whole number in a type of Triton."""
+        return converted(value, "i64" if self._is_wide else f"{kind[0]}{kind[-2:]}")
+
     def _part(self, given: Sequence[Any], named: Mapping[str, Any], *, has_offsets: bool) -> Any:
         order = ("base", "shape", "strides", *(("offsets",) if has_offsets else ()), "block_shape")
         parts = dict(zip(order, given, strict=False)) | dict(named)
         base, *lists = (parts.get(name, UNKNOWN) for name in order)
-        is_known = isinstance(base, Places) and _are_numbers([base.elements])
-        if not is_known or not all(isinstance(one, tuple) and _are_numbers(one) for one in lists):
+        extents, strides, *offsets, sizes = map(_numbers, lists)
+        is_one_place = isinstance(base, Places) and _numbers([base.elements]) is not None
+        if not is_one_place or extents is None or strides is None or sizes is None or None in offsets:
             self._lose(*given, *named.values())
             return UNKNOWN
-        extents, strides, *offsets, sizes = lists
         return Block(base, extents, strides, offsets[0] if offsets else None, sizes)
 
+    def _mask(self, given: Any) -> Mask:
+        """Where a condition surely holds, and where it may."""
+        value = self._value_of(given)
+        holds = value.data != 0
+        return Mask(holds, holds) if value.known.all() else Mask(holds & value.known, holds | ~value.known)
+
     def _access(self, place: Places, mask: Any, *, is_read: bool, is_written: bool) -> None:
-        memory, elements = place.memory, place.elements
-        most = True if mask is None else _most(mask)
-        is_sure = self._is_sure and most is not None and not isinstance(mask, Perhaps)
-        if not _is_whole(elements):
-            memory.is_lost = True
-            self.reached.append((memory.name, b"", not is_sure))
-            return
-        at, may = np.broadcast_arrays(elements, True if most is None else most)
-        self.reached.append((memory.name, at[may].tobytes() if is_sure else b"", True))
-        if memory.size is None:
-            memory.is_lost = True
-            return
-        self._steps.pay(4 * at.size)  # as many operations as it takes
-        held = memory.size // memory.unit
-        is_beyond = may & ((at < 0) | (at >= held))
-        if is_beyond.any():
-            memory.is_lost = True
-            if is_sure:
-                element = int(at[is_beyond][0])
-                found = Beyond(memory, element, held, is_written, f"program {self._program}")
-                self.found.setdefault((self._line, memory.name), found)
-        inside = at[may & ~is_beyond]
-        for reached, asked in ((memory.read, is_read), (memory.written, is_written)):
-            if reached is not None and asked:
-                reached[inside] = True
-        if is_written and not is_read and is_sure and memory.written is not None:
-            writers = self._writers.setdefault(memory.name, np.zeros(held, np.int64))
+        memory, own = place.memory, self._mask(True if mask is None else mask)
+        own = own if self._is_sure else own._replace(sure=NO)
+        if memory.size is not None:
+            self._steps.pay(4 * place.elements.data.size)  # as many operations as it takes
+        inside = self._reach(memory, place.elements, own, 1, 1, is_read=is_read, is_written=is_written)
+        is_sure = own.sure is own.may
+        if is_written and not is_read and memory.written is not None and is_sure:
+            writers = self._writers.setdefault(memory.name, np.zeros(len(memory.written), np.int64))
             memory.is_overwritten |= bool(((writers[inside] != self._number) & (writers[inside] > 0)).any())
             writers[inside] = self._number
 
 
-def _are_numbers(values: Sequence[Any]) -> bool:
-    return all(isinstance(one, int | np.integer) and not _is_bool(one) for one in values)
+def _numbers(values: Any) -> list[int] | None:
+    """The numbers of a tuple that are the same in all elements; None if one of them is not known."""
+    numbers = []
+    for value in values if isinstance(values, list) else [None]:
+        if isinstance(value, int) and not isinstance(value, bool):
+            numbers.append(value)
+        elif isinstance(value, Value) and value.kind not in ("", "i1") and value.data.size == 1:
+            if not value.known.all():
+                return None
+            numbers.append(int(value.data.item()))
+        else:
+            return None
+    return numbers
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.ndarray | np.integer | np.bool_)
-
-
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool) or getattr(value, "dtype", None) == np.bool_
-
-
-def _most(mask: Any) -> Any:
-    """Where a mask may hold; None if that may be anywhere."""
-    if isinstance(mask, Perhaps):
-        return mask.mask
-    return np.asarray(mask).astype(np.bool_) if _is_whole(mask) else None
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    if isinstance(one, Places) and isinstance(other, Places):
-        return one.memory is other.memory and _is_same(one.elements, other.elements)
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return _is_whole(one) and _is_whole(other) and np.array_equal(one, other)
-    return type(one) is type(other) and bool(one == other)
-
-
-def _swizzled(row: int, column: int, rows: int, columns: int, tall: int) -> tuple[int, int]:
+def _swizzled(row: int, column: int, rows: int, columns: int, tall: int) -> list[int]:
     """Where a tile is if tiles are taken in groups of rows, column by column."""
     group, within = divmod(row * columns + column, tall * columns)
     height = min(rows - group * tall, tall)
-    return group * tall + within % height, within // height
-
-
-def _picked(name: str, one: Any, other: Any) -> Any:
-    if not (_is_whole(one) and _is_whole(other)):
-        return UNKNOWN
-    if isinstance(one, int) and isinstance(other, int):
-        return min(one, other) if name == "min" else max(one, other)
-    return np.minimum(one, other) if name == "min" else np.maximum(one, other)
-
-
-def _bind(target: ast.expr, value: Any, names: _Names) -> None:
-    """Give a value to the names of a target."""
-    match target:
-        case ast.Name(name):
-            names[name] = value
-        case ast.Tuple(parts) | ast.List(parts):
-            items = value if isinstance(value, tuple) else (UNKNOWN,) * len(parts)
-            for part, item in zip(parts, items, strict=False):
-                _bind(part, item, names)
+    return [group * tall + within % height, within // height]

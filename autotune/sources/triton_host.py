@@ -31,9 +31,9 @@ class Launch:
 
 def launches(module: Module) -> dict[str, list[Launch]]:
     """The launches in a file of each of its kernels."""
-    found: dict[str, list[Launch]] = {name: [] for name in module.kernels}
-    functions = [one for one in ast.walk(module.tree) if isinstance(one, ast.FunctionDef)]
-    for scope in (module.tree, *(one for one in functions if one.name not in found)):
+    launches_of: dict[str, list[Launch]] = {name: [] for name in module.kernels}
+    functions = [part for part in ast.walk(module.tree) if isinstance(part, ast.FunctionDef)]
+    for scope in (module.tree, *(function for function in functions if function.name not in launches_of)):
         values: dict[str, ast.expr] = {}
         launched: list[tuple[str, ast.expr, ast.Call]] = []
         for node in ast.walk(scope):
@@ -44,33 +44,33 @@ def launches(module: Module) -> dict[str, list[Launch]]:
                     name, ast.arguments(args=[ast.arg()]), [*_, ast.Return(ast.expr() as value)]
                 ):
                     values[name] = ast.Lambda(node.args, value)
-                case ast.Call(ast.Subscript(ast.Name(name), grid)) if name in found:
+                case ast.Call(ast.Subscript(ast.Name(name), grid)) if name in launches_of:
                     launched.append((name, grid, node))
         found_here = (
             (name, Launch(_grid(grid, values), _made(call, values))) for name, grid, call in launched
         )
         for name, launch in found_here:
-            found[name].append(launch)
-    return found
+            launches_of[name].append(launch)
+    return launches_of
 
 
 def defaults(module: Module) -> dict[str, Value]:
     """The numbers that parameters of the host's functions have as defaults, by name."""
-    found: dict[str, Value] = {}
+    numbers: dict[str, Value] = {}
     for node in ast.walk(module.tree):
         if isinstance(node, ast.FunctionDef) and node.name not in module.kernels:
             arguments = node.args
             named = [*arguments.posonlyargs, *arguments.args]
             pairs = [*zip(reversed(named), reversed(arguments.defaults), strict=False)]
-            for one, default in (*pairs, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)):
+            for argument, default in (*pairs, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)):
                 match default:
                     case ast.Constant(bool()):
                         pass
                     case ast.Constant(int() | float() as value):
-                        found.setdefault(one.arg, value)
+                        numbers.setdefault(argument.arg, value)
                     case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
-                        found.setdefault(one.arg, -value)
-    return found
+                        numbers.setdefault(argument.arg, -value)
+    return numbers
 
 
 def _grid(grid: ast.expr, values: Mapping[str, ast.expr]) -> list[str]:
@@ -84,12 +84,12 @@ def _grid(grid: ast.expr, values: Mapping[str, ast.expr]) -> list[str]:
 
 
 def _made(call: ast.Call, values: Mapping[str, ast.expr]) -> dict[int | str, str]:
-    def each() -> Iterator[tuple[int | str, ast.expr]]:
+    def places() -> Iterator[tuple[int | str, ast.expr]]:
         yield from enumerate(call.args)
-        yield from ((one.arg, one.value) for one in call.keywords if one.arg)
+        yield from ((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
 
     made = {}
-    for place, given in each():
+    for place, given in places():
         if dtype := _allocated(values.get(given.id, given) if isinstance(given, ast.Name) else given):
             made[place] = dtype
     return made
@@ -100,7 +100,7 @@ def _allocated(node: ast.expr) -> str:
     called = decorator_name(node) if isinstance(node, ast.Call) else ""
     if not isinstance(node, ast.Call) or called not in (*_MADE, *_MADE_LIKE):
         return ""
-    dtype = next((one.value for one in node.keywords if one.arg == "dtype"), None)
+    dtype = next((keyword.value for keyword in node.keywords if keyword.arg == "dtype"), None)
     match dtype:
         case None:
             # what `torch.full` fills with decides its type

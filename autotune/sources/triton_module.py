@@ -40,7 +40,7 @@ def is_triton(text: str) -> bool:
     except SyntaxError:
         return False
     names = _jit_names(tree)
-    return any(isinstance(one, ast.FunctionDef) and is_jit(one, names) for one in ast.walk(tree))
+    return any(isinstance(part, ast.FunctionDef) and is_jit(part, names) for part in ast.walk(tree))
 
 
 def triton_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
@@ -95,27 +95,27 @@ class Module:
         self.statements: list[ast.stmt] = []
         self._values: dict[str, Any] = {}
         self.reader = Reader(self.value)
-        for one in self._flat(tree.body):
-            self.statements.append(one)  # the conditions that follow read it
+        for statement in self._flat(tree.body):
+            self.statements.append(statement)  # the conditions that follow read it
         self._values.clear()
 
     @cached_property
     def _changed(self) -> set[str]:
         """The lists that the file changes after they are made."""
-        found = set()
+        lists = set()
         for node in ast.walk(self.tree):
             match node:
                 case ast.Attribute(ast.Name(name), "append" | "extend" | "insert" | "remove"):
-                    found.add(name)
-        return found
+                    lists.add(name)
+        return lists
 
     @property
     def kernels(self) -> dict[str, ast.FunctionDef]:
         """Every function under `@triton.jit`, by name."""
         return {
-            one.name: one
-            for one in self.statements
-            if isinstance(one, ast.FunctionDef) and is_jit(one, self.jit_names)
+            statement.name: statement
+            for statement in self.statements
+            if isinstance(statement, ast.FunctionDef) and is_jit(statement, self.jit_names)
         }
 
     def value(self, name: str) -> Any:
@@ -126,20 +126,20 @@ class Module:
                 self._values[name] = self._worked_out(name)
             except NotRead as error:
                 self._values[name] = error
-        if isinstance(found := self._values[name], NotRead):
-            raise NotRead(str(found))
-        return found
+        if isinstance(known := self._values[name], NotRead):
+            raise NotRead(str(known))
+        return known
 
     def constant(self, name: str, unknown: Any) -> Any:
         """The number, text or None that a name stands for; `unknown` if it is no such value."""
         try:
-            found = self.value(name)
+            value = self.value(name)
         except NotRead:
             return unknown
-        return found if isinstance(found, int | float | str | None) else unknown
+        return value if isinstance(value, int | float | str | None) else unknown
 
     def _worked_out(self, name: str) -> Any:
-        binding = [one for one in self.statements if name in bound_names(one)]
+        binding = [statement for statement in self.statements if name in bound_names(statement)]
         if not binding:
             raise NotRead(name)
         if name in self._changed:
@@ -161,20 +161,24 @@ class Module:
 
     def function(self, name: str) -> tuple[Module, ast.FunctionDef] | None:
         """A function for the device by the name that it has here, and its file; None if there is none."""
-        for one in reversed(self.statements):
-            if isinstance(one, ast.FunctionDef) and one.name == name:
-                return (self, one) if is_jit(one, self.jit_names) else None
-            if isinstance(one, ast.ImportFrom) and (item := _imported(one, name)) is not None:
-                other = self.imported(one, item.name)
-                return other.function(item.name) if other is not None else None
+        for statement in reversed(self.statements):
+            if isinstance(statement, ast.FunctionDef) and statement.name == name:
+                return (self, statement) if is_jit(statement, self.jit_names) else None
+            if isinstance(statement, ast.ImportFrom) and (item := _imported(statement, name)) is not None:
+                module = self.imported(statement, item.name)
+                return module.function(item.name) if module is not None else None
         return None
 
     def function_of(self, base: str, name: str) -> tuple[Module, ast.FunctionDef] | None:
         """The same for `base.name`, where `base` is a module of the project."""
-        for one in self.statements:
-            if isinstance(one, ast.ImportFrom) and (item := _imported(one, base)) is not None:
-                other = self.submodule(one, item.name) if self.imported(one, item.name) is None else None
-                return other.function(name) if other is not None else None
+        for statement in self.statements:
+            if isinstance(statement, ast.ImportFrom) and (item := _imported(statement, base)) is not None:
+                module = (
+                    self.submodule(statement, item.name)
+                    if self.imported(statement, item.name) is None
+                    else None
+                )
+                return module.function(name) if module is not None else None
         return None
 
     def called(self, node: ast.expr) -> tuple[Module, ast.FunctionDef] | None:
@@ -203,14 +207,16 @@ class Module:
         return "\n".join(self._lines[first - 1 : node.end_lineno]) + "\n"
 
     def _is_own(self, annotation: ast.expr) -> bool:
-        names = {one.id for one in ast.walk(annotation) if isinstance(one, ast.Name)}
+        names = {part.id for part in ast.walk(annotation) if isinstance(part, ast.Name)}
         return names <= {*_OWN, *_triton_names(self.tree), "int", "float", "bool", "constexpr", "None"}
 
     def bare(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """A function for the device without what is for the host."""
         bare = copy(node)
         bare.args = deepcopy(node.args)
-        bare.decorator_list = [_plain(one) for one in bare.decorator_list if decorator_name(one) in JIT]
+        bare.decorator_list = [
+            _plain(decorator) for decorator in bare.decorator_list if decorator_name(decorator) in JIT
+        ]
         if bare.returns is not None and not self._is_own(bare.returns):
             bare.returns = None
         for one in [*bare.args.posonlyargs, *bare.args.args, *bare.args.kwonlyargs]:
@@ -234,18 +240,21 @@ class Module:
     @cached_property
     def attributes(self) -> dict[str, set[str]]:
         """What its functions for the device, and its own names, use of each name, such as a module's."""
-        found: dict[str, set[str]] = {}
-        for one in (*self.kernels.values(), *(one for one in self.statements if isinstance(one, ast.Assign))):
-            for node in ast.walk(one):
+        used: dict[str, set[str]] = {}
+        for kernel in (
+            *self.kernels.values(),
+            *(statement for statement in self.statements if isinstance(statement, ast.Assign)),
+        ):
+            for node in ast.walk(kernel):
                 match node:
                     case ast.Attribute(ast.Name(base), attribute):
-                        found.setdefault(base, set()).add(attribute)
-        return found
+                        used.setdefault(base, set()).add(attribute)
+        return used
 
     @property
     def names(self) -> set[str]:
         """The names that the file defines."""
-        return {name for one in self.statements for name in bound_names(one)}
+        return {name for statement in self.statements for name in bound_names(statement)}
 
     def _open(self, path: Path) -> Module | None:
         key = path.resolve()
@@ -276,22 +285,24 @@ class Module:
     def _roots(self, package: str) -> list[Path]:
         """The folder of the file, and that of the package which the file is part of."""
         parents = list(self.path.resolve().parents)
-        return [self.path.parent, *(one.parent for one in parents if one.name == package)]
+        return [self.path.parent, *(parent.parent for parent in parents if parent.name == package)]
 
     def _flat(self, body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-        for one in body:
-            match one:
+        for statement in body:
+            match statement:
                 case ast.If(condition, then, otherwise):
                     yield from self._flat(then if self._holds(condition) else otherwise)
                 case ast.Try(inside, handlers, otherwise, finally_):
                     can_run = all(map(self._is_there, inside))
                     chosen = [*inside, *otherwise] if can_run or not handlers else handlers[0].body
                     yield from self._flat([*chosen, *finally_])
-                case ast.ImportFrom(_, [ast.alias("*")]) if (module := self._star(one)) is not None:
+                case ast.ImportFrom(_, [ast.alias("*")]) if (module := self._star(statement)) is not None:
                     names = [ast.alias(name) for name in sorted(module.names) if not name.startswith("_")]
-                    yield ast.copy_location(ast.ImportFrom(one.module, names, one.level), one)
+                    yield ast.copy_location(
+                        ast.ImportFrom(statement.module, names, statement.level), statement
+                    )
                 case _:
-                    yield one
+                    yield statement
 
     def _star(self, node: ast.ImportFrom) -> Module | None:
         path = self.file(node)
@@ -333,17 +344,20 @@ class Extract:
     def of(self, names: Iterable[str]) -> str:
         """The statements that define names, and all that these use, in the order of the file."""
         module = self._module
-        used = {one for one in names if (module.path, one) not in self._done}
+        used = {name for name in names if (module.path, name) not in self._done}
         needed = set(used)
         while needed:
-            found = {
-                name for one in module.statements if needed & bound_names(one) for name in self._read(one)
+            read = {
+                name
+                for statement in module.statements
+                if needed & bound_names(statement)
+                for name in self._read(statement)
             }
-            needed = found - used
-            used |= found
+            needed = read - used
+            used |= read
         used = {one for one in used if (module.path, one) not in self._done}
         self._done |= {(module.path, one) for one in used}
-        chosen = (one for one in module.statements if used & bound_names(one))
+        chosen = (statement for statement in module.statements if used & bound_names(statement))
         return "".join(self._text(one, used & bound_names(one)) for one in chosen)
 
     def _text(self, node: ast.stmt, names: set[str]) -> str:
@@ -352,7 +366,7 @@ class Extract:
                 self._import(node, item) for item in node.names if (item.asname or item.name) in names
             )
         if isinstance(node, ast.Import):
-            kept = [one for one in node.names if (one.asname or one.name.partition(".")[0]) in names]
+            kept = [name for name in node.names if (name.asname or name.name.partition(".")[0]) in names]
             return ast.unparse(ast.Import(kept)) + "\n"
         return self._constant(node) or self._module.text(node)
 
@@ -399,16 +413,16 @@ class Extract:
             case ast.Call(called, [one], []) if ast.unparse(called).endswith("constexpr"):
                 inner, wrapper = one, ast.unparse(called)
         wrapper = wrapper if "constexpr" in wrapper else ""
-        reads = {one.id for one in ast.walk(inner) if isinstance(one, ast.Name)}
+        reads = {part.id for part in ast.walk(inner) if isinstance(part, ast.Name)}
         if reads <= {*_OWN, "int", "float", "bool"}:
             return ""
         try:
-            found = self._module.reader.read(inner)
+            value_there = self._module.reader.read(inner)
         except NotRead:
             return ""
-        if not isinstance(found, int | float | str):
+        if not isinstance(value_there, int | float | str):
             return ""
-        return f"{name} = {wrapper}({found!r})\n" if wrapper else f"{name} = {found!r}\n"
+        return f"{name} = {wrapper}({value_there!r})\n" if wrapper else f"{name} = {value_there!r}\n"
 
     def _read(self, node: ast.stmt) -> set[str]:
         """The names that a statement reads; of a function for the device, only what the device needs."""
@@ -419,16 +433,16 @@ class Extract:
         elif text := self._constant(node):
             part = parse_module(text)
         names = [one for one in ast.walk(part) if isinstance(one, ast.Name)]
-        found = {one.id for one in names if isinstance(one.ctx, ast.Load)}
+        read = {name.id for name in names if isinstance(name.ctx, ast.Load)}
         if isinstance(part, ast.FunctionDef):  # its own variables hide names of the file
-            found -= {one.id for one in names if isinstance(one.ctx, ast.Store)}
-            found -= {one.arg for one in ast.walk(part) if isinstance(one, ast.arg)}
-        return found
+            read -= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+            read -= {one.arg for one in ast.walk(part) if isinstance(one, ast.arg)}
+        return read
 
 
 def is_jit(node: ast.FunctionDef, names: Iterable[str]) -> bool:
     """Whether a function is one for the device; `names` are those that stand for Triton or its `jit`."""
-    return any(_is_jit_decorator(one, names) for one in node.decorator_list)
+    return any(_is_jit_decorator(decorator, names) for decorator in node.decorator_list)
 
 
 def _is_jit_decorator(node: ast.expr, names: Iterable[str]) -> bool:
@@ -474,7 +488,7 @@ def _plain(node: ast.expr) -> ast.expr:
     """A decorator without arguments that are for the host."""
     match node:
         case ast.Call(function, [], named):
-            kept = [one for one in named if one.arg in _KEPT]
+            kept = [keyword for keyword in named if keyword.arg in _KEPT]
             return ast.Call(function, [], kept) if kept else function
     return node
 
@@ -491,7 +505,7 @@ def _installed(package: str) -> tuple[Path, ...]:
         return ()
     spec = _spec(package)
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
-    return tuple(Path(one).parent for one in places)
+    return tuple(Path(place).parent for place in places)
 
 
 @cache
@@ -502,18 +516,18 @@ def _libdevice() -> frozenset[str]:
         path = Path(folder, "language", "extra", "libdevice.py")
         if path.is_file():
             tree = parse_module(path.read_text(encoding="utf-8"))
-            return frozenset(one.name for one in tree.body if isinstance(one, ast.FunctionDef))
+            return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
     return frozenset()
 
 
 def _has_module(name: str) -> bool:
     """Whether a module is installed, which is not imported for that."""
-    first, *rest = name.split(".")
+    first, *inner = name.split(".")
     spec = _spec(first)
-    if spec is None or not rest or spec.submodule_search_locations is None:
+    if spec is None or not inner or spec.submodule_search_locations is None:
         return spec is not None
-    places = [Path(one).joinpath(*rest) for one in spec.submodule_search_locations]
-    return any(one.is_dir() or one.with_suffix(".py").is_file() for one in places) or first != "triton"
+    places = [Path(location).joinpath(*inner) for location in spec.submodule_search_locations]
+    return any(place.is_dir() or place.with_suffix(".py").is_file() for place in places) or first != "triton"
 
 
 @cache

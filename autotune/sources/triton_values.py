@@ -84,14 +84,16 @@ class Reader:
 
     def configs(self, listed: ast.expr) -> list[dict[str, Value]]:
         """The configurations of a list; raises NotRead."""
-        found = self.read(listed)
-        if not (found and isinstance(found, tuple) and all(isinstance(one, _Config) for one in found)):
+        configs = self.read(listed)
+        if not (
+            configs and isinstance(configs, tuple) and all(isinstance(value, _Config) for value in configs)
+        ):
             raise NotRead("it is no list of triton.Config")
-        for config in found:
-            for name, one in config.items():
-                if not isinstance(one, int | float | str | None):
+        for config in configs:
+            for name, value in config.items():
+                if not isinstance(value, int | float | str | None):
                     raise NotRead(f"the value of {name}")
-        return [dict(one) for one in found]
+        return [dict(value) for value in configs]
 
     def imported(self, module: str, name: str) -> Any:
         """What stands for a name that is imported from a package which is not read."""
@@ -206,22 +208,22 @@ class Reader:
     def _mapping(
         self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr], scope: Scope
     ) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key, value in zip(keys, values, strict=True):
             given = self.value(value, scope)
-            found |= given if key is None else {self.value(key, scope): given}
-        return found
+            mapping |= given if key is None else {self.value(key, scope): given}
+        return mapping
 
     def _scopes(self, loops: Sequence[ast.comprehension], scope: Scope) -> Iterator[Scope]:
         """The names inside of a comprehension, for each of its turns."""
         if not loops:
             yield scope
             return
-        loop, *rest = loops
+        loop, *inner_loops = loops
         for item in self.value(loop.iter, scope):
             inner = scope | _bound(loop.target, item)
             if all(self.value(condition, inner) for condition in loop.ifs):
-                yield from self._scopes(rest, inner)
+                yield from self._scopes(inner_loops, inner)
 
     def _attribute(self, base: Any, name: str, node: ast.expr) -> Any:
         match base, name:
@@ -255,10 +257,10 @@ class Reader:
         if function is _ANYTHING:
             return _ANYTHING
         if function is _Config:
-            named = [one for one in named if one.arg in (None, "kwargs", *TRITON_OPTIONS)]
+            named = [keyword for keyword in named if keyword.arg in (None, "kwargs", *TRITON_OPTIONS)]
         given = list(self._items(arguments, scope))
-        keys = [None if one.arg is None else ast.Constant(one.arg) for one in named]
-        options = self._mapping(keys, [one.value for one in named], scope)
+        keys = [None if keyword.arg is None else ast.Constant(keyword.arg) for keyword in named]
+        options = self._mapping(keys, [keyword.value for keyword in named], scope)
         if function is _Config:
             return _config(*given, **options)
         if isinstance(function, _Function):
@@ -266,12 +268,14 @@ class Reader:
         if function is filter:
             keep, items = given
             return tuple(item for item in items if keep.reader._called(keep, [item], {}))
-        found = dict(*given, **options) if function is dict else function(*given)
-        return found if isinstance(found, int | float | str | dict) else list_of(*islice(found, MAX_SIZE + 1))
+        result = dict(*given, **options) if function is dict else function(*given)
+        return (
+            result if isinstance(result, int | float | str | dict) else list_of(*islice(result, MAX_SIZE + 1))
+        )
 
     def _called(self, function: _Function, given: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """What a function of the file returns."""
-        names = [one.arg for one in function.arguments.args]
+        names = [argument.arg for argument in function.arguments.args]
         defaults = function.arguments.defaults
         scope: Scope = {
             name: self.value(default, {})
@@ -316,7 +320,7 @@ def _bound(target: ast.expr, item: Any) -> Scope:
             return {name: item}
         case ast.Tuple(parts) | ast.List(parts):
             pairs = zip(parts, item, strict=True)
-            return {name: value for part, one in pairs for name, value in _bound(part, one).items()}
+            return {name: value for part, inner in pairs for name, value in _bound(part, inner).items()}
     raise NotRead(ast.unparse(target))
 
 

@@ -11,12 +11,14 @@ import ast
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any
 
 from autotune.core.records import Value
+from autotune.sources.triton_follower import WHOLE_TYPES, Follower
 from autotune.sources.triton_module import LOOP_RANGES, RESHAPING, Module, decorator_name
 
-_MAX_TERMS, _MAX_FACTORS, _MAX_DEPTH, _MAX_CALLS, _MAX_LOOPS = 16, 16, 8, 500, 3
-_SAME = RESHAPING | {"to", "cast", "assume"}  # the first argument is what counts
+_MAX_TERMS, _MAX_FACTORS, _MAX_CALLS, _MAX_LOOPS = 16, 16, 500, 3
+_SAME = RESHAPING | {"assume"}  # the first argument is what counts
 _SHAPED = ("zeros", "full", "zeros_like", "full_like")
 _RANDOM = ("rand", "randn", "randint", "randint4x", "rand4x", "philox")
 # Functions that Triton has for 32 and 64 bits only.
@@ -24,7 +26,6 @@ _PRECISE = frozenset((
     "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "erf", "sigmoid", "softmax", "fma",
     "sqrt_rn", "div_rn", "floor", "ceil", "tanh", "pow", "log1p", "rint", "round", "trunc",
 ))  # fmt: skip
-_WHOLE_TYPES = ("int32", "int64", "uint32", "uint64")
 _MASKS = ("mask", "boundary_check")
 
 
@@ -103,102 +104,58 @@ class Findings:
 
     def base(self, address: Sum) -> str:
         """The array that an address starts from, which nothing multiplies; empty if there is none."""
-        names = [one.factors[0] for one in address.terms if len(one.factors) == 1 and not one.runs]
+        names = [term.factors[0] for term in address.terms if len(term.factors) == 1 and not term.runs]
         names = [name for name in names if name not in self.constants]
         return next((name for name in names if name not in self.indices), names[0] if names else "")
 
 
 def walk(module: Module, function: ast.FunctionDef, constants: Collection[str]) -> Findings:
     """Follow the body of a kernel with these constants."""
-    walker = _Walker(constants)
-    names = [one.arg for one in _arguments(function)]
-    given = {name: Sum((Term((name,)),), name) for name in names}
-    walker.run(module, function.body, given)
+    walker = _Walker(module, constants)
+    arguments = function.args
+    own = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    walker.follow(
+        module, function, (), {argument.arg: Sum((Term((argument.arg,)),), argument.arg) for argument in own}
+    )
     return walker.found
 
 
-def _arguments(function: ast.FunctionDef) -> list[ast.arg]:
-    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+class _Walker(Follower[Sum]):
+    unknown = NOTHING
 
-
-class _Walker:
-    def __init__(self, constants: Collection[str]) -> None:
+    def __init__(self, module: Module, constants: Collection[str]) -> None:
+        super().__init__(module)
         self.found = Findings(frozenset(constants))
-        self._module: Module
-        self._depth = self._calls = self._loops = 0
-        self._returned: list[Sum] = []
+        self._calls = self._loops = 0
 
-    def run(self, module: Module, body: Sequence[ast.stmt], names: dict[str, Sum]) -> Sum:
-        """Follow a function's statements; gives what it returns."""
-        before, self._returned = self._returned, []
-        outer = getattr(self, "_module", module)
-        self._module = module
-        self._statements(body, names)
-        returned, self._returned, self._module = self._returned, before, outer
-        return returned[0] if returned else NOTHING
+    @property
+    def _may_enter(self) -> bool:
+        self._calls += 1
+        return super()._may_enter and self._calls <= _MAX_CALLS
 
-    def _statements(self, body: Iterable[ast.stmt], names: dict[str, Sum]) -> None:
-        for one in body:
-            self._statement(one, names)
+    # statements
 
-    def _statement(self, node: ast.stmt, names: dict[str, Sum]) -> None:
-        match node:
-            case ast.Assign(targets, value):
-                found = self.value(value, names)
-                for target in targets:
-                    self._bind(target, found, names)
-            case ast.AnnAssign(target, _, ast.expr() as value):
-                self._bind(target, self.value(value, names), names)
-            case ast.AugAssign(ast.Name(name) as target, operator, value):
-                old = names.get(name, NOTHING)
-                self._bind(target, self._binary(operator, old, self.value(value, names)), names)
-            case ast.For(target, turns, body):
-                self.found.has_loop = True
-                variable = self._turns(turns, names)
-                for _ in self._twice():
-                    self._bind(target, variable, names)
-                    self._statements(body, names)
-                self._loops -= 1
-            case ast.While(condition, body):
-                self.found.has_loop = True
-                for _ in self._twice():
-                    self._test(condition, names)
-                    self._statements(body, names)
-                self._loops -= 1
-            case ast.If(condition, then, otherwise):
-                self._test(condition, names)
-                self._statements(then, other := dict(names))
-                self._statements(otherwise, names)
-                for name, held in other.items():
-                    old = names.get(name, NOTHING)
-                    if len(held.terms) > len(old.terms) and not old.text:
-                        names[name] = held
-            case ast.Return(ast.expr() as value):
-                self._returned.append(self.value(value, names))
-            case ast.Expr(value):
-                self.value(value, names)
-            case ast.With(_, body):
-                self._statements(body, names)
+    def _loop(self, node: ast.For | ast.While, names: dict[str, Sum], returned: list[Sum]) -> None:
+        self.found.has_loop = True
+        variable = self._turns(node.iter, names) if isinstance(node, ast.For) else NOTHING
+        for _ in self._twice():
+            if isinstance(node, ast.For):
+                self._bind(node.target, variable, names)
+            else:
+                self._decided(self._value(node.test, names))
+            self._block(node.body, names, returned)
+        self._loops -= 1
 
     def _twice(self) -> range:
         """The turns of a loop that are followed: the second has what the first assigned."""
         self._loops += 1
         return range(2 if self._loops <= _MAX_LOOPS else 1)
 
-    def _bind(self, target: ast.expr, value: Sum, names: dict[str, Sum]) -> None:
-        match target:
-            case ast.Name(name):
-                names[name] = value
-            case ast.Tuple(parts) | ast.List(parts):
-                items = value.items or (_merged([value]),) * len(parts)
-                for part, item in zip(parts, items, strict=False):
-                    self._bind(part, item, names)
-
     def _turns(self, node: ast.expr, names: dict[str, Sum]) -> Sum:
         """The variable of a loop."""
         if not (isinstance(node, ast.Call) and decorator_name(node) in LOOP_RANGES):
-            return _merged([self.value(node, names)])
-        given = [self.value(one, names) for one in node.args]
+            return _merged([self._value(node, names)])
+        given = [self._value(argument, names) for argument in node.args]
         start, end, step = [*([NOTHING] if len(given) < 2 else []), *given, NOTHING, NOTHING][:3]
         self._whole(*given)
         for one in given:
@@ -210,63 +167,46 @@ class _Walker:
         own = Term(loops=frozenset({text} if text else {"?"}))
         return Sum((*(one for one in start.terms if one.runs), own))
 
-    def _test(self, node: ast.expr, names: dict[str, Sum]) -> None:
+    def _decided(self, value: Sum) -> bool | None:
         """A condition: parameters alone in it are flags."""
-        match node:
-            case ast.BoolOp(_, parts):
-                for part in parts:
-                    self._test(part, names)
-            case ast.UnaryOp(ast.Not(), inner):
-                self._test(inner, names)
-            case ast.Name():
-                if name := self.value(node, names).parameter:
-                    self.found.flags.add(name)
-            case _:
-                self.value(node, names)
+        if value.parameter and value.text:
+            self.found.flags.add(value.parameter)
+        return None
 
-    def value(self, node: ast.expr, names: dict[str, Sum]) -> Sum:
-        """The value of an expression."""
-        match node:
-            case ast.Constant(value):
-                return _constant(value)
-            case ast.Name(name):
-                return names[name] if name in names else _constant(self._module.constant(name, None))
-            case ast.BinOp(left, operator, right):
-                return self._binary(operator, self.value(left, names), self.value(right, names))
-            case ast.UnaryOp(ast.Not(), inner):
-                self._test(inner, names)
-                return NOTHING
-            case ast.UnaryOp(_, inner):
-                found = self.value(inner, names)
-                number = found.constant
-                return Sum(found.terms, constant=-number if isinstance(number, int | float) else number)
-            case ast.BoolOp(_, parts):
-                for part in parts:
-                    self._test(part, names)
-                return NOTHING
-            case ast.Compare(left, operators, others):
-                return self._compare(left, operators, others, names)
-            case ast.IfExp(condition, then, otherwise):
-                self._test(condition, names)
-                values = [self.value(then, names), self.value(otherwise, names)]
-                return Sum(_limited((*values[0].terms, *values[1].terms)))
-            case ast.Subscript(base, index):
-                found = self.value(base, names)
-                if found.items and isinstance(index, ast.Constant) and isinstance(index.value, int):
-                    return found.items[index.value] if index.value < len(found.items) else NOTHING
-                if found.parameter and isinstance(index, ast.Constant) and index.value is not None:
-                    self.found.tuples.add(found.parameter)
-                return found
-            case ast.Tuple(parts) | ast.List(parts):
-                items = tuple(self.value(part, names) for part in parts)
-                return Sum(_limited(tuple(term for item in items for term in item.terms)), items=items)
-            case ast.Call():
-                return self._call(node, names)
-            case ast.Attribute(base, "T"):
-                return self.value(base, names)
+    # values
+
+    def _constant(self, value: Any) -> Sum:
+        match value:
+            case int() | float():
+                return Sum(text=repr(value), constant=value)
+            case str():
+                return Sum(constant=value)
         return NOTHING
 
-    def _binary(self, operator: ast.operator, left: Sum, right: Sum) -> Sum:
+    def _joined(self, values: Sequence[Sum]) -> Sum:
+        """The value of the last branch, unless one has more terms than what is no expression."""
+        *others, last = values or [NOTHING]
+        widest = max(others, key=lambda value: len(value.terms), default=last)
+        return widest if len(widest.terms) > len(last.terms) and not last.text else last
+
+    def _chosen(self, values: Sequence[Sum]) -> Sum:
+        return replace(self._listed(values), items=())
+
+    def _listed(self, values: Sequence[Sum]) -> Sum:
+        return Sum(_limited(tuple(term for value in values for term in value.terms)), items=tuple(values))
+
+    def _item(self, held: Sum, index: ast.expr, names: dict[str, Sum]) -> Sum:
+        if held.items and isinstance(index, ast.Constant) and isinstance(index.value, int):
+            return held.items[index.value] if index.value < len(held.items) else NOTHING
+        if held.parameter and isinstance(index, ast.Constant) and index.value is not None:
+            self.found.tuples.add(held.parameter)
+        return held
+
+    def _unary(self, operator: ast.unaryop, value: Sum) -> Sum:
+        number = value.constant
+        return Sum(value.terms, constant=-number if isinstance(number, int | float) else number)
+
+    def _binary(self, left: Sum, operator: ast.operator, right: Sum) -> Sum:
         self._meet(left, right)
         self._compute(left, right)
         text = _text(operator, left, right)
@@ -291,30 +231,32 @@ class _Walker:
 
     def _compute(self, *operands: Sum) -> None:
         """Note arrays whose elements are operands as they were loaded."""
-        self.found.computed.update(name for one in operands for term in one.terms for name in term.raw)
+        self.found.computed.update(
+            name for operand in operands for term in operand.terms for name in term.raw
+        )
 
     def _meet(self, left: Sum, right: Sum) -> None:
         """Note numbers that meet loaded elements in arithmetic."""
-        for one, other in ((left, right), (right, left)):
-            if one.parameter:
-                arrays = {name for term in other.terms for name in term.loaded}
-                if arrays or isinstance(other.constant, float):
-                    self.found.reals.setdefault(one.parameter, set()).update(arrays)
+        for number, element in ((left, right), (right, left)):
+            if number.parameter:
+                arrays = {name for term in element.terms for name in term.loaded}
+                if arrays or isinstance(element.constant, float):
+                    self.found.reals.setdefault(number.parameter, set()).update(arrays)
 
     def _whole(self, *sums: Sum) -> None:
         """Note numbers, and arrays whose elements are numbers, that are whole."""
-        for one in sums:
-            if one.parameter:
-                self.found.indices.add(one.parameter)
-            self.found.loaded_indices.update(name for term in one.terms for name in term.raw)
+        for value in sums:
+            if value.parameter:
+                self.found.indices.add(value.parameter)
+            self.found.loaded_indices.update(name for term in value.terms for name in term.raw)
 
     def _steps(self, left: Sum, right: Sum) -> None:
         """Note parameters that multiply an axis of the grid, or the turns of a loop."""
-        for one, other in ((left, right), (right, left)):
-            if len(one.factors) != 1:
+        for factor, index in ((left, right), (right, left)):
+            if len(factor.factors) != 1:
                 continue
-            name = one.factors[0]
-            for term in other.terms:
+            name = factor.factors[0]
+            for term in index.terms:
                 if term.loaded or term.tiles:
                     continue
                 if term.axes:
@@ -324,18 +266,11 @@ class _Walker:
                         whole = end[len("ceil_div(") : -len(f", {name})")]
                         self.found.loops.setdefault(name, set()).add(whole)
 
-    def _compare(
-        self,
-        left: ast.expr,
-        operators: Sequence[ast.cmpop],
-        others: Sequence[ast.expr],
-        names: dict[str, Sum],
-    ) -> Sum:
-        values = [self.value(one, names) for one in (left, *others)]
-        for operator, one, other in zip(operators, values, values[1:], strict=False):
+    def _compared(self, values: Sequence[Sum], operators: Sequence[ast.cmpop]) -> Sum:
+        for operator, first, second in zip(operators, values, values[1:], strict=False):
             is_none = isinstance(operator, ast.Is | ast.IsNot)
             is_equality = isinstance(operator, ast.Eq | ast.NotEq)
-            for this, that in ((one, other), (other, one)):
+            for this, that in ((first, second), (second, first)):
                 if this.parameter and (is_none or isinstance(that.constant, bool)):
                     self.found.flags.add(this.parameter)
                 elif this.parameter and that.constant is not None and is_equality:
@@ -347,17 +282,9 @@ class _Walker:
         self._compute(*values)
         return Sum(_cast(_merged(values).terms))
 
-    def _call(self, node: ast.Call, names: dict[str, Sum]) -> Sum:
-        called = decorator_name(node)
-        given = [self.value(one, names) for one in node.args if not isinstance(one, ast.Starred)]
-        named = {one.arg: self.value(one.value, names) for one in node.keywords if one.arg}
-        base = NOTHING
-        if isinstance(node.func, ast.Attribute):
-            base = self.value(node.func.value, names)
-        self._element_types(called, given, named, is_method=bool(base.terms))
-        if (function := self._module.called(node.func)) is not None:
-            return self._helper(*function, given, named)
-        first = given[0] if given else NOTHING
+    def _built_in(self, called: str, own: Sequence[Sum], named: Mapping[str, Sum], *, is_method: bool) -> Sum:
+        first = own[0] if own else NOTHING
+        self._element_types(called, own, named)
         match called:
             case "program_id":
                 axis = (named.get("axis") or first).constant
@@ -368,76 +295,61 @@ class _Walker:
             case "num_programs":
                 return NOTHING
             case "arange":
-                end = given[1] if len(given) > 1 else named.get("end", NOTHING)
+                end = own[1] if len(own) > 1 else named.get("end", NOTHING)
                 self.found.tiles.update(end.factors)
                 return Sum((Term(tiles=frozenset(end.factors)),)) if end.factors else NOTHING
             case "cdiv":
-                self._whole(*given)
-                return Sum(_merged(given).terms, _call_text("ceil_div", given))
-            case "min" | "minimum" | "max" | "maximum" if len(given) > 1:
-                self._meet(given[0], given[1])
-                self._compute(*given)
-                return Sum(_merged(given).terms, _call_text(called[:3], given))
+                self._whole(*own)
+                return Sum(_merged(own).terms, _call_text("ceil_div", own))
+            case "minimum" | "maximum" if len(own) > 1:
+                self._meet(own[0], own[1])
+                self._compute(*own)
+                return Sum(_merged(own).terms, _call_text(called[:3], own))
             case "next_power_of_2":
                 text = f"2 ** ceil(log2({first.text}))" if first.text else ""
-                return Sum(_merged(given).terms, text)
+                return Sum(_merged(own).terms, text)
             case "make_block_ptr" | "make_tensor_descriptor":
-                return self._block_pointer(given, named)
+                return self._block_pointer(own, named)
             case "load" | "store" | "gather" | "scatter":
-                return self._access(called, base, given, named)
+                return self._access(called, own, named, is_method=is_method)
             case _ if called.startswith("atomic"):
-                return self._access("atomic", base, given, named)
+                return self._access("atomic", own, named, is_method=is_method)
             case "dot" | "dot_scaled":
                 self.found.has_dot = True
-            case "where" if len(given) == 3:
-                return _merged(given[1:])
+            case "where" if len(own) == 3:
+                return _merged(own[1:])
             case _ if called in _RANDOM:
-                self._whole(*given[:1])
+                self._whole(*own[:1])
             case _ if called in _SHAPED:
                 return NOTHING
+        if called in ("to", "cast"):
+            if any(term.axes or term.tiles for term in first.terms):
+                kinds = {value.parameter for value in own[1:]}
+                self.found.whole_kinds.update(kinds & self.found.kinds)
+            kind = next(reversed([*own[1:], *named.values()]), NOTHING)
+            if kind.constant in WHOLE_TYPES:
+                self.found.loaded_indices.update(name for term in first.terms for name in term.loaded)
+            return Sum(_cast(first.terms), first.text, first.items)
         if called in _SAME:
-            own = base if base.terms else first
-            if called in ("to", "cast"):
-                runs = any(term.axes or term.tiles for term in own.terms)
-                self.found.whole_kinds.update(
-                    one.parameter for one in given if one.parameter in self.found.kinds and runs
-                )
-                if node.args and ast.unparse(node.args[-1]).rpartition(".")[2] in _WHOLE_TYPES:
-                    self.found.loaded_indices.update(name for term in own.terms for name in term.loaded)
-                own = Sum(_cast(own.terms), own.text, own.items)
-            return Sum(own.terms, own.text if called in ("to", "cast") else "", own.items)
-        found = _merged([base, *given, *named.values()])
-        self._compute(base, *given, *named.values())
+            return Sum(first.terms, "", first.items)
+        merged = _merged([*own, *named.values()])
+        self._compute(*own, *named.values())
         if called in _PRECISE:
-            for name in {name for one in given for name in one.factors}:
+            for name in {name for one in own for name in one.factors}:
                 self.found.reals.setdefault(name, set())
-            self.found.precise.update(name for term in found.terms for name in term.raw)
-        return Sum(found.terms)
+            self.found.precise.update(name for term in merged.terms for name in term.raw)
+        return Sum(merged.terms)
 
-    def _element_types(
-        self, called: str, given: Sequence[Sum], named: Mapping[str, Sum], *, is_method: bool
-    ) -> None:
+    def _element_types(self, called: str, own: Sequence[Sum], named: Mapping[str, Sum]) -> None:
         """Note parameters that stand for an element type."""
         candidates = [named[key] for key in ("dtype", "out_dtype", "acc_dtype") if key in named]
-        place = {"to": 0, "cast": 0 if is_method else 1, "zeros": 1, "full": 2}.get(called)
-        if place is not None and len(given) > place:
-            candidates.append(given[place])
-        self.found.kinds.update(one.parameter for one in candidates if one.parameter)
+        place = {"to": 1, "cast": 1, "zeros": 1, "full": 2}.get(called)
+        if place is not None and len(own) > place:
+            candidates.append(own[place])
+        self.found.kinds.update(candidate.parameter for candidate in candidates if candidate.parameter)
         for key in ("cache_modifier", "eviction_policy"):  # texts, of which the empty one changes nothing
             if key in named and named[key].parameter:
                 self.found.choices.setdefault(named[key].parameter, []).insert(0, "")
-
-    def _helper(
-        self, module: Module, function: ast.FunctionDef, given: Sequence[Sum], named: Mapping[str, Sum]
-    ) -> Sum:
-        self._calls += 1
-        if self._depth >= _MAX_DEPTH or self._calls > _MAX_CALLS:
-            return _merged([*given, *named.values()])
-        names = dict(zip((one.arg for one in _arguments(function)), given, strict=False)) | dict(named)
-        self._depth += 1
-        returned = self.run(module, function.body, names)
-        self._depth -= 1
-        return returned
 
     def _block_pointer(self, given: Sequence[Sum], named: Mapping[str, Sum]) -> Sum:
         """A pointer with the shape of its block, or a descriptor, which has no offsets."""
@@ -445,7 +357,7 @@ class _Walker:
         order = ["base", "shape", "strides", *(["offsets"] if is_pointer else []), "block_shape"]
         parts = dict(zip(order, given, strict=False)) | dict(named)
         base, shape, strides, block = (
-            parts.get(one, NOTHING) for one in ("base", "shape", "strides", "block_shape")
+            parts.get(part, NOTHING) for part in ("base", "shape", "strides", "block_shape")
         )
         offsets = parts.get("offsets", NOTHING).items
         terms: list[Term] = list(base.terms)
@@ -467,27 +379,17 @@ class _Walker:
             ]
         return Sum(tuple(terms))
 
-    def _access(self, kind: str, base: Sum, given: Sequence[Sum], named: Mapping[str, Sum]) -> Sum:
+    def _access(self, kind: str, own: Sequence[Sum], named: Mapping[str, Sum], *, is_method: bool) -> Sum:
         """A load or store, through `tl` or as a method of a descriptor."""
-        is_method = bool(base.terms)
-        address = base if is_method else (given[0] if given else named.get("pointer", NOTHING))
-        if is_method and base.parameter:
-            self.found.descriptors.add(base.parameter)
-        is_masked = len(given) > (1 if kind == "load" else 2) or not named.keys().isdisjoint(_MASKS)
+        address = own[0] if own else named.get("pointer", NOTHING)
+        if is_method and address.parameter:
+            self.found.descriptors.add(address.parameter)
+        is_masked = len(own) > (1 if kind == "load" else 2) or not named.keys().isdisjoint(_MASKS)
         self.found.has_mask |= is_method or is_masked
         self.found.accesses.append((kind, address))
         if kind == "atomic":
             self.found.computed.add(self.found.base(address))
         return Sum((_element(self.found.base(address)),)) if kind in ("load", "atomic", "gather") else NOTHING
-
-
-def _constant(value: object) -> Sum:
-    match value:
-        case int() | float():
-            return Sum(text=repr(value), constant=value)
-        case str():
-            return Sum(constant=value)
-    return NOTHING
 
 
 def _element(array: str) -> Term:
@@ -499,14 +401,14 @@ def _cast(terms: Sequence[Term]) -> tuple[Term, ...]:
     return tuple(replace(term, raw=frozenset()) if term.raw else term for term in terms)
 
 
-def _times(one: Term, other: Term) -> Term:
+def _times(left: Term, right: Term) -> Term:
     return Term(
-        (*one.factors, *other.factors)[:_MAX_FACTORS],
-        one.axes | other.axes,
-        one.tiles | other.tiles,
-        one.loops | other.loops,
-        one.loaded | other.loaded,
-        frozenset() if _is_cast(one) or _is_cast(other) else one.raw | other.raw,
+        (*left.factors, *right.factors)[:_MAX_FACTORS],
+        left.axes | right.axes,
+        left.tiles | right.tiles,
+        left.loops | right.loops,
+        left.loaded | right.loaded,
+        frozenset() if _is_cast(left) or _is_cast(right) else left.raw | right.raw,
     )
 
 
@@ -519,13 +421,13 @@ def _merged(values: Iterable[Sum]) -> Sum:
     terms = [term for value in values for term in value.terms]
     if len(terms) == 1 and not terms[0].runs:
         return Sum((terms[0],))
-    axes = frozenset[int]().union(*(one.axes for one in terms))
+    axes = frozenset[int]().union(*(term.axes for term in terms))
     tiles, loops, loaded, raw = (
-        frozenset[str]().union(*(getattr(one, name) for one in terms))
+        frozenset[str]().union(*(getattr(term, name) for term in terms))
         for name in ("tiles", "loops", "loaded", "raw")
     )
-    found = Term((), axes, tiles, loops, loaded, frozenset() if any(map(_is_cast, terms)) else raw)
-    return Sum((found,)) if found.runs else NOTHING
+    merged = Term((), axes, tiles, loops, loaded, frozenset() if any(map(_is_cast, terms)) else raw)
+    return Sum((merged,)) if merged.runs else NOTHING
 
 
 def _limited(terms: tuple[Term, ...]) -> tuple[Term, ...]:
@@ -549,5 +451,5 @@ def _factor(text: str) -> str:
 
 def _call_text(name: str, given: Sequence[Sum]) -> str:
     """The text of a function of two values; empty if one of them has none."""
-    texts = [one.text for one in given if one.text]
+    texts = [value.text for value in given if value.text]
     return f"{name}({texts[0]}, {texts[1]})" if len(texts) == 2 else ""

@@ -57,8 +57,8 @@ def read_types(tree: SourceTree) -> TypeTable:
     declared: set[str] = set()
     for node in descendants(tree.root):
         if node.type == "type_definition":
-            for one in node.children_by_field_name("declarator"):
-                parts = [*declarators(one)]
+            for declarator in node.children_by_field_name("declarator"):
+                parts = [*declarators(declarator)]
                 name = tree.of(parts[-1])
                 declared.add(name)
                 kind = field(node, "type")
@@ -86,7 +86,7 @@ def read_types(tree: SourceTree) -> TypeTable:
                 aliases.setdefault(name, tree.of(field(node, "base")) or "int")
                 enumerations.add(name)
         elif node.type in ("type_parameter_declaration", "optional_type_parameter_declaration"):
-            declared.update(tree.of(one) for one in node.named_children[:1])
+            declared.update(tree.of(child) for child in node.named_children[:1])
     return TypeTable(
         aliases, structures, frozenset(enumerations), frozenset(enumerators), frozenset(declared)
     )
@@ -95,22 +95,26 @@ def read_types(tree: SourceTree) -> TypeTable:
 def _structure(tree: SourceTree, node: Node, name: str, whole: Node) -> Structure:
     body = field(node, "body")
     inside = body.named_children if body else []
-    fields = [one for child in inside for one in _fields(tree, child)]
+    fields = [member for child in inside for member in _fields(tree, child)]
     members = {
         tree.of(field(function, "declarator"))
         for child in inside
         for function in descendants(child)
         if function.type == "function_declarator"
     }
-    head = [one for one in (*node.children, *whole.children) if one.type.startswith(("attribute", "alignas"))]
+    head = [
+        child
+        for child in (*node.children, *whole.children)
+        if child.type.startswith(("attribute", "alignas"))
+    ]
     attributes = [one for part in head for one in descendants(part)]
-    words = {tree.of(one) for one in attributes if one.type == "identifier"}
-    numbers = tuple(tree.of(one) for one in attributes if one.type == "number_literal")
-    is_plain = not any(one.type == "base_class_clause" for one in node.children)
+    words = {tree.of(attribute) for attribute in attributes if attribute.type == "identifier"}
+    numbers = tuple(tree.of(attribute) for attribute in attributes if attribute.type == "number_literal")
+    is_plain = not any(child.type == "base_class_clause" for child in node.children)
     template = _template_of(tree, node)
     return Structure(
         name,
-        tuple(one for one in fields if one is not None),
+        tuple(member for member in fields if member is not None),
         node.type == "union_specifier",
         bool(words & {"packed", "__packed__"}),
         is_plain
@@ -127,31 +131,31 @@ def _template_of(tree: SourceTree, node: Node) -> tuple[str, ...]:
     if parent is None or parent.type != "template_declaration":
         return ()
     inside = field(parent, "parameters")
-    return tuple(tree.of(one) for one in (inside.named_children if inside else ()))
+    return tuple(tree.of(child) for child in (inside.named_children if inside else ()))
 
 
 def _fields(tree: SourceTree, node: Node) -> Iterator[Field | None]:
     """The fields of a declaration; None for one that cannot be read."""
-    words = {tree.of(one) for one in node.children if one.type.endswith(("qualifier", "specifier"))}
+    words = {tree.of(child) for child in node.children if child.type.endswith(("qualifier", "specifier"))}
     kind = field(node, "type")
     if node.type not in ("field_declaration", "ERROR") or words & {"static", "constexpr"}:
         return
-    if node.is_error or any(one.type == "bitfield_clause" for one in node.children):
+    if node.is_error or any(child.type == "bitfield_clause" for child in node.children):
         yield None
         return
     named = node.children_by_field_name("declarator")
     inside = field(kind, "body") if kind is not None and kind.type in _STRUCTURES else None
     if inside is not None and not named:
-        parts_of_it = (one for child in inside.named_children for one in _fields(tree, child))
+        parts_of_it = (member for child in inside.named_children for member in _fields(tree, child))
         first = next(parts_of_it, None)
         yield first and Field(type_name(tree, kind), first.name, (), is_pointer=False)
         return
     for declared in named:
         parts = [*declarators(declared)]
-        if any("function" in one.type for one in parts):
+        if any("function" in part.type for part in parts):
             continue
-        extents = [tree.of(field(one, "size")) for one in parts if one.type == "array_declarator"]
-        is_pointer = any("pointer" in one.type or "reference" in one.type for one in parts)
+        extents = [tree.of(field(part, "size")) for part in parts if part.type == "array_declarator"]
+        is_pointer = any("pointer" in part.type or "reference" in part.type for part in parts)
         yield Field(
             type_name(tree, kind), tree.of(declarator_name(declared)), (*reversed(extents),), is_pointer
         )

@@ -40,13 +40,13 @@ def value_of(node: ast.expr, named: Callable[[str], int | None]) -> int | None:
             return int(not value) if isinstance(sign, ast.Not) else -value - isinstance(sign, ast.Invert)
         case ast.BoolOp(op=sign, values=parts):  # one side may decide
             sides = [
-                None if value is None else bool(value) for value in (value_of(one, named) for one in parts)
+                None if value is None else bool(value) for value in (value_of(part, named) for part in parts)
             ]
             decisive = isinstance(sign, ast.Or)
             return int(decisive) if decisive in sides else None if None in sides else int(not decisive)
-        case ast.IfExp(test=test, body=body, orelse=other):
+        case ast.IfExp(test=test, body=body, orelse=otherwise):
             chosen = value_of(test, named)
-            first, second = value_of(body, named), value_of(other, named)
+            first, second = value_of(body, named), value_of(otherwise, named)
             return (first if first == second else None) if chosen is None else first if chosen else second
         case ast.Compare(left, [sign], [right]) | ast.BinOp(left, sign, right):
             return _result(sign, value_of(left, named), value_of(right, named))

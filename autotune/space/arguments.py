@@ -283,7 +283,12 @@ def read_call(section: Element, arguments: Sequence[FilledArgument], dtypes: Seq
     """Read which arrays a caller passes and gets; the fills say how the others start. Raises SpaceError."""
     entries = section.record(("inputs", "returns"))
     inputs = _arrays_named(entries["inputs"], arguments, ("in", "inout"))
-    returns = _arrays_named(entries["returns"], arguments, ("out",))
+    returns = _arrays_named(entries["returns"], arguments, ("out", "inout"))
+    updated = [item.name for item in arguments if item.role == "inout" and item.name in returns]
+    if missing := [name for name in updated if name not in inputs]:
+        raise entries["returns"].error(
+            f"{missing[0]} is inout: a call returns it where it is among the inputs, too"
+        )
     copies: dict[str, str] = {}
     kept: dict[str, int | float] = {}
     for argument in arguments:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
@@ -24,11 +23,20 @@ from autotune.core.frozen import replace
 from autotune.core.launch_plan import NO_ARRAY
 from autotune.core.records import Argument, Config, Launch, Sizes
 from autotune.errors import AutotuneError
-from autotune.sources.dry_run import Beyond, Divergent, DryRun, Memory, OutOfSteps, Steps, blocks_of
-from autotune.sources.exact_statements import NotUnderstood
+from autotune.sources.dry_run import DryRun, blocks_of
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
+from autotune.sources.launch_run import (
+    Beyond,
+    Divergent,
+    LaunchRun,
+    Memory,
+    NotUnderstood,
+    OddTile,
+    OutOfSteps,
+    Steps,
+)
 from autotune.sources.thread_values import Bools, Ints
-from autotune.sources.triton_dry_run import OddTile, TritonDryRun
+from autotune.sources.triton_dry_run import TritonDryRun
 from autotune.sources.triton_module import Module
 from autotune.space.findings import Finding, Findings
 from autotune.space.signatures import arguments_of_template, own_name, space_macros
@@ -90,16 +98,6 @@ def leaves_arrays(space: Space, config: Config, before: KernelSource, after: Ker
     return f"its accesses to {', '.join(more)} are not understood" if more else ""
 
 
-class _Run(Protocol):
-    """What blocks of a launch do."""
-
-    is_whole: bool
-
-    @property
-    def found(self) -> Mapping[tuple[int, str], Beyond | Divergent | OddTile]:
-        """What goes wrong, the first at each place."""
-
-
 class _Source(ABC):
     """What a configuration compiles."""
 
@@ -110,7 +108,7 @@ class _Source(ABC):
     @abstractmethod
     def prepared(
         self, launch: Launch, passed: Mapping[str, Memory | int | None], steps: Steps
-    ) -> tuple[_Run, Callable[[Ints], None]]:
+    ) -> tuple[LaunchRun, Callable[[Ints], None]]:
         """A run of a launch, and what runs some blocks in it; raises NotUnderstood."""
 
     @abstractmethod
@@ -145,7 +143,7 @@ class _InC(_Source):
 
     def prepared(
         self, launch: Launch, passed: Mapping[str, Memory | int | None], steps: Steps
-    ) -> tuple[_Run, Callable[[Ints], None]]:
+    ) -> tuple[LaunchRun, Callable[[Ints], None]]:
         run = DryRun(self.read, steps, self.bodies)
         kernels = [kernel for kernel in self.read.kernels if kernel.name == own_name(launch.entry)]
         if len(kernels) != 1 or len(kernels[0].parameters) != len(launch.arguments):
@@ -168,7 +166,7 @@ class _InTriton(_Source):
 
     def prepared(
         self, launch: Launch, passed: Mapping[str, Memory | int | None], steps: Steps
-    ) -> tuple[_Run, Callable[[Ints], None]]:
+    ) -> tuple[LaunchRun, Callable[[Ints], None]]:
         run = TritonDryRun(self.module, steps)
         return run, partial(run.run, launch, passed)
 
@@ -245,7 +243,7 @@ class _Plan:
             small = [*self._small_grids(launches, steps)]
             yield from small or self._unwritten()
 
-    def _launched(self, launch: Launch, blocks: Ints, steps: Steps) -> _Run:
+    def _launched(self, launch: Launch, blocks: Ints, steps: Steps) -> LaunchRun:
         """A run of some blocks, which is not whole if it takes too long."""
         passed = {name: self._passed(name) for name in launch.arguments}
         run, run_blocks = self._source.prepared(launch, passed, steps)
@@ -263,7 +261,7 @@ class _Plan:
             return self._memories[name]
         return argument.value if isinstance(argument.value, int) else None
 
-    def _findings_of(self, run: _Run) -> Iterator[Finding]:
+    def _findings_of(self, run: LaunchRun) -> Iterator[Finding]:
         where = self._where()
         for (at, _), trouble in run.found.items():
             place = self._source.place(at)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from autotune.core.json_values import is_name
 from autotune.core.launch_plan import AMD_OPTIONS, NO_ARRAY, TRITON, TRITON_OPTIONS, TRITON_USUAL, is_entry
-from autotune.core.records import ArgumentSpec, LaunchSpec
+from autotune.core.records import ArgumentSpec, CallSpec, LaunchSpec
 from autotune.core.text import hint
 from autotune.sources.triton import TritonParameter
+from autotune.space.arguments import FilledArgument
 from autotune.space.yaml_document import Element
 
 # one expression each
@@ -36,6 +38,26 @@ def read_launches(
     if dialect == TRITON:
         return tuple(_triton_launch(element, known, names, triton) for element in section.items())
     return tuple(_launch(element, known, names, dialect) for element in section.items())
+
+
+def with_results(
+    plan: tuple[LaunchSpec, ...], call: CallSpec, arguments: Sequence[FilledArgument], section: Element
+) -> tuple[LaunchSpec, ...]:
+    """The launch plan, in which an array that a call gets and returns holds the result of each swap of it.
+
+    Raises SpaceError where the other array does not begin as a copy of it, for either may be the first then.
+    """
+    copies = {one.name: one.fill.arguments[0] for one in arguments if one.fill and one.fill.kind == "copy"}
+    updated = {*call.inputs} & {*call.returns}
+    results = [next((name for name in step.swap if name in updated), "") for step in plan]
+    for step, name in zip(plan, results, strict=True):
+        other = next((one for one in step.swap if name and one != name), "")
+        if other and (copies.get(other) != name or other in call.inputs):
+            raise section.mapping()["returns"].error(
+                f"{name} swaps with {other}, in which the result is after an odd number of repetitions; "
+                f"give {other} `role: inout` and `fill: {{copy: {name}}}`, so that either may be the first"
+            )
+    return tuple(replace(step, result=name) for step, name in zip(plan, results, strict=True))
 
 
 def _triton_launch(

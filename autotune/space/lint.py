@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from autotune.core.c_types import C_TYPES, SCALARS
 from autotune.core.error_bounds import HALF, HALF_RTOL, neighbours, rtol_by_type
 from autotune.core.expressions import integer, names_behind, parse
 from autotune.core.expressions import number as evaluate
@@ -286,9 +287,11 @@ def _is_read_by_functions(space: Space, parameter: Parameter) -> bool:
 
 
 def unseen_parameters(space: Space, source: str) -> Iterator[Finding]:
-    """Parameters on whose values nothing depends that is compiled, although the source defines or tests them.
+    """Parameters whose values the source does not see as they are meant.
 
-    With one, a search would compare what does not differ: it is an error of the space.
+    Nothing that is compiled depends on one that the source defines anew or only tests for being defined: a
+    search would compare what does not differ. With types as values, nothing compiles. Each is an error of
+    the space.
     """
     if space.spec.source.suffix == ".py" or space.spec.functions.source is not None:
         return  # the latter has the values of each configuration in it
@@ -310,6 +313,28 @@ def unseen_parameters(space: Space, source: str) -> Iterator[Finding]:
                 f"write `#if {name}`, or remove it from `parameters`"
             )
             yield Finding("only_defined_parameter", name, detail, place)
+    if kinds := {
+        one.name: one for one in space.parameters if {*one.values} <= SCALARS.keys() | C_TYPES.keys()
+    }:
+        yield from _parameters_of_types(space, source, kinds)
+
+
+def _parameters_of_types(space: Space, source: str, kinds: Mapping[str, Parameter]) -> Iterator[Finding]:
+    """Those of the parameters whose values are `kinds` of elements which the source uses as a type."""
+    read = read_default(space, source)
+    functions = read.functions if read else ()
+    used = {name for one in functions if not one.is_of_host for name in one.types}
+    used -= {one.name for function in functions for one in function.template or ()}  # which are no macros
+    for name, parameter in kinds.items():
+        if name in used:
+            first = macro_name(name, str(parameter.values[0]))
+            dtypes = ", ".join(dict.fromkeys(SCALARS.get(str(one), str(one)) for one in parameter.values))
+            detail = (
+                f"it stands for a type, but a parameter's words are numbers in the source: {first} is 1; "
+                f"remove it from `parameters` and `default`, and write `dtypes: [{dtypes}]`, `#define {name} "
+                f"DTYPE` in {space.spec.source.name} and `dtype: DTYPE` for arguments of this type"
+            )
+            yield Finding("type_parameter", name, detail, located(space.spec.path, f"parameters.{name}"))
 
 
 def require_seen(space: Space, source: str) -> None:

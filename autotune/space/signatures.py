@@ -60,8 +60,11 @@ def mismatches(space: Space, text: str, source: KernelSource | None) -> Iterator
 
 
 def space_macros(space: Space, config: Config) -> dict[str, str]:
-    """The macros that compile a configuration, as texts."""
-    return {name: str(value) for name, value in space.macros(config).items()}
+    """The macros that compile a configuration, as texts: those of the space, and of compiler options."""
+    options = (one for dialect in space.spec.compiler_options for one in space.options(config, dialect))
+    given = (one[2:].partition("=") for one in options if one.startswith("-D"))
+    found = {name: value or "1" for name, _, value in given}
+    return found | {name: str(value) for name, value in space.macros(config).items()}
 
 
 def _mismatch(space: Space, text: str, functions: Sequence[Function], entry: str) -> tuple[str, str] | None:

@@ -40,7 +40,7 @@ from autotune.space.arguments import DATA, INPUTS, FilledArgument, read_argument
 from autotune.space.configurations import Landmark, completed, read_config, read_landmarks
 from autotune.space.error_bounds import ERROR_KEYS, read_errors
 from autotune.space.functions import Functions
-from autotune.space.launches import read_launches
+from autotune.space.launches import read_launches, with_results
 from autotune.space.parameters import new_name, read_conditions, read_parameters
 from autotune.space.sizes import read_sizes, read_verify_sizes
 from autotune.space.yaml_document import Element, read_document
@@ -180,6 +180,14 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     metrics = _derived(top["metrics"], {*names, *MEASURED}) if "metrics" in top else {}
     measured = {*names, *MEASURED, *metrics}
     verify = top["verify"].record((), _VERIFY_KEYS, _VERIFY) if "verify" in top else {}
+    launch = read_launches(
+        top["launch"],
+        arguments,
+        {*names, *functions.values},
+        dialect,
+        _triton_kernels(top, root) if dialect == TRITON else {},
+    )
+    call = read_call(top["call"], arguments, dtypes) if "call" in top else None
     return SpaceSpec(
         path=root.path,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -197,13 +205,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         default=default,
         landmarks=read_landmarks(top["landmarks"], parameters, default) if "landmarks" in top else (),
         arguments=arguments,
-        launch=read_launches(
-            top["launch"],
-            arguments,
-            {*names, *functions.values},
-            dialect,
-            _triton_kernels(top, root) if dialect == TRITON else {},
-        ),
+        launch=with_results(launch, call, arguments, top["call"]) if call else launch,
         compiler_options=_options(top["compiler_options"], names) if "compiler_options" in top else {},
         **{key: verify[key].expression(names) for key in ("rtol", "atol") if key in verify},
         full=_full(verify["full"], "verify_sizes" in top) if "full" in verify else REFERENCE,
@@ -222,7 +224,7 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
         objective=top["objective"].expression(measured) if "objective" in top else "",
         require=tuple(item.expression(measured) for item in _items(top, "require")),
         functions=functions,
-        call=read_call(top["call"], arguments, dtypes) if "call" in top else None,
+        call=call,
         device=_expressions(top["device"].record((), DEVICE_SETTINGS), names) if "device" in top else {},
     )
 

@@ -38,8 +38,8 @@ def custom_op(kernel: str, *, name: str | None = None, **options: Any) -> Any:
         The operator, a `torch.library.CustomOpDef`; also found as `torch.ops.autotune.KERNEL`.
 
     Raises:
-        InputError: The space does not say what a call gives and gets, or an output's shape depends on the
-            configuration.
+        InputError: The space does not say what a call gives and gets, its call returns an input, or an
+            output's shape depends on the configuration.
         NoConfig: The kernel has no results.
     """
     loaded = load_kernel(kernel, **options)
@@ -75,6 +75,11 @@ class _Signature:
         specs = {spec.name: spec for spec in record.arguments}
         self.inputs = [specs[name] for name in record.call.inputs]
         self._outputs = [specs[name] for name in record.call.returns]
+        if updated := [name for name in record.call.returns if name in record.call.inputs]:
+            raise InputError(
+                f"{loaded.kernel}: its call returns its input {updated[0]}, as no operator of PyTorch may; "
+                "leave it out of `returns`, or call load_kernel"
+            )
         # of outputs that are DTYPE, unless an input tells
         has_generic = not dtype and any(spec.dtype == "DTYPE" for spec in self.inputs)
         self._generic = None if has_generic else dtype or record.dtypes[0]

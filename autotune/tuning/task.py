@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ from autotune.core.text import nearest
 from autotune.core.trials import USUAL, CallMode
 from autotune.devices import BACKENDS, INTERPRETER, Address
 from autotune.devices.listing import Found, Listing, find_device, listing_for
-from autotune.errors import InputError
+from autotune.errors import AutotuneError, InputError
 from autotune.evaluation.compiler_pool import compiler_name
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.imports_ahead import import_ahead
@@ -32,6 +33,7 @@ from autotune.hardware.names import known_gpu
 from autotune.serving.cache import read_record, record_path
 from autotune.sources.triton import read_triton
 from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
+from autotune.space.yaml_document import read_document
 from autotune.tuning.local_devices import local_devices
 
 _ARCHITECTURE = "sm_90"  # a machine without a GPU counts spaces for NVIDIA GPUs with this one's limits
@@ -135,7 +137,7 @@ def resolve(target: Target) -> Target:
 
 
 def locate(space: Path) -> Path:
-    """The path of a space file, which may be given by its name: `reduce`, here or in the package.
+    """The path of a space file, which may be given by its name or its kernel's: here or in the package.
 
     Raises InputError for a missing file, and for a kernel's source, which is an easy mistake.
     """
@@ -155,7 +157,13 @@ def locate(space: Path) -> Path:
         return space
     if space.name in files:
         return files[space.name]
-    raise InputError(f"{space}: no such file; expected a space file{nearest(space.name, files)}")
+    for file in sorted(space.parent.glob("*.yaml")):
+        with suppress(AutotuneError):  # one that cannot be read has no name
+            named = read_document(file)[0].mapping().get("kernel")
+            if named is not None and named.value() == space.name:
+                return file
+    mend = nearest(space.name, files) or "; write one with: autotune new KERNEL.cu"
+    raise InputError(f"{space}: no such file; expected a space file{mend}")
 
 
 def _require_no_other(space: Path) -> None:

@@ -34,6 +34,8 @@ def wrong_default(
     helps = [text for text, _ in numbers]
     if fault.is_unwritten:
         helps = [text for text, is_size in numbers if is_size] or [*_left_alone(task, fault, kernel)]
+    elif fault.holder:
+        place, helps = _elsewhere(task, fault, place)
     elif fault.allowance:
         verify = located(task.spec.path, "verify")
         where = verify if verify != located(task.spec.path, "") else f"in {task.spec.path.name}"
@@ -51,6 +53,21 @@ def wrong_default(
     if not is_dumped and task.spec.path.is_file():  # of the command line
         helps.append("--dump-wrong DIR writes both arrays")
     return place, helps
+
+
+def _elsewhere(task: TuningTask, fault: ArrayFault, kernel: str) -> tuple[str, list[str]]:
+    """The place and what to write where another array has the result, as after an odd number of swaps."""
+    name, other, spec = fault.array, fault.holder, task.spec
+    for number, step in enumerate(spec.launch):
+        if {name, other} == {*step.swap}:
+            inputs = [one.name for one in spec.arguments if one.role == "in" or one.name == name]
+            return located(spec.path, f"launch[{number}].swap"), [
+                f"the result is in {other} after an odd number of repetitions; to have it in {name} after "
+                f"any number, write `call: {{inputs: [{', '.join(inputs)}], returns: {name}}}`, and "
+                f"`role: inout` and `fill: {{copy: {name}}}` for {other}",
+                f"or return {other} in {_name_of_reference(task)}",
+            ]
+    return kernel, [f"the kernel writes to {other} what {_expecting(task)} gives for {name}: exchange them"]
 
 
 def _expecting(task: TuningTask) -> str:

@@ -62,6 +62,18 @@ def findings(folder, *edits, source=SOURCE, space=SPACE):
     return [one for one in found.mistakes if one.kind in FOUND]
 
 
+def test_an_array_of_structures_with_fields_of_several_types_has_a_size(tmp_path):
+    edits = (
+        ("__global__ void sums", "struct Pair { double sum; int count; };\n\n__global__ void sums"),
+        (
+            "__shared__ float tile[BLOCK * ITEMS];",
+            "__shared__ float tile[BLOCK * ITEMS];\n    Pair pairs[ITEMS];",
+        ),
+        ("    __syncthreads();\n", "    __syncthreads();\n    pairs[ITEMS].count = 1;\n"),
+    )
+    assert [finding.subject for finding in findings(tmp_path, *edits)] == ["pairs"]
+
+
 def test_sizes_at_which_launches_take_too_long_to_follow_are_told(tmp_path):
     assert linted(tmp_path).left_out == ()
     slow = ("k < ITEMS; k++", "k < (n < 257 ? ITEMS : 100000); k++")

@@ -3,6 +3,7 @@
 import pytest
 
 from autotune.cli.parsing import COMMANDS, GROUPS, parser
+from tests.conftest import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -24,3 +25,19 @@ def test_every_command_is_in_one_group(capsys):
     help_text = parser(()).format_help()
     assert all(f"\n{title}:\n" in help_text for title in GROUPS)
     assert all(help_text.count(f"\n  {name} ") == 1 for name in listed)
+
+
+@pytest.mark.parametrize("name", [None, *COMMANDS])
+def test_an_example_follows_the_sentence_that_says_what_a_command_does(capsys, name):
+    with pytest.raises(SystemExit):
+        parser([name] if name else ()).parse_args([name, "--help"] if name else ["--help"])
+    usage, sentence, example, *others = capsys.readouterr().out.split("\n\n")
+    assert usage.startswith("usage: ") and sentence.endswith(".") and sentence.count(". ") == 0
+    assert example.startswith(f"Example: autotune {name or 'search'}") and others
+    assert not any("Example: " in one for one in others)
+
+
+def test_the_decision_on_the_commands_lists_them_all():
+    text = next((ROOT / "docs/decisions").glob("0028*")).read_text()
+    for title, commands in GROUPS.items():
+        assert f"| {title} | {', '.join(f'`{name}`' for name in commands)} |" in text

@@ -129,8 +129,8 @@ def test_a_storage_that_cannot_be_written_is_one_line(capsys):
 
 
 def test_results_that_are_not_there_are_one_line(capsys):
-    assert main(["export", "reduce", "--format", "t4", "-o", "x.json"]) == 2
-    assert "reduce: no such file; --format t4 takes recorded results" in capsys.readouterr().err
+    assert main(["export", "reduce.json", "--format", "t4", "-o", "x.json"]) == 2
+    assert "reduce.json: no such file; --format t4 takes recorded results" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [bytes(range(256)) * 4, b"{}\n", b"[1, 2]\n", b"text\n"])

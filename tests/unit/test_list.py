@@ -45,6 +45,17 @@ def test_a_result_that_two_caches_hold_is_listed_once(folder):
     ]
 
 
+def test_the_latest_results_of_a_cache_come_first(folder):
+    """In a clone, one's own come before those that were shipped."""
+    now = entry(64, BLOCK=32)
+    shipped = replace(now, provenance=replace(now.provenance, tuned_at="2025-01-02T03:04:05+00:00"))
+    own = replace(now, provenance=replace(now.provenance, tuned_at="2026-01-02T03:04:05+00:00"))
+    for kernel, held in (("add", shipped), ("mine", own), ("scale", shipped)):
+        write(folder.path / "cache", DEVICE, record(held, kernel=kernel))
+    lines = folder.run("list", "--cache", "cache").stdout.splitlines()[2:5]
+    assert [line.split()[0] for line in lines] == ["mine", "add", "scale"]
+
+
 def test_the_json_holds_what_a_script_needs(folder):
     best = folder.search("--engine", "random", "--budget", "4")
     found = json.loads(folder.run("list", "double", "--cache", "cache", "--json").stdout)

@@ -19,6 +19,7 @@ from autotune.report.folder import ExploredFolder
 from autotune.report.server import ExploreServer
 from autotune.serving import cache
 from tests.cache_example import DEVICE, entry, record
+from tests.cache_files import write
 from tests.conftest import KERNEL, LIMIT_S, run_in_process
 from tests.unit.test_search_page import HOSTILE, data_of, journal, trial
 
@@ -76,6 +77,15 @@ def test_the_list_has_all_journals_and_cached_kernels(shared):
     assert listed["runs/a.jsonl"]["trials"] == 3 and listed["runs/a.jsonl"]["failed"] == 1
     assert "damaged" in listed["runs/broken.jsonl"]["unreadable"] and len(listed) == 3
     assert [one["name"] for one in data["cached"]] == ["cache:reduce"]
+
+
+def test_the_kernel_that_was_tuned_last_comes_first(tmp_path):
+    for kernel, age_s in (("add", 100), ("mine", 0), ("scale", 100)):
+        write(tmp_path / "cache", DEVICE, record(entry(64), kernel=kernel))
+        (path,) = tmp_path.glob(f"cache/*/{kernel}.json")
+        os.utime(path, (1e9 - age_s, 1e9 - age_s))
+    _, listed = ExploredFolder(tmp_path).index()
+    assert [one["kernel"] for one in listed["cached"]] == ["mine", "add", "scale"]
 
 
 def test_a_report_is_that_of_the_file(shared):

@@ -48,6 +48,32 @@ def test_a_command_that_reads_results_takes_each(searched):
         assert folder.run("report", name).returncode == 0
 
 
+def test_an_export_takes_each(searched):
+    folder, journal = searched
+    for form, suffix in (("c-header", "h"), ("t4", "json")):
+        for number, name in enumerate(("double", "double.yaml", journal)):
+            done = folder.run("export", name, "--format", form, "-o", f"{number}.{suffix}")
+            assert done.returncode == 0, done.stderr
+        written = [(folder.path / f"{number}.{suffix}").read_text() for number in range(3)]
+        assert written[0] == written[1] == written[2]
+
+
+def test_a_kernel_is_found_in_a_space_file_of_another_name(searched):
+    folder, journal = searched
+    (folder.path / "broken.yaml").write_text("[")
+    folder.space.rename(folder.path / "other.yaml")
+    for name in ("double", journal):
+        assert answer(folder, "space", name, *FAKE)["kernel"] == "double"
+
+
+@pytest.mark.parametrize("command", ["check", "search", "space", "versus"])
+def test_a_name_that_no_space_file_has_is_told_how_to_write_one(folder, command):
+    done = folder.run(command, "unheard")
+    assert done.returncode == 2
+    said = "unheard: no such file; expected a space file; write one with: autotune new KERNEL.cu"
+    assert done.stderr == f"autotune: {said}\n"
+
+
 @pytest.mark.parametrize(
     "words", [("run", "x.jsonl"), ("best", "x.jsonl"), ("show", "x.yaml"), ("list", "x.yaml")]
 )

@@ -450,6 +450,29 @@ def test_a_type_that_the_source_does_not_define_is_an_option_of_the_compiler():
     assert "cuda: {-Dreal4: \"'float4'\"}" in found.space
 
 
+@pytest.mark.parametrize(("default", "dtype"), [("float", "float32"), ("double", "float64")])
+@pytest.mark.parametrize("word", ["T", "REAL"])
+def test_a_macro_that_is_the_element_type_of_arrays_is_defined_as_that_of_the_search(word, default, dtype):
+    text = f"#ifndef {word}\n#define {word} {default}\n#endif\n#ifndef ACC\n#define ACC {default}\n#endif\n"
+    body = "int i = threadIdx.x + blockIdx.x * blockDim.x; ACC z = x[i]; if (i < n) y[i] = z;"
+    made = scaffold(
+        "copy.cu", "copy", f"{text}__global__ void copy(const {word} *x, {word} *y, int n) {{ {body} }}"
+    )
+    arrays = [item.argument.dtype for item in made.guess.arguments if item.role]
+    assert arrays == ["DTYPE", "DTYPE"]
+    assert f"dtypes: [{dtype}]  # what DTYPE may be" in made.space
+    c_type = """'"double" if DTYPE == "float64" else "float"'"""
+    assert f"cuda: {{-D{word}: {c_type}}}" in made.space
+    assert f"# ACC is {default} where nobody defines it; a type" in made.space
+    assert "to tune it" not in made.space
+
+
+def test_a_portable_kernel_has_the_type_of_the_search_for_each_language():
+    text = '#ifndef T\n#define T float\n#endif\n#include "portable.h"\n'
+    made = scaffold("fill.cu", "fill", text + "KERNEL fill(GLOBAL T *y) { y[THREAD_INDEX(x)] = 1; }")
+    assert all(f'  {language}: {{-DT: \'"double" if ' in made.space for language in ("cuda", "opencl"))
+
+
 def test_words_of_the_portable_header_are_no_types_that_the_source_lacks():
     arguments = "GLOBAL const float *RESTRICT x, GLOBAL float *RESTRICT y, const int n"
     found = made(kernel("if (i < n) y[i] = x[i];", arguments, '#include "portable.h"\nKERNEL'))

@@ -54,9 +54,9 @@ BAD_EDITS = [
     *(
         ("verify:", f"call: {{inputs: {inputs}, returns: {returns}}}\nverify:", message)
         for inputs, returns, message in (
-            ("[x]", "total", "call.returns: expected an array of role out, once; found 'total'"),
+            ("[x]", "total", "call.returns: expected an array of role out or inout, once; found 'total'"),
             ("[n]", "sum", "expected an array of role in or inout, once; found 'n'"),
-            ("[x]", "partial", "expected an array of role out, once; found 'partial', of role scratch"),
+            ("[x]", "partial", "an array of role out or inout, once; found 'partial', of role scratch"),
             ("[x, x]", "sum", "expected an array of role in or inout, once; found 'x'"),
             ("[]", "sum", "expected"),
         )

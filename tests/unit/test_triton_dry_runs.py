@@ -204,7 +204,7 @@ def test_a_right_kernel_has_no_finding(tmp_path, kernel):
         ("product", "out_of_bounds", "(rows[:, None] < m) & (steps[None, :] < k - at)", "rows[:, None] < m"),
         ("product", "out_of_bounds", "total, (rows[:, None] < m)", "total, (rows[:, None] < n)"),
         ("product", "out_of_bounds", "mask=columns < n, other=0.0)[None", "other=0.0)[None"),
-        ("product", "unwritten_output", " * ceil_div(n, BN)", ""),
+        ("product", "small_grid", " * ceil_div(n, BN)", ""),
         ("product", "unwritten_output", "i * BM + tl.arange(0, BM)", "i * BN + tl.arange(0, BM)"),
         ("product", "small_grid", "min(tall - first, GROUP)", "GROUP"),
         ("shifted", "small_grid", '"ceil_div(n, BN)"', '"n // BN + 1 - (n % 2)"'),
@@ -308,6 +308,8 @@ def test_a_mask_that_data_narrow_still_bounds_what_is_reached(tmp_path, inside):
         ("tl.max_contiguous(at % (n + 1), BLOCK)", False),
         ("(at.to(tl.int64) << 1) // 2 % n", True),
         ("at % n ^ 0", True),
+        ("(at % n - n) // 2 + n - 1", True),  # quotients of negative numbers are cut towards 0
+        ("(at % n - n) // 2 + n", False),
         ("(at % n) + (at >= 0)", False),
         ("(at % n) - (at < 0).to(tl.int32)", True),
         ("at % n + tl.full((BLOCK,), 1, tl.int32)", False),

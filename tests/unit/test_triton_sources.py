@@ -385,6 +385,12 @@ def test_a_kernel_that_no_space_can_pass_is_refused_in_one_line(made, text, reas
     assert "\n" not in str(caught.value)
 
 
+def test_what_is_reckoned_of_a_parameter_is_no_flag(tmp_path):
+    guarded = "    whole = n % B == 0\n    if whole:\n        return\n    tl.store"
+    text = HEAD + COPY.replace("    tl.store", guarded)
+    assert read_triton(text, tmp_path / "kernel.py")["copied"].found.flags == set()
+
+
 def nested(depth, header, body):
     lines = [f"{'    ' * (level + 1)}{header}" for level in range(depth)]
     return "\n".join([*lines, "    " * (depth + 1) + body])

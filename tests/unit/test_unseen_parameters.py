@@ -60,6 +60,43 @@ SOURCES = {  # by the kind of the finding: the source, and what is said of it
 }
 
 
+TYPES = KERNEL.partition("#define WPT 4\n")[2].replace("float *", "T *")
+WITH_TYPES = SPACE.replace("ers: {WPT", "ers: {T: [float, double], WPT").replace("lt: {W", "lt: {T: float, W")
+TYPE_PARAMETER = """add.yaml:8: T: it stands for a type, but a parameter's words are numbers in the source: \
+T_FLOAT is 1; remove it from `parameters` and `default`, and write `dtypes: [float32, float64]`, \
+`#define T DTYPE` in add.cl and `dtype: DTYPE` for arguments of this type"""
+
+
+def test_a_parameter_of_types_is_refused_with_what_to_write(space):
+    (space / "add.cl").write_text(TYPES)
+    (space / "add.yaml").write_text(WITH_TYPES)
+    assert "type_parameter" in run_in_process(space, "space", "add.yaml", "--json").stdout
+    done = run_in_process(space, "search", "add.yaml", "--device", "opencl")
+    assert done.returncode == 2 and f"autotune: {TYPE_PARAMETER}" in done.stderr, done.stderr
+    mended = SPACE.replace("dtypes: [float32]", "dtypes: [float32, float64]")
+    (space / "add.yaml").write_text(mended.replace("dtype: float32", "dtype: DTYPE"))
+    (space / "add.cl").write_text(f"#define T DTYPE\n{TYPES}")
+    for dtype in ("float32", "float64"):
+        done = run_in_process(space, "run", "add.yaml", "--device", "opencl", "--dtype", dtype)
+        assert done.returncode == 0, done.stderr
+        findings = run_in_process(space, "space", "add.yaml", "--dtype", dtype, "--json").stdout
+        assert '"signature"' not in findings
+
+
+@pytest.mark.parametrize("is_template", [True, False])
+def test_words_of_types_that_the_source_compares_or_a_template_takes_are_fine(space, is_template):
+    source = "#if T == T_DOUBLE\n#endif\n" + TYPES.replace("T *", "float *")
+    text = WITH_TYPES
+    if is_template:
+        source = TYPES.replace("__kernel", "template <typename T> __global__").replace("__global ", "")
+        text = text.replace("dialect: opencl", "dialect: cuda").replace("entry: add,", 'entry: "add<T>",')
+    (space / "add.cl").write_text(source)
+    (space / "add.yaml").write_text(text)
+    device = "sm_90" if is_template else "opencl"
+    found = run_in_process(space, "space", "add.yaml", "--json", "--device", device)
+    assert found.returncode == 0 and "type_parameter" not in found.stdout, found.stderr
+
+
 @pytest.mark.parametrize("kind", SOURCES)
 def test_a_search_refuses_a_parameter_that_the_source_never_sees(space, kind):
     source, message = SOURCES[kind]
@@ -81,3 +118,17 @@ def test_new_does_not_offer_a_macro_that_the_source_defines_first(tmp_path):
     run_in_process(tmp_path, "new", "add.cl")
     text = (tmp_path / "add.yaml").read_text()
     assert "  BLOCK_SIZE: [" in text and "WPT" not in text
+
+
+def test_new_makes_a_macro_that_is_an_element_type_the_type_of_the_search(tmp_path):
+    devices_here("opencl")
+    (tmp_path / "add.cl").write_text(f"#ifndef T\n#define T float\n#endif\n{TYPES}")
+    done = run_in_process(tmp_path, "new", "add.cl")
+    assert done.returncode == 0 and "good  the default" in done.stdout, done.stdout + done.stderr
+    for dtype in ("float32", "float64"):
+        text = (tmp_path / "add.yaml").read_text().replace("[float32]", "[float32, float64]")
+        (tmp_path / "add.yaml").write_text(text)
+        done = run_in_process(tmp_path, "run", "add.yaml", "--device", "opencl", "--dtype", dtype)
+        assert done.returncode == 0 and f", {dtype}, " in done.stdout, done.stderr
+        findings = run_in_process(tmp_path, "space", "add.yaml", "--dtype", dtype, "--json").stdout
+        assert "signature" not in findings
