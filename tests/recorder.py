@@ -38,6 +38,7 @@ PLACES = {
     "Status": "autotune.core.trials:Status",
     "PriorResults": "autotune.searchers.base:PriorResults",
     "Traits": "autotune.hardware.names:Traits",
+    "add_tuning": "autotune.recording.tunings:add_tuning",
     "best_config": "autotune.serving.lookup:best_config",
     "best_json": "autotune.cli.best:best_json",
     "device_text": "autotune.serving.cache_schema:device_text",
@@ -101,6 +102,7 @@ def run(folder, *arguments):
 def commands(folder):
     """Every command with `--json`, on the fake device, on caches that are made here, on recorded files."""
     from tests.conftest import ROOT, Folder
+    from tests.unit.test_tune_recorded import CALL, ROWS
 
     made = Folder(folder)
     search = ("search", "double.yaml", "--device", "fake", "--json")
@@ -112,20 +114,8 @@ def commands(folder):
         "search surrogate": (*search, *surrogate),
         "search energy": (*search, "--objective", "energy", "--budget", "9"),
         "search pareto": (*search, "--objective", "pareto", "--budget", "9"),
-        "adopt": (
-            "search",
-            "double.yaml",
-            "--engine",
-            "adopt",
-            "--device",
-            "fake",
-            "--size",
-            "n=500",
-            "--budget",
-            "3",
-            "--json",
-        ),
-        "adopt known": ("search", "double.yaml", "--engine", "adopt", "--device", "fake", "--json"),
+        "adopt": (*search, "--engine", "adopt", "--size", "n=500", "--budget", "3"),
+        "adopt known": (*search, "--engine", "adopt"),
         "wanted": ("search", "--wanted", "--device", "fake", "--json", "double.yaml"),
         "best": ("best", "double", "--device", "fake", "--size", "n=1000", "--json"),
         "best near": ("best", "double", "--device", "fake", "--size", "n=900", "--json"),
@@ -144,8 +134,17 @@ def commands(folder):
         "compare imported": ("compare", "convolution", "--imported", T4, "--json"),
         "merge": ("merge", "one", golden / "cache", "cache", "--into", "united", "--json"),
         "feasible": ("space", ROOT / "spaces/matadd.yaml", "--compile", "--budget", "2", "--json"),
+        "several spaces": ("search", "other.yaml", "third.yaml", *search[2:], "--budget", "17"),
+        "sweep": ("search", "third.yaml", *search[2:], "--sweep", "n=500:2000:x4", "--budget", "18"),
+        "recorded": ("search", "other.yaml", "--recorded", "calls.json", *search[2:], "--budget", "3"),
         **{f"export {kind}": ("export", T4, "--format", kind, "-o", f"{kind}.out") for kind in EXPORTS},
     }
+    for name in ("other", "third"):
+        text = made.space.read_text()
+        (folder / f"{name}.yaml").write_text(text.replace("kernel: double", f"kernel: {name}"))
+    arrays = dict.fromkeys("xy", replace(ROWS, dtype="int32", shape=(100,)))
+    call = replace(CALL, function="double", scalars={"n": 100}, arrays=arrays, passed=("x", "y", "n"))
+    place("add_tuning")(folder / "calls.json", call)
     shutil.copytree(golden / "cache", folder / "one")
     found = {}
     for name, arguments in done.items():

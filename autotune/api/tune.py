@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
 from itertools import product
@@ -14,24 +15,20 @@ from typing import Any, TypedDict, Unpack
 from autotune.api.progress import shown_progress
 from autotune.api.result import Known, Result
 from autotune.api.space import Space
-from autotune.cli.options import alone_if_enough, call_mode, opened_cluster
+from autotune.cli.options import alone_if_enough, call_mode, timeline_file
 from autotune.cli.progress import SearchProgress
-from autotune.core.records import ADOPTION
-from autotune.core.stages import Stage
 from autotune.core.text import hint
 from autotune.core.trials import USUAL, Budget, CallMode
 from autotune.errors import InputError
 from autotune.evaluation.ledger import OnTrial
 from autotune.evaluation.scoring import OwnObjective
-from autotune.plans.requests import plan_of_requests, requests_of_misses
-from autotune.plans.search_plan import run_searches
-from autotune.plans.several_spaces import plan_of_spaces
+from autotune.frameworks import FORMATS
+from autotune.plans.open_plan import open_plan, opened_cluster
+from autotune.plans.search_plan import plan_of_one, run_searches
 from autotune.plans.sweep import Sweep, bind_sweep, sweep
 from autotune.searchers import engine_names, strategy_names
 from autotune.tuning.options import MAX_VARIANTS, Options, read_objective, usual_budget
-from autotune.tuning.served_best import KnownResult
 from autotune.tuning.task import Target
-from autotune.tuning.tuner import adopt, priors_of, search
 
 
 class How(TypedDict, total=False):
@@ -46,6 +43,8 @@ class How(TypedDict, total=False):
     compile_timeout_s: float
     compilers: int
     dump_wrong: str | Path
+    keep: bool
+    timeline: str | Path  # the file; spans are of all threads of the process
 
 
 def tune(
@@ -65,7 +64,6 @@ def tune(
     cache: str | Path | None = None,
     journal: str | Path | None = None,
     fresh: bool = False,
-    keep: bool = False,
     **how: Unpack[How],
 ) -> Result:
     """Search a space, verify and time, keep the best in the cache: what `autotune search` does.
@@ -91,7 +89,6 @@ def tune(
         cache: Folder of the cache, as `--cache`.
         journal: File of the trials, as `--journal`.
         fresh: Forget the trials that the journal has.
-        keep: After an edit, go on with the journal's trials that still hold, as `--keep`.
         **how: Further options of the command, as `How` lists them.
 
     Raises:
@@ -103,26 +100,18 @@ def tune(
         "space", space, isinstance(space, Space | str | Path), "a Space, or the path of a space file"
     )
     given.require("device", device, isinstance(device, str | None), 'a text such as "opencl:0" or "cuda:0"')
-    is_objective = isinstance(objective, str | None) or callable(objective)
-    given.require("objective", objective, is_objective, "a text or a function")
     given.require("sizes", sizes, isinstance(sizes, Mapping | None), 'a dictionary such as {"n": 1000}')
     known = space if isinstance(space, Space) else Space.load(space)
-    named_objective, own = read_objective(objective)
     options = replace(
-        given.options(budget, strategy, seed, cache, fresh=fresh),
-        objective=named_objective,
-        own_objective=own,
+        given.options(budget, strategy, seed, objective, cache, fresh=fresh),
         journal=None if journal is None else Path(journal),
-        keep=keep,
     )
     with given.progress(callback) as progress, opened_cluster(cluster, device, progress) as opened:
         present = None if opened is None else [(opened.address, opened.info)]
         task = known.bind(device, sizes, dtype, data, present, given.measure, devices)
         task = alone_if_enough(task, devices, options.budget, progress.warn)
-        if options.engine == ADOPTION and opened is None:
-            adopted = adopt(task, options, progress)
-            return Known(adopted) if isinstance(adopted, KnownResult) else Result(adopted)
-        return Result(search(task, options, progress, priors_of(task, options), opened))
+        done = run_searches(plan_of_one(task, options, opened), progress)
+    return Known(done.known) if done.known else Result(*done.results)
 
 
 def tune_sweep(
@@ -133,9 +122,11 @@ def tune_sweep(
     dtypes: Sequence[str] = (),
     data: str | None = None,
     variants: int = MAX_VARIANTS,
+    form: str | None = None,
     budget: int | Budget | None = None,
     strategy: str | None = None,
     seed: int = 0,
+    objective: OwnObjective | None = None,
     callback: OnTrial | None = None,
     cache: str | Path | None = None,
     fresh: bool = False,
@@ -145,8 +136,9 @@ def tune_sweep(
 
     `sizes` has all values of each size, and all their combinations are tuned; or it lists the sizes of each
     problem. A size that does not vary has one value. `dtypes` lists element types; without any, the first
-    that is declared is tuned. `variants` is the most of an element type. The budget is that of the first
-    size, and each other one gets a part. All other arguments are those of `tune`.
+    that is declared is tuned. `variants` is the most of an element type. With `form`, such as `vllm-moe`, the
+    sweep is for files that a framework reads, as `--format`. The budget is that of the first size, and each
+    other one gets a part. All other arguments are those of `tune`.
 
     Returns:
         A result for each size, and a table of variants for each element type.
@@ -161,16 +153,20 @@ def tune_sweep(
         if isinstance(sizes, Mapping)
         else [dict(row) for row in sizes]
     )
-    options = given.options(budget, strategy, seed, cache, fresh=fresh)
+    given.require("form", form, form is None or form in FORMATS, f"one of {', '.join(FORMATS)}")
+    options = given.options(budget, strategy, seed, objective, cache, fresh=fresh)
     target = Target(Path(space), device, data=data, measure=given.measure)
+    file = FORMATS[form] if form else None
     with given.progress(callback) as progress:
-        return sweep(bind_sweep(target, points, dtypes, progress), options, progress, variants)
+        tasks = bind_sweep(target, points, dtypes, progress, file)
+        return sweep(tasks, options, progress, variants, file)
 
 
 def tune_all(
     spaces: Sequence[str | Path] = (),
     *,
     wanted: bool = False,
+    recorded: str | Path | None = None,
     each_model: bool = False,
     device: str | None = None,
     devices: str | None = None,
@@ -181,6 +177,7 @@ def tune_all(
     budget: int | Budget | None = None,
     strategy: str | None = None,
     seed: int = 0,
+    objective: OwnObjective | None = None,
     callback: OnTrial | None = None,
     cache: str | Path | None = None,
     fresh: bool = False,
@@ -189,51 +186,44 @@ def tune_all(
     """Search several spaces, the problems that programs requested, or one space on every model of a cluster.
 
     Next is always the space with the most to gain. `wanted` searches what programs requested and did not
-    find, or only the requests for the kernel of a space. `each_model` searches one space on every GPU model
-    of the cluster at once. The budget's trials are those of each search, its seconds those of all together.
-    All other arguments are those of `tune`.
+    find, or only the requests for the kernel of a space; `recorded`, what a file of `autotune record` lists,
+    with the spaces of its kernels. `each_model` searches one space on every GPU model of the cluster at once.
+    The budget's trials are those of each search, its seconds those of all together. All other arguments are
+    those of `tune`.
 
     Raises:
         InputError: Something that was given is wrong; nothing was written.
         SetupError: Some searches failed; the results of the others are stored.
     """
     given = _Given(tune_all, how)
-    is_list = not isinstance(spaces, str | Path)
+    given.require("spaces", spaces, not isinstance(spaces, str | Path), "paths of space files")
+    unused: dict[str, object] = {}
     if each_model:
-        given.require("spaces", spaces, is_list and len(spaces) == 1, "one space with each_model=True")
+        given.require("spaces", spaces, len(spaces) == 1, "one space with each_model=True")
         given.require("cluster", cluster, cluster is not None, "a cluster with each_model=True")
-        given.require("wanted", wanted, not wanted, "False with each_model=True")
-    elif wanted:
-        given.require("spaces", spaces, is_list and len(spaces) < 2, "at most one space with wanted=True")
-        others = {"devices": devices, "cluster": cluster, "sizes": sizes, "dtype": dtype, "data": data}
-        for name, value in others.items():
-            given.require(
-                name, value, not value, "None with wanted=True: requests have one device and problem"
-            )
+        unused, mode = {"wanted": wanted, "recorded": recorded}, "each_model=True"
+    elif wanted or recorded:
+        given.require("spaces", spaces, not wanted or len(spaces) < 2, "at most one space with wanted=True")
+        unused = {"devices": devices, "cluster": cluster, "sizes": sizes, "dtype": dtype, "data": data}
+        unused["recorded"] = wanted and recorded
+        mode = f"{'wanted=True' if wanted else 'recorded'}: requests have one device and problem"
     else:
-        given.require("spaces", spaces, is_list and len(spaces) > 0, "paths of space files")
-    options = given.options(budget, strategy, seed, cache, fresh=fresh)
-    problem = (device, dict(sizes or {}), dtype, data, given.measure, devices)
-    targets = [Target(Path(space), *problem) for space in spaces]
-    with given.progress(callback) as progress:
-        if wanted:
-            progress.stage(Stage("finding devices"))
-            requests = requests_of_misses(options.cache, device, targets[0].space if targets else None)
-            plan_result = run_searches(plan_of_requests(requests, options, progress.stage), progress)
-            failed = f"of {requests.total} requests failed and stay"
-        elif each_model:
-            from autotune.cluster.connection import open_each_model  # needs the extra
-            from autotune.plans.each_model import search_each_model
-
-            with open_each_model(str(cluster), device, progress.stage, progress.warn) as clusters:
-                plan_result = search_each_model(targets[0], options, progress, clusters)
-            failed = f"of {len(clusters)} models failed"
-        else:
-            with opened_cluster(cluster, device, progress) as opened:
-                plan_result = run_searches(plan_of_spaces(targets, options, progress.stage, opened), progress)
-            failed = f"of {len(spaces)} spaces failed"
-    plan_result.require_all(failed)
-    return [Result(result) for result in plan_result.results]
+        given.require("spaces", spaces, len(spaces) > 0, "paths of space files")
+    for name, value in unused.items():
+        given.require(name, value, not value, f"None with {mode}")
+    options = given.options(budget, strategy, seed, objective, cache, fresh=fresh)
+    paths = [Path(space) for space in spaces]
+    target = Target(Path(), device, dict(sizes or {}), dtype, data, given.measure, devices)
+    file = None if recorded is None else Path(recorded)
+    with (
+        given.progress(callback) as progress,
+        open_plan(
+            target, paths, options, progress, cluster, each_model=each_model, wanted=wanted, recorded=file
+        ) as plan,
+    ):
+        done = run_searches(plan, progress)
+    done.require_all()
+    return [Result(result) for result in done.results]
 
 
 class _Given:
@@ -253,13 +243,14 @@ class _Given:
                 self.require(name, value, is_positive, "a positive number of seconds")
             elif name == "compilers":
                 self.require(name, value, _is_whole(value, 1), "a whole number of at least 1")
-            elif name == "dump_wrong":
-                self.require(name, value, isinstance(value, str | Path), "the path of a folder")
+            elif name in ("dump_wrong", "timeline"):
+                self.require(name, value, isinstance(value, str | Path), "a path")
                 value = Path(value)
             elif name != "measure":
                 self.require(name, value, isinstance(value, bool), "True or False")
             if name != "measure":
                 self._how[name] = value
+        self._timeline: Path | None = self._how.pop("timeline", None)
         self.measure = self._call_mode(how.get("measure"))
 
     def _call_mode(self, text: str | None) -> CallMode:
@@ -275,16 +266,19 @@ class _Given:
         if not fits:
             raise InputError(f"{self._function}: {name}={value!r}: expected {expected}")
 
-    def progress(self, callback: OnTrial | None) -> SearchProgress:
-        """The progress of the searches, which also calls back."""
+    @contextmanager
+    def progress(self, callback: OnTrial | None) -> Iterator[SearchProgress]:
+        """The progress of the searches, which also calls back; their timeline is written at the end."""
         self.require("callback", callback, callback is None or callable(callback), "a function of a trial")
-        return shown_progress(callback)
+        with timeline_file(self._timeline, self._function), shown_progress(callback) as progress:
+            yield progress
 
     def options(
         self,
         budget: int | Budget | None,
         strategy: str | None,
         seed: int,
+        objective: OwnObjective | None,
         cache: str | Path | None,
         *,
         fresh: bool,
@@ -293,12 +287,17 @@ class _Given:
         is_budget = isinstance(budget, Budget | None) or _is_whole(budget, 1)
         self.require("budget", budget, is_budget, "a whole number of at least 1")
         self.require("seed", seed, _is_whole(seed, 0), "a whole number of at least 0")
+        is_objective = isinstance(objective, str | None) or callable(objective)
+        self.require("objective", objective, is_objective, "a text or a function")
         engine, named = self._engine_of(strategy)
+        named_objective, own = read_objective(objective)
         return Options(
             engine=engine,
             strategy=named,
-            budget=_budget(budget, engine),
+            budget=usual_budget(engine) if budget is None else _budget(budget),
             seed=int(seed),
+            objective=named_objective,
+            own_objective=own,
             cache=None if cache is None else Path(cache),
             fresh=fresh,
             **self._how,
@@ -315,9 +314,7 @@ class _Given:
         raise InputError(f"{self._function}: unknown strategy {strategy!r}{hint(strategy, known)}")
 
 
-def _budget(given: int | Budget | None, engine: str | None) -> Budget:
-    if given is None:
-        return usual_budget(engine)
+def _budget(given: int | Budget) -> Budget:
     return given if isinstance(given, Budget) else Budget(trials=int(given))
 
 

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autotune.cli.sizes import parse_sizes
+from autotune.core import timeline
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Value
 from autotune.core.text import hint
 from autotune.core.trials import CACHES, LAUNCHES, MAX_SEARCH_S, USUAL, Budget, CallMode
 from autotune.errors import InputError, WriteError
+from autotune.processes.files import write_output
 from autotune.report.figures import SUFFIXES
 from autotune.tuning.options import Options
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cli.progress import SearchProgress
-    from autotune.cluster.connection import Cluster
     from autotune.space import SpaceSpec
-    from autotune.tuning.observer import Observer
     from autotune.tuning.task import Target, TuningTask
 
 MAX_SEED = 2**32 - 1
@@ -59,15 +59,18 @@ def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, Search
 
 
 @contextmanager
-def opened_cluster(cluster: str | None, device: str | None, progress: Observer) -> Iterator[Cluster | None]:
-    """The devices of the first model in the cluster that `--cluster` names; None without a name."""
-    if cluster is None:
-        yield None
+def timeline_file(path: Path | None, name: str) -> Iterator[None]:
+    """Write the timeline of what this process, called by a name, does meanwhile; None writes none."""
+    if path is None:
+        yield
         return
-    from autotune.cluster.connection import open_each_model  # needs the extra `cluster`
-
-    with open_each_model(cluster, device, progress.stage, progress.warn) as models:
-        yield models[0]
+    write_output(path, "")  # an error shows before the work, not after it
+    timeline.begin(name)
+    try:
+        yield
+    finally:
+        write_output(path, timeline.chrome_trace(timeline.taken()))
+        timeline.end()
 
 
 def alone_if_enough(

@@ -7,32 +7,27 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.cli.sizes import parse_sizes, parse_sweep
 from autotune.core import timeline
 from autotune.core.records import ADOPTION
-from autotune.core.stages import Stage
 from autotune.core.trials import Budget
 from autotune.errors import InputError
-from autotune.frameworks import FORMATS, Format
-from autotune.frameworks.config_file import KEY, TOKENS, nearest
-from autotune.processes.files import write_output
+from autotune.frameworks import FORMATS
+from autotune.frameworks.config_file import KEY
 from autotune.tuning.options import DEFAULT_BUDGET, MAX_VARIANTS, Options, read_objective, usual_budget
 
 if TYPE_CHECKING:  # these load numpy, and progress should show from the start
     from autotune.cli.progress import SearchProgress
-    from autotune.plans.search_plan import PlanResult
-    from autotune.tuning.observer import Observer
+    from autotune.cli.tables import Table
+    from autotune.plans.search_plan import SearchPlan
     from autotune.tuning.result import SearchResult
-    from autotune.tuning.task import TuningTask
 
 EXAMPLE = "autotune search spaces/reduce.yaml --budget 200"
 
@@ -157,37 +152,10 @@ def _add_engine(group: argparse._ArgumentGroup) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     _require_consistent(parsed)
-    with _timeline(parsed.timeline):
-        _run(parsed, _options(parsed))
-
-
-@contextmanager
-def _timeline(path: Path | None) -> Iterator[None]:
-    """Write the timeline of what happens meanwhile, and since this process began; None writes none."""
-    if path is None:
-        yield
-        return
-    write_output(path, "")  # an error shows before the work, not after it
-    timeline.begin("autotune search")
-    timeline.add("start Python and read the options", timeline.process_began_s(), time.perf_counter())
-    try:
-        yield
-    finally:
-        write_output(path, timeline.chrome_trace(timeline.taken()))
-        timeline.end()
-
-
-def _run(parsed: argparse.Namespace, options: Options) -> None:
-    if parsed.wanted or parsed.recorded:
-        _search_requests(parsed, options)
-    elif parsed.more_spaces:
-        _search_spaces(parsed, options)
-    elif _is_sweep(parsed):
-        _sweep(parsed, options)
-    elif parsed.each_model:
-        _search_each_model(parsed, options)
-    else:
-        _search(parsed, options)
+    with opt.timeline_file(parsed.timeline, "autotune search"):
+        timeline.add("start Python and read the options", timeline.process_began_s(), time.perf_counter())
+        is_sweep = _is_sweep(parsed) and not _is_several(parsed)
+        (_sweep if is_sweep else _search)(parsed, _options(parsed))
 
 
 def _is_sweep(parsed: argparse.Namespace) -> bool:
@@ -214,181 +182,78 @@ def _require_consistent(parsed: argparse.Namespace) -> None:
         opt.require_unset(parsed, "only a sweep without --format chooses variants", "variants")
 
 
+def _is_several(parsed: argparse.Namespace) -> bool:
+    """True if the command may have several results, or none."""
+    return bool(parsed.wanted or parsed.recorded or parsed.more_spaces or parsed.each_model)
+
+
 def _search(parsed: argparse.Namespace, options: Options) -> None:
-    if options.engine == ADOPTION and not parsed.cluster:
-        _adopt(parsed, options)
-        return
-    result = _with_cluster(parsed, options) if parsed.cluster else _with_device(parsed, options)
-    from autotune.cli.search_summary import result_json, result_text
+    """Carry out the plan that the options name; raises SetupError at the end if some of it failed."""
+    with ExitStack() as opened:
+        with timeline.span("import autotune, and find the device and its configurations"):
+            plan, progress = opened.enter_context(_opened_plan(parsed, options))
+        from autotune.cli.search_summary import plan_json, plan_text, result_line, result_text
+        from autotune.plans.search_plan import run_searches
 
-    emit(result_json(result) if parsed.json else result_text(result))
+        def show(result: SearchResult) -> None:
+            if _is_several(parsed) and not parsed.json:
+                by_turns = parsed.more_spaces and not parsed.recorded
+                emit(result_line(result) if by_turns else result_text(result) + "\n")
 
-
-def _adopt(parsed: argparse.Namespace, options: Options) -> None:
-    """Adopt a result, unless a search has stored one for this device and problem already."""
-    from autotune.cli.search_summary import known_json, known_text, result_json, result_text
-    from autotune.tuning.served_best import KnownResult
-    from autotune.tuning.tuner import adopt
-
-    with _opened_task(parsed, options) as (task, progress):
-        adopted = adopt(task, options, progress)
-    if isinstance(adopted, KnownResult):
-        emit(known_json(adopted) if parsed.json else known_text(adopted))
-    else:
-        emit(result_json(adopted) | {"adopted": True} if parsed.json else result_text(adopted))
+        with timeline.span("search"):
+            done = run_searches(plan, progress, show)
+    if parsed.json:
+        emit(plan_json(done, is_several=_is_several(parsed)))
+    elif not _is_several(parsed):
+        emit(plan_text(done))
+    elif parsed.each_model and done.results:
+        emit(_compared(done.results[0]))
+    elif not (done.results or done.failures):
+        emit("no request is listed for this device")
+    done.require_all()
 
 
 @contextmanager
-def _opened_task(parsed: argparse.Namespace, options: Options) -> Iterator[tuple[TuningTask, SearchProgress]]:
-    """The task that the options name, with as many of its devices as pay."""
-    with opt.opened_task(parsed) as (task, progress):
-        yield opt.alone_if_enough(task, parsed.devices, options.budget, progress.warn), progress
+def _opened_plan(parsed: argparse.Namespace, options: Options) -> Iterator[tuple[SearchPlan, SearchProgress]]:
+    """The plan that the options name; a single search has as many of its devices as pay."""
+    if not (parsed.cluster or _is_several(parsed)):  # as soon as possible: the listing is asked meanwhile
+        with opt.opened_task(parsed) as (task, progress):
+            from autotune.plans.search_plan import plan_of_one
+
+            task = opt.alone_if_enough(task, parsed.devices, options.budget, progress.warn)
+            yield plan_of_one(task, options), progress
+        return
+    with opt.progress(parsed) as progress:
+        from autotune.plans.open_plan import open_plan
+
+        spaces = [parsed.space, *parsed.more_spaces] if parsed.space else []
+        asked = {name: getattr(parsed, name) for name in ("cluster", "each_model", "wanted", "recorded")}
+        with open_plan(opt.target(parsed), spaces, options, progress, **asked) as plan:
+            yield plan, progress
 
 
-def _with_device(parsed: argparse.Namespace, options: Options) -> SearchResult:
-    with ExitStack() as opened:
-        with timeline.span("import autotune, and find the device and its configurations"):
-            task, progress = opened.enter_context(_opened_task(parsed, options))
-        from autotune.tuning.tuner import priors_of, search
-
-        with timeline.span("search"):
-            return search(task, options, progress, priors_of(task, options))
-
-
-def _with_cluster(parsed: argparse.Namespace, options: Options) -> SearchResult:
-    with (
-        opt.progress(parsed) as progress,
-        opt.opened_cluster(parsed.cluster, parsed.device, progress) as several,
-    ):
-        from autotune.tuning.task import bind_target
-        from autotune.tuning.tuner import priors_of, search
-
-        devices = None if several is None else [(several.address, several.info)]
-        task = bind_target(opt.target(parsed), progress.stage, devices)
-        return search(task, options, progress, priors_of(task, options), several)
-
-
-def _search_each_model(parsed: argparse.Namespace, options: Options) -> None:
-    """Search for every model of a cluster, and compare them; raises SetupError at the end if some failed."""
+def _compared(result: SearchResult) -> Iterator[str | Table]:
+    """The results of all models for the problem of a search."""
+    from autotune.analysis.compare import compare, results_of, select
     from autotune.cli.compare import comparison_text
-    from autotune.cluster.connection import open_each_model
-    from autotune.plans.each_model import search_each_model
+    from autotune.serving.device_records import device_records
 
-    with (
-        opt.progress(parsed) as progress,
-        open_each_model(parsed.cluster, parsed.device, progress.stage, progress.warn) as clusters,
-    ):
-        plan_result = search_each_model(
-            opt.target(parsed), options, progress, clusters, partial(_show, parsed)
-        )
-    if parsed.json:
-        emit(_results_json(plan_result))
-    elif plan_result.results:
-        from autotune.analysis.compare import compare, results_of, select
-        from autotune.serving.device_records import device_records
-
-        task = plan_result.results[0].task
-        results = results_of(device_records(task.spec.kernel, plan_result.results[0].cache_root))
-        selected = select(results, task.space.problem.sizes, task.space.problem.dtype)
-        emit(*comparison_text(compare(task.spec.kernel, selected)))
-    plan_result.require_all(f"of {len(clusters)} models failed")
-
-
-def _search_spaces(parsed: argparse.Namespace, options: Options) -> None:
-    """Search several spaces in turns; raises SetupError at the end if some of them failed."""
-    from autotune.cli.search_summary import result_line
-    from autotune.plans.search_plan import run_searches
-    from autotune.plans.several_spaces import plan_of_spaces
-
-    def show(result: SearchResult) -> None:
-        if not parsed.json:
-            emit(result_line(result))
-
-    target = opt.target(parsed)
-    targets = [target, *(replace(target, space=space) for space in parsed.more_spaces)]
-    with (
-        opt.progress(parsed) as progress,
-        opt.opened_cluster(parsed.cluster, parsed.device, progress) as several,
-    ):
-        plan = plan_of_spaces(targets, options, progress.stage, several)
-        plan_result = run_searches(plan, progress, show)
-    if parsed.json:
-        emit(_results_json(plan_result))
-    plan_result.require_all(f"of {len(targets)} spaces failed")
+    task, problem = result.task, result.task.space.problem
+    results = results_of(device_records(task.spec.kernel, result.cache_root))
+    return comparison_text(compare(task.spec.kernel, select(results, problem.sizes, problem.dtype)))
 
 
 def _sweep(parsed: argparse.Namespace, options: Options) -> None:
     """Search many sizes, or several element types, and print the best or a table of variants."""
     from autotune.cli.sweep_summary import sweep_json, sweep_text
-    from autotune.plans.sweep import KeyedTable, bind_sweep, sweep
+    from autotune.plans.sweep import bind_sweep, sweep
 
-    fixed, form = parse_sizes(parsed.size), FORMATS.get(parsed.format)
-    points = parse_sweep(parsed.sweep, fixed)
-    if form is not None and KEY not in (fixed | points[0]):
-        points = [{**sizes, KEY: tokens} for sizes in points for tokens in TOKENS]
+    points, form = parse_sweep(parsed.sweep, parse_sizes(parsed.size)), FORMATS.get(parsed.format)
     dtypes = list(dict.fromkeys(filter(None, map(str.strip, (parsed.dtype or "").split(",")))))
     with opt.progress(parsed) as progress:
-        tasks = bind_sweep(opt.target(parsed), points, dtypes, progress)
-        if form is not None:
-            tasks = _with_installed(tasks, form, progress)
-        keyed = KeyedTable(KEY, nearest) if form else None
-        result = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS, keyed)
+        tasks = bind_sweep(opt.target(parsed), points, dtypes, progress, form)
+        result = sweep(tasks, options, progress, parsed.variants or MAX_VARIANTS, form)
     emit(sweep_json(result) if parsed.json else sweep_text(result))
-
-
-def _with_installed(tasks: Sequence[TuningTask], form: Format, progress: Observer) -> list[TuningTask]:
-    """Tasks that know what a framework serves now; warns of what their space does not have."""
-    from autotune.frameworks.installed import InstalledConfigs
-
-    installed, left_out, done = InstalledConfigs(form, tasks[0].device.name), [], []
-    for task in tasks:
-        sizes = task.space.problem.sizes
-        config, where = installed.config(sizes, task.spec.default)
-        if config is not None and (reasons := task.space.why_invalid(config)):
-            config, where = None, f"{where}: {config}: {'; '.join(reasons)}"
-        if config is None:
-            left_out.append(f"{KEY}={sizes[KEY]}: {where}")
-        done.append(replace(task, served_elsewhere=(config,) if config else ()))
-    if left_out:
-        progress.warn(f"nothing is compared with what {form.package} serves now, at {', '.join(left_out)}")
-    return done
-
-
-def _search_requests(parsed: argparse.Namespace, options: Options) -> None:
-    """Search what programs asked for; raises SetupError at the end if some of it failed."""
-    from autotune.plans.requests import plan_of_requests, requests_of_misses, requests_of_tunings
-    from autotune.plans.search_plan import run_searches
-    from autotune.recording.tunings import read_recorded
-
-    with opt.progress(parsed) as progress:
-        if parsed.wanted:
-            progress.stage(Stage("finding devices"))
-            requests = requests_of_misses(parsed.cache, parsed.device, parsed.space)
-        else:
-            spaces = [parsed.space, *parsed.more_spaces] if parsed.space else []
-            requests = requests_of_tunings(read_recorded(parsed.recorded), spaces, parsed.device)
-        plan = plan_of_requests(requests, options, progress.stage)
-        plan_result = run_searches(plan, progress, partial(_show, parsed))
-    if parsed.json:
-        emit(_results_json(plan_result))
-    elif not requests.total:
-        emit("no request is listed for this device")
-    stay = " and stay" if parsed.wanted else ""
-    plan_result.require_all(f"of {requests.total} requests failed{stay}")
-
-
-def _show(parsed: argparse.Namespace, result: SearchResult) -> None:
-    """Print one of several results, unless all are printed as JSON in the end."""
-    from autotune.cli.search_summary import result_text
-
-    if not parsed.json:
-        emit(result_text(result) + "\n")
-
-
-def _results_json(plan_result: PlanResult) -> list[dict[str, Any]]:
-    from autotune.cli.search_summary import result_json
-
-    return [result_json(result) for result in plan_result.results]
 
 
 def _options(parsed: argparse.Namespace) -> Options:

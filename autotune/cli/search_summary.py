@@ -22,10 +22,11 @@ from autotune.core.outcomes import (
     unchecked_text,
     unpassed,
 )
-from autotune.core.records import NOISY, Config
+from autotune.core.records import ADOPTION, NOISY, Config
 from autotune.core.text import count_text, first_error, ratio_text
 from autotune.core.trials import Measurement, Objective, Status, Trial
 from autotune.devices import INTERPRETER
+from autotune.plans.search_plan import PlanResult
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
 from autotune.tuning.result import SearchResult
@@ -124,6 +125,20 @@ def result_json(result: SearchResult) -> dict[str, Any]:
     }
 
 
+def plan_text(done: PlanResult) -> str:
+    """The summary of a plan of one search."""
+    return known_text(done.known) if done.known else result_text(done.results[0])
+
+
+def plan_json(done: PlanResult, *, is_several: bool) -> dict[str, Any] | list[dict[str, Any]]:
+    if known := done.known:
+        return {"adopted": False, "config": dict(known.entry.config), "time_ms": known.entry.time_ms}
+    results = [result_json(result) for result in done.results]
+    if is_several:
+        return results
+    return results[0] | ({"adopted": True} if done.results[0].engine == ADOPTION else {})
+
+
 def known_text(known: KnownResult) -> str:
     """The message that nothing was run, with the reason."""
     task, entry = known.task, known.entry
@@ -133,11 +148,6 @@ def known_text(known: KnownResult) -> str:
         f"{count_text(origin.trials, 'trial')} of {origin.engine}{entry.caveat}; nothing was run\n"
         f"best    {entry.time_ms:.4g} ms: {entry.config}"
     )
-
-
-def known_json(known: KnownResult) -> dict[str, Any]:
-    entry = known.entry
-    return {"adopted": False, "config": dict(entry.config), "time_ms": entry.time_ms}
 
 
 def _unverified(result: SearchResult) -> str:

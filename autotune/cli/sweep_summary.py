@@ -11,7 +11,8 @@ from autotune.cli.tables import UNKNOWN, Table, cell, ratio_cell, table
 from autotune.cli.texts import rate_text
 from autotune.core.records import NOISY, Config, Tier, VariantTable
 from autotune.core.text import count_text, ratio_text, table_sizes
-from autotune.plans.sweep import KeyedTable, Sweep
+from autotune.frameworks.config_file import KEY, served
+from autotune.plans.sweep import Sweep
 from autotune.serving.interpolation import SizeRow, rows_of
 from autotune.serving.portability import Slowdown, foretold
 from autotune.tuning.result import SearchResult
@@ -28,7 +29,7 @@ def sweep_text(sweep: Sweep) -> tuple[str | Table, ...]:
         f"in {sweep.seconds:.0f} s"
     )
     variants = (_variants_text(variants, _timed_rows(sweep, variants)) for variants in sweep.tables)
-    results = _keyed_table(sweep, sweep.keyed) if sweep.keyed else _results_table(sweep)
+    results = _served_table(sweep) if sweep.form else _results_table(sweep)
     missed = unchecked_lines(sweep.results)
     last = (*uncompared(first_result), *_noise_warning(sweep), *missed, f"kept in {first_result.cache_file}")
     return (head, results, *variants, *last)
@@ -51,7 +52,7 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
         "installed": [
             {str(config): row.relative_times.get(config) for config in result.task.served_elsewhere}
             for result, row in zip(sweep.results, sweep.rows, strict=True)
-            if sweep.keyed
+            if sweep.form
         ],
         "seconds": sweep.seconds,
     }
@@ -79,15 +80,15 @@ def _best_cells(result: SearchResult) -> tuple[str, str]:
     return cell(time_ms), rate or UNKNOWN
 
 
-def _keyed_table(sweep: Sweep, keyed: KeyedTable) -> Table:
+def _served_table(sweep: Sweep) -> Table:
     """A row for each key of a framework's table: what it serves, its best, and the installed entry's time."""
     keys: dict[tuple[tuple[str, int], ...], list[int]] = {}
     for result in sweep.results:
-        keys.setdefault(_fixed_sizes(result, keyed), []).append(result.task.space.problem.sizes[keyed.size])
+        keys.setdefault(_fixed_sizes(result), []).append(result.task.space.problem.sizes[KEY])
     rows = []
     for result, times in zip(sweep.results, sweep.rows, strict=True):
         sizes = result.task.space.problem.sizes
-        first, last = keyed.served(keys[_fixed_sizes(result, keyed)])[sizes[keyed.size]]
+        first, last = served(keys[_fixed_sizes(result)])[sizes[KEY]]
         end = "" if last == first else " and more" if last is None else f" to {last:,}"
         installed, which = next(iter(result.task.served_elsewhere), None), UNKNOWN
         if installed is not None:
@@ -101,14 +102,12 @@ def _keyed_table(sweep: Sweep, keyed: KeyedTable) -> Table:
                 which,
             )
         )
-    return table(
-        ("size", f"serves {keyed.size}", "best ms", "rate", "installed one's time", "installed"), rows
-    )
+    return table(("size", f"serves {KEY}", "best ms", "rate", "installed one's time", "installed"), rows)
 
 
-def _fixed_sizes(result: SearchResult, keyed: KeyedTable) -> tuple[tuple[str, int], ...]:
+def _fixed_sizes(result: SearchResult) -> tuple[tuple[str, int], ...]:
     """The sizes of a problem that are no key."""
-    return tuple(item for item in result.task.space.problem.sizes.items() if item[0] != keyed.size)
+    return tuple(item for item in result.task.space.problem.sizes.items() if item[0] != KEY)
 
 
 def _variant_cells(of: VariantTable | None, relative_times: Mapping[Config, float]) -> tuple[str, str]:

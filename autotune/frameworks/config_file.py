@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from autotune.core import json_values as values
@@ -60,6 +61,14 @@ class ConfigFile:
 def nearest(keys: Sequence[int], tokens: int) -> int:
     """The key that a look-up takes, of ascending ones: the nearest, of two the smaller."""
     return min(keys, key=lambda key: abs(key - tokens))
+
+
+def served(keys: Iterable[int]) -> dict[int, tuple[int, int | None]]:
+    """The first and the last number of tokens for which `nearest` takes each key; None for all above."""
+    known = sorted({*keys})
+    lasts = [(low + high) // 2 for low, high in pairwise(known)]
+    firsts = [1, *(last + 1 for last in lasts)]
+    return dict(zip(known, zip(firsts, [*lasts, None], strict=True), strict=True))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from threading import Lock
 
@@ -15,29 +14,21 @@ from autotune.core.trials import Trial
 from autotune.errors import AutotuneError
 from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
-from autotune.plans.search_plan import PlanResult
+from autotune.plans.search_plan import PlannedSearch, PlanResult, SearchPlan
 from autotune.searchers import learns_from_priors
 from autotune.searchers.base import PriorResults
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.prior_results import origin_of
-from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import compiler_processes
 from autotune.tuning.task import Target, TuningTask, bind_target
-from autotune.tuning.tuner import choose_engine, priors_of, search
+from autotune.tuning.tuner import choose_engine, priors_of
 
 
-def search_each_model(
-    target: Target,
-    options: Options,
-    observer: Observer,
-    clusters: Sequence[Cluster],
-    on_result: Callable[[SearchResult], object] = lambda _: None,
-) -> PlanResult:
-    """Search on all models at once, each in a thread of its own; the failure of one does not end the others.
-
-    The budget is per model. `on_result` is called in this thread when a search has ended.
-    """
+def plan_of_models(
+    target: Target, options: Options, observer: Observer, clusters: Sequence[Cluster]
+) -> SearchPlan:
+    """A plan that searches on all models at once, each with the budget; they share the compilers."""
     failures: list[str] = []
     models: list[_Model] = []
     shared = _SharedObserver(observer)
@@ -47,24 +38,14 @@ def search_each_model(
             models.append(_Model(task, cluster, shared, models))
         except AutotuneError as error:
             failures.append(f"{cluster.info.name}: {error}")
-    threads = ThreadPoolExecutor(max(1, len(models)), thread_name_prefix="model")
     try:
-        running = {
-            threads.submit(model.search, _share(options, model.task, len(models))): model for model in models
-        }
-        for ended in as_completed(running):
-            if ended.exception() is None:
-                on_result(ended.result())
+        yield [
+            model.planned(number, _share(options, model.task, len(models)))
+            for number, model in enumerate(models)
+        ]
     finally:
-        threads.shutdown(wait=False)  # after an interrupt, they end once their devices are given back
         shared.close()
-    errors = {model: failed for ended, model in running.items() if (failed := ended.exception())}
-    for model, failed in errors.items():
-        if not isinstance(failed, AutotuneError):
-            raise failed
-        failures.append(f"{model.task.device.name}: {failed}")
-    results = (ended.result() for ended, model in running.items() if model not in errors)
-    return PlanResult(tuple(results), tuple(failures))
+    return PlanResult(tuple(failures), f"of {len(clusters)} models failed")
 
 
 def _share(options: Options, task: TuningTask, searches: int) -> Options:
@@ -106,14 +87,19 @@ class _Model(Observer):
         self._times: dict[Config, float | None] = {}
         self._best_ms = math.inf
 
-    def search(self, options: Options) -> SearchResult:
-        """Search, starting from earlier results and from what the other models find meanwhile."""
-        engine, _ = choose_engine(options, len(self.task.space))
+    def planned(self, number: int, options: Options) -> PlannedSearch:
+        """Its search."""
+        name = self.task.device.name
+        return PlannedSearch(number, name, self.task, options, self._cluster, self, self._sources)
+
+    def _sources(self, task: TuningTask, options: Options) -> Collection[PriorResults]:
+        """Earlier results, and what the other models find meanwhile."""
+        engine, _ = choose_engine(options, len(task.space))
         learns = options.transfer and learns_from_priors(engine)
         others = [model for model in self._models if model is not self and learns]
         names = {origin_of(model.task) for model in others}
-        earlier = [prior for prior in priors_of(self.task, options) if prior.origin not in names]
-        return search(self.task, options, self, _GrowingSources(earlier, others), self._cluster)
+        earlier = [prior for prior in priors_of(task, options) if prior.origin not in names]
+        return _GrowingSources(earlier, others)
 
     def so_far(self) -> PriorResults:
         """The results so far."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,14 +11,13 @@ from autotune.core.stages import OnStage
 from autotune.core.text import problem_text
 from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError, InputError
-from autotune.plans.search_plan import PlannedSearch, SearchPlan
+from autotune.plans.search_plan import PlannedSearch, PlanResult, SearchPlan
 from autotune.recording.tunings import Tuning
 from autotune.serving.cache import writable_root
 from autotune.serving.miss_log import CacheMiss, forget_miss, read_misses
 from autotune.serving.triton_call import CallReader, launch_of
 from autotune.space import SpaceSpec, load_space
 from autotune.tuning.options import Options
-from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, bind_target, locate
 
 
@@ -28,14 +26,10 @@ class Requests(NamedTuple):
 
     targets: list[tuple[Target, CacheMiss | None]]  # each with the cache miss that it answers, if any
     failures: list[str]  # why others cannot be tuned
-
-    @property
-    def total(self) -> int:
-        """Their number, failures included."""
-        return len(self.targets) + len(self.failures)
+    failed: str = "requests failed"  # for the message
 
 
-def requests_of_misses(cache: Path | None, device: str | None, space: Path | None) -> Requests:
+def requests_of_misses(cache: Path | None, device: str | None, space: Path | None = None) -> Requests:
     """The cache misses recorded for a device of this machine, by default that of a search.
 
     With a space, only misses of its kernel count. Without one, all do, each with the space
@@ -44,7 +38,7 @@ def requests_of_misses(cache: Path | None, device: str | None, space: Path | Non
     address, info = find_device(device)
     space_file = locate(space) if space else None
     kernel = load_space(space_file).kernel if space_file else None
-    requests = Requests([], [])
+    requests = Requests([], [], "requests failed and stay")
     for miss in read_misses(writable_root(cache)):
         if not miss.is_for(info) or kernel not in (None, miss.kernel):
             continue
@@ -99,10 +93,12 @@ def plan_of_requests(requests: Requests, options: Options, on_stage: OnStage) ->
     failures = [*requests.failures]
     for number, (target, miss) in enumerate(requests.targets):
         name = f"{target.space.stem}: {problem_text(target.sizes, target.dtype)}"
-        answer = yield PlannedSearch(number, name, partial(bind_target, target, on_stage), options)
-        if miss is not None and isinstance(answer, SearchResult):
-            try:
+        try:
+            task = bind_target(target, on_stage)
+            results = yield [PlannedSearch(number, name, task, options)]
+            if miss is not None and number in results:
                 forget_miss(writable_root(options.cache), miss)
-            except AutotuneError as error:
-                failures.append(f"{name}: {error}")
-    return failures
+        except AutotuneError as error:
+            failures.append(f"{name}: {error}")
+    total = len(requests.targets) + len(requests.failures)
+    return PlanResult(tuple(failures), f"of {total} {requests.failed}")

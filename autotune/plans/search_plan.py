@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from autotune.core.records import ADOPTION
 from autotune.errors import AutotuneError, SetupError
+from autotune.searchers.base import PriorResults
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
+from autotune.tuning.served_best import KnownResult, full_search_result
 from autotune.tuning.task import TuningTask
 from autotune.tuning.tuner import priors_of, search
 
@@ -22,51 +28,86 @@ class PlannedSearch:
     """One search of a plan."""
 
     number: int  # of its result; of several with one number, the last counts
-    name: str  # for the message of a failure
-    bind: Callable[[], TuningTask]
+    name: str  # for the message of a failure; empty if its failure ends the plan
+    task: TuningTask
     options: Options  # with its share of the budget
     cluster: Cluster | None = None  # None uses the task's device
+    observer: Observer | None = None  # None: that of the plan
+    sources: Callable[[TuningTask, Options], Collection[PriorResults]] = priors_of
 
-
-SearchPlan = Generator[PlannedSearch, SearchResult | AutotuneError, Sequence[str]]
-"""Yields searches, is sent what each one returned or raised, and returns why others were never begun."""
+    def run(self, observer: Observer) -> SearchResult:
+        """Search; raises what `sources` and `search` raise."""
+        sources = self.sources(self.task, self.options)
+        return search(self.task, self.options, self.observer or observer, sources, self.cluster)
 
 
 @dataclass(frozen=True)
 class PlanResult:
-    """The results of a plan, and its failures."""
+    """The results of a plan, and its failures; a plan itself returns one without what its searches left."""
 
-    results: tuple[SearchResult, ...]
-    failures: tuple[str, ...]
+    failures: tuple[str, ...] = ()  # of searches that were made, or never begun
+    failed: str = ""  # what they are of, such as `of 3 spaces failed`
+    results: tuple[SearchResult, ...] = ()
+    known: KnownResult | None = None  # in place of a search
 
-    def require_all(self, failed: str) -> None:
-        """Raise SetupError with the failures, if there are any; `failed` says what has failed."""
+    def require_all(self) -> None:
+        """Raise SetupError with the failures, if there are any."""
         if self.failures:
-            raise SetupError(f"{len(self.failures)} {failed}: {'; '.join(self.failures)}")
+            raise SetupError(f"{len(self.failures)} {self.failed}: {'; '.join(self.failures)}")
+
+
+SearchPlan = Generator[Sequence[PlannedSearch], Mapping[int, SearchResult], PlanResult]
+"""Yields searches to run at once, and is sent all results so far by their numbers."""
 
 
 def run_searches(
     plan: SearchPlan, observer: Observer, on_result: Callable[[SearchResult], object] = lambda _: None
 ) -> PlanResult:
-    """Run the searches of a plan one after the other; the failure of one does not end it.
+    """Run the searches of a plan; the failure of one that has a name does not end it.
 
-    `on_result` is called with each result at once. Raises what the plan itself raises.
+    `on_result` is called with each result at once, in this thread. Raises what the plan itself raises.
     """
     results: dict[int, SearchResult] = {}
     failures: list[str] = []
+    with closing(plan):
+        try:
+            batch = next(plan)
+            while True:
+                for planned, result_of in _ended(batch, observer):
+                    try:
+                        result = results[planned.number] = result_of()
+                    except AutotuneError as error:
+                        if not planned.name:
+                            raise
+                        failures.append(f"{planned.name}: {error}")
+                    else:
+                        on_result(result)
+                batch = plan.send(results)
+        except StopIteration as end:
+            ending: PlanResult = end.value
+    in_order = tuple(results[number] for number in sorted(results))
+    return replace(ending, results=in_order, failures=(*failures, *ending.failures))
+
+
+def _ended(
+    batch: Sequence[PlannedSearch], observer: Observer
+) -> Iterator[tuple[PlannedSearch, Callable[[], SearchResult]]]:
+    """Run searches at once, and give each with its result when it has ended; a single one, in this thread."""
+    if len(batch) == 1:
+        yield batch[0], partial(batch[0].run, observer)
+        return
+    threads = ThreadPoolExecutor(max(1, len(batch)), thread_name_prefix="search")
     try:
-        planned = next(plan)
-        while True:
-            answer: SearchResult | AutotuneError
-            try:
-                task, options = planned.bind(), planned.options
-                answer = search(task, options, observer, priors_of(task, options), planned.cluster)
-            except AutotuneError as error:
-                failures.append(f"{planned.name}: {error}")
-                answer = error
-            else:
-                results[planned.number] = answer
-                on_result(answer)
-            planned = plan.send(answer)
-    except StopIteration as end:
-        return PlanResult(tuple(results[number] for number in sorted(results)), (*failures, *end.value))
+        running = {threads.submit(planned.run, observer): planned for planned in batch}
+        for ended in as_completed(running):
+            yield running[ended], ended.result
+    finally:
+        threads.shutdown(wait=False)  # after an interrupt, they end once their devices are given back
+
+
+def plan_of_one(task: TuningTask, options: Options, cluster: Cluster | None = None) -> SearchPlan:
+    """A plan of one search; with the engine `adopt`, a cached result of a full search takes its place."""
+    if options.engine == ADOPTION and (known := full_search_result(task, options.cache)):
+        return PlanResult(known=known)
+    yield [PlannedSearch(0, "", task, options, cluster)]
+    return PlanResult()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from autotune.checks.deadline import Deadline
@@ -13,7 +12,7 @@ from autotune.core.stages import OnStage
 from autotune.core.trials import Budget
 from autotune.devices.listing import listing_for
 from autotune.errors import AutotuneError, InputError
-from autotune.plans.search_plan import PlannedSearch, SearchPlan
+from autotune.plans.search_plan import PlannedSearch, PlanResult, SearchPlan
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, TuningTask, bind_target, resolve
@@ -56,7 +55,7 @@ def plan_of_spaces(
     if twice := next((name for name in kernels if kernels.count(name) > 1), None):
         raise InputError(f"two of the spaces are of the kernel {twice}; search them one after the other")
     deadline = Deadline.after(options.budget.seconds)
-    results: dict[int, SearchResult] = {}
+    results: Mapping[int, SearchResult] = {}
     while tasks and not deadline.is_over:
         promises = {
             number: promise(results.get(number), task, options.budget.trials)
@@ -67,16 +66,13 @@ def plan_of_spaces(
             break
         earlier = results.get(number)
         part = _part(options, earlier, deadline.left_s())
-        bind = partial(tasks.__getitem__, number)
-        answer = yield PlannedSearch(number, tasks[number].spec.kernel, bind, part, cluster)
-        if isinstance(answer, AutotuneError):
-            del tasks[number]
-            continue
-        results[number] = answer
-        if earlier is not None and len(answer.trials) <= len(earlier.trials):
+        results = yield [PlannedSearch(number, tasks[number].spec.kernel, tasks[number], part, cluster)]
+        result = results.get(number)  # the earlier one after a failure
+        if result is None or (earlier is not None and len(result.trials) <= len(earlier.trials)):
             del tasks[number]
     late = (task.spec.kernel for number, task in tasks.items() if number not in results)
-    return [*failures, *(f"{kernel}: no time was left; give a longer --time" for kernel in late)]
+    failures += (f"{kernel}: no time was left; give a longer --time" for kernel in late)
+    return PlanResult(tuple(failures), f"of {len(targets)} spaces failed")
 
 
 def promise(result: SearchResult | None, task: TuningTask, max_trials: int | None) -> float:

@@ -6,8 +6,7 @@ For a program that serves sizes from a table of its own, each size gets its best
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
@@ -20,6 +19,9 @@ from autotune.core.text import size_text
 from autotune.core.trials import Budget, Objective, problem_distance
 from autotune.errors import InputError, SpaceError
 from autotune.evaluation.journal import Journal
+from autotune.frameworks import Format
+from autotune.frameworks.config_file import KEY, TOKENS
+from autotune.frameworks.installed import InstalledConfigs
 from autotune.hardware.names import traits_of
 from autotune.plans.fewer_launches import with_fewer_launches
 from autotune.plans.sweep_candidates import Candidates, SweepProblem
@@ -63,41 +65,33 @@ HALFWAY_PARTS = 8
 
 
 @dataclass(frozen=True)
-class KeyedTable:
-    """A table of a program that has an entry for each tuned value of one size, its key."""
-
-    size: str  # its name
-    serving: Callable[[Sequence[int], int], int]  # of known keys, the one that serves a value of the size
-
-    def served(self, keys: Iterable[int]) -> dict[int, tuple[int, int | None]]:
-        """The first and the last value that each key serves; None for all values above."""
-        known = sorted({*keys})
-        firsts = [1]
-        for low, high in pairwise(known):
-            between = range(low + 1, high + 1)
-            firsts.append(between[bisect_left(between, high, key=lambda value: self.serving(known, value))])
-        lasts = [first - 1 for first in firsts[1:]]
-        return dict(zip(known, zip(firsts, [*lasts, None], strict=True), strict=True))
-
-
-@dataclass(frozen=True)
 class Sweep:
     """The results of a sweep."""
 
     results: tuple[SearchResult, ...]  # one for each problem
-    rows: tuple[SizeRow, ...]  # relative times of the candidates at each; of what is served, where keyed
-    tables: tuple[VariantTable, ...]  # one for each element type; none where keyed
+    rows: tuple[
+        SizeRow, ...
+    ]  # relative times of the candidates at each; of a framework's, where there is one
+    tables: tuple[VariantTable, ...]  # one for each element type; none for a framework
     seconds: float
-    keyed: KeyedTable | None = None  # the table that the results are for
+    form: Format | None = None  # of the files that the results are for
 
 
 def bind_sweep(
-    target: Target, points: Sequence[Sizes], dtypes: Sequence[str], observer: Observer
+    target: Target,
+    points: Sequence[Sizes],
+    dtypes: Sequence[str],
+    observer: Observer,
+    form: Format | None = None,
 ) -> list[TuningTask]:
     """Bind a target to every combination of points, the sizes that vary, and element types.
 
-    Without element types, it is the space's first. Raises InputError for wrong input.
+    Without element types, it is the space's first. For files of a framework, it is also every number of
+    tokens unless sizes have one, and tasks know what the framework serves now. Raises InputError for wrong
+    input.
     """
+    if form is not None and KEY not in {*target.sizes, *points[0]}:
+        points = [{**sizes, KEY: tokens} for sizes in points for tokens in TOKENS]
     if not 1 <= len(points) * max(1, len(dtypes)) <= MAX_PROBLEMS:
         raise InputError(f"a sweep has 1 to {MAX_PROBLEMS:,} combinations of sizes and element types")
     first = bind_target(
@@ -110,7 +104,23 @@ def bind_sweep(
             all_sizes = {**target.sizes, **sizes}
             problem = problem_of(first.spec, first.device, all_sizes, dtype, data=target.data)
             tasks.append(replace(first, space=bind(first.spec, first.device, problem)))
-    return tasks
+    return tasks if form is None else _with_installed(tasks, form, observer)
+
+
+def _with_installed(tasks: Sequence[TuningTask], form: Format, observer: Observer) -> list[TuningTask]:
+    """Tasks that know what a framework serves now; warns of what their space does not have."""
+    installed, left_out, done = InstalledConfigs(form, tasks[0].device.name), [], []
+    for task in tasks:
+        sizes = task.space.problem.sizes
+        config, where = installed.config(sizes, task.spec.default)
+        if config is not None and (reasons := task.space.why_invalid(config)):
+            config, where = None, f"{where}: {config}: {'; '.join(reasons)}"
+        if config is None:
+            left_out.append(f"{KEY}={sizes[KEY]}: {where}")
+        done.append(replace(task, served_elsewhere=(config,) if config else ()))
+    if left_out:
+        observer.warn(f"nothing is compared with what {form.package} serves now, at {', '.join(left_out)}")
+    return done
 
 
 def halfway_tasks(tasks: Sequence[TuningTask]) -> list[TuningTask]:
@@ -142,7 +152,7 @@ def sweep(
     options: Options,
     observer: Observer,
     max_variants: int,
-    keyed: KeyedTable | None = None,
+    form: Format | None = None,
 ) -> Sweep:
     """Tune several problems of a kernel, and choose variants that lose least at all sizes.
 
@@ -152,15 +162,14 @@ def sweep(
     best. A last round at each size measures these in turns; results and a table are stored in the cache.
     Element types follow one another; each starts from the results of the earlier ones.
 
-    For a keyed table, nothing is timed half-way and no variants are chosen: its program serves the best of a
-    key.
+    For a framework, nothing is timed half-way and no variants are chosen: it serves the best of a key.
 
     Args:
         tasks: The problems: one space on one device, as `bind_sweep` makes them.
         options: How to search; the budget is for one search.
         observer: Receives the events of all searches.
         max_variants: The most variants of an element type.
-        keyed: The table of another program that the results are for.
+        form: The files of a framework that the results are for.
 
     Raises:
         InputError: The options or the space are wrong; nothing was written.
@@ -176,7 +185,7 @@ def sweep(
     for problem in problems:
         of_type.setdefault(problem.task.space.problem.dtype, []).append(problem)
     for dtype, own in of_type.items():
-        for wider in () if keyed else _wider_tables(own, root):
+        for wider in () if form else _wider_tables(own, root):
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
             observer.warn(f"the variants of this sweep replace those of a wider one: {swept}")
     with open_processes(first, options, observer) as processes:
@@ -185,7 +194,7 @@ def sweep(
         between = {
             dtype: [
                 SweepProblem(with_journal(task, options))
-                for task in (() if keyed else halfway_tasks([problem.task for problem in own]))
+                for task in (() if form else halfway_tasks([problem.task for problem in own]))
             ]
             for dtype, own in of_type.items()
         }
@@ -194,9 +203,9 @@ def sweep(
                 _start_over(problem.journaled)
             options = replace(options, fresh=False)
         pool = Pool([task.space for task in tasks])
-        run = _Run(problems, between, pool, options, observer, processes, root, max_variants, keyed)
+        run = _Run(problems, between, pool, options, observer, processes, root, max_variants, form)
         results = run.results(of_type)
-    return Sweep(results, tuple(run.rows), tuple(run.tables), time.perf_counter() - began_s, keyed)
+    return Sweep(results, tuple(run.rows), tuple(run.tables), time.perf_counter() - began_s, form)
 
 
 def _start_over(journaled: JournaledTask) -> None:
@@ -217,7 +226,7 @@ class _Run:
     processes: Processes
     root: Path  # the cache folder
     max_variants: int
-    keyed: KeyedTable | None
+    form: Format | None
     done: list[SweepProblem] = field(default_factory=list)
     rows: list[SizeRow] = field(default_factory=list)
     tables: list[VariantTable] = field(default_factory=list)
@@ -236,7 +245,7 @@ class _Run:
             candidates = self._candidates(problems, self.between[dtype])
             for problem in problems:
                 note = f"sweep: last round at {problem.label}, {len(results) + 1} of {total}"
-                results.append(candidates.finish_search(problem, note, TRIED_OF_EACH if self.keyed else 0))
+                results.append(candidates.finish_search(problem, note, TRIED_OF_EACH if self.form else 0))
             self._store(problems, candidates, results[-1])
         return tuple(results)
 
@@ -296,8 +305,8 @@ class _Run:
         """The candidates of an element type, after they were timed near the sizes where they are best."""
         part = _part(self.options, 1 / len(problems))
         candidates = Candidates(problems, between, part, self.observer, self.processes, self.root)
-        most = 0 if self.keyed else self.max_variants
-        candidates.choose(TRIED_PER_VARIANT * most, STORED_OF_EACH if self.keyed else TRIED_OF_EACH)
+        most = 0 if self.form else self.max_variants
+        candidates.choose(TRIED_PER_VARIANT * most, STORED_OF_EACH if self.form else TRIED_OF_EACH)
         candidates.spread()
         for problem in problems:  # for later element types
             self.pool.learn(problem.task.space, problem.tried)
@@ -306,8 +315,8 @@ class _Run:
         return candidates
 
     def _store(self, problems: Sequence[SweepProblem], candidates: Candidates, last: SearchResult) -> None:
-        """Store the variants of an element type, if it has several sizes and no keyed table."""
-        if self.keyed:
+        """Store the variants of an element type, if it has several sizes and is for no framework."""
+        if self.form:
             self.rows += [
                 _measured_row(problem.task, problem.task.served_elsewhere, self.root) for problem in problems
             ]

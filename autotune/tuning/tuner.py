@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -40,7 +39,6 @@ from autotune.tuning.prior_results import gather_priors, priors_text, recommende
 from autotune.tuning.remeasure import begin_references
 from autotune.tuning.result import SearchResult
 from autotune.tuning.sanitizer_checks import sanitizers
-from autotune.tuning.served_best import KnownResult, full_search_result
 from autotune.tuning.several_devices import calibrate, calibration_configs, finish_on_two_devices
 from autotune.tuning.shared_processes import Processes
 from autotune.tuning.task import TuningTask
@@ -187,28 +185,21 @@ def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
 
 
 def priors_of(task: TuningTask, options: Options) -> tuple[PriorResults, ...]:
-    """Results of other devices and problems, if the options allow them and the engine uses any."""
-    engine, _ = choose_engine(options, len(task.space))
-    if not (options.transfer and learns_from_priors(engine)):
-        return ()
-    return gather_priors(task, options)
+    """Results of other devices and problems, if the options allow them and the engine uses any.
 
-
-def adopt(task: TuningTask, options: Options, observer: Observer) -> SearchResult | KnownResult:
-    """The cached result of a full search; without one, search a few configurations.
-
-    Those are predicted to be fast by the results of other devices and sizes. Raises InputError if no other
-    device or size has results; otherwise as `search`.
+    Raises InputError if the engine is to adopt some and there are none.
     """
-    if known := full_search_result(task, options.cache):
-        return known
+    engine, _ = choose_engine(options, len(task.space))
+    adopts = engine == ADOPTION
+    if not (adopts or (options.transfer and learns_from_priors(engine))):
+        return ()
     priors = gather_priors(task, options)
-    if not priors:
+    if adopts and not priors:
         raise InputError(
             f"{task.spec.kernel}: no results for another device or size, so there is nothing to adopt; "
             "run `autotune search` for a first result"
         )
-    return search(task, replace(options, engine=ADOPTION), observer, priors)
+    return priors
 
 
 def require_usable(task: TuningTask) -> None:

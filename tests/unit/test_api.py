@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from html import unescape
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,34 +86,29 @@ def test_tune_tries_and_finds_what_the_command_line_does(here, tmp_path_factory)
 
 def test_a_sweep_is_what_the_command_line_does(here):
     found = tune_sweep("double.yaml", {"n": [16, 64, 256]}, **SETTINGS)
-    done = here.run(
-        *[
-            "search",
-            "double.yaml",
-            "--sweep",
-            "n=16:256:x4",
-            "--device",
-            "fake",
-            "--budget",
-            "6",
-            "--seed",
-            "3",
-            "--json",
-        ]
-    )
-    assert [one["time_ms"] for one in json.loads(done.stdout)["results"]] == [
+    found_there = here.search("--sweep", "n=16:256:x4", "--budget", "6", "--seed", "3")
+    assert [one["time_ms"] for one in found_there["results"]] == [
         one.final.median_ms for one in found.results
     ]
     assert [one.sizes for one in found.tables] == [({"n": 16}, {"n": 64}, {"n": 256})]
     with pytest.raises(InputError, match="a sweep has 1 to 1,024 combinations"):
         tune_sweep("double.yaml", {"n": range(1, 2000)}, device="fake")
+    with pytest.raises(InputError, match="a sweep minimizes the time"):
+        tune_sweep("double.yaml", {"n": [16, 64]}, device="fake", objective="energy")
 
 
 def test_several_spaces_are_searched_and_those_that_fail_are_named(here):
     text = here.space.read_text()
     (here.path / "other.yaml").write_text(text.replace("kernel: double", "kernel: other"))
-    both = tune_all(["double.yaml", "other.yaml"], **SETTINGS)
+    both = tune_all(["double.yaml", "other.yaml"], objective="energy", timeline="t.json", **SETTINGS)
     assert [one.found.task.spec.kernel for one in both] == ["double", "other"]
+    assert {one.found.objective_name for one in both} == {"energy"}
+    names = {
+        event["args"].get("name")
+        for event in json.loads(Path("t.json").read_text())["traceEvents"]
+        if "args" in event
+    }
+    assert {"tune_all", "device process"} <= names
     with pytest.raises(SetupError, match="1 of 2 spaces failed: broken: "):
         (here.path / "broken.yaml").write_text("schema: 1")
         tune_all(["double.yaml", "broken.yaml"], **SETTINGS)

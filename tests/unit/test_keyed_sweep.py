@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
+from autotune import InputError, tune_sweep
 from autotune.frameworks import FORMATS
-from autotune.frameworks.config_file import nearest
+from autotune.frameworks.config_file import nearest, served
 from autotune.frameworks.installed import InstalledConfigs
-from autotune.plans.sweep import KeyedTable
 
 TILE = {"BLOCK_SIZE_M": 16, "BLOCK_SIZE_N": 64, "BLOCK_SIZE_K": 64, "GROUP_SIZE_M": 1}
 ENTRY = TILE | {"num_warps": 8, "num_stages": 2}
@@ -77,6 +77,15 @@ def test_what_is_served_stays_where_nothing_is_faster_and_is_replaced_elsewhere(
     assert ENTRY in [eight["config"], *eight["ties"]] and by_tokens[64]["config"]["BLOCK_SIZE_M"] == 32
 
 
+def test_in_python_it_is_an_argument(moe, monkeypatch):
+    monkeypatch.chdir(moe.path)
+    found = tune_sweep("moe.yaml", {"M": [8, 64]}, form="vllm-moe", device="fake")
+    assert next(dict(config) for one in found.results for config in one.task.served_elsewhere) == ENTRY
+    assert found.form is FORMATS["vllm-moe"] and not found.tables
+    with pytest.raises(InputError, match="tune_sweep: form='vllm': expected one of vllm-moe, "):
+        tune_sweep("moe.yaml", {"M": [8, 64]}, form="vllm")
+
+
 def test_without_sizes_the_numbers_of_tokens_are_those_of_the_format(moe):
     found = moe.run("search", "moe.yaml", "--device", "fake", "--format", "vllm-moe", "--json")
     results = json.loads(found.stdout)["results"]
@@ -92,9 +101,14 @@ def test_the_nearest_key_serves_and_of_two_the_smaller():
         128,
         128,
     ]
-    larger = KeyedTable("M", lambda keys, value: next((key for key in keys if key >= value), keys[-1]))
-    assert larger.served([64, 8, 8]) == {8: (1, 8), 64: (9, None)}
-    assert larger.served([5]) == {5: (1, None)}
+    known = [8, 65, 128]
+    by_key = {key: [value for value in range(1, 200) if nearest(known, value) == key] for key in known}
+    assert served([65, 8, 8, 128]) == {
+        8: (1, by_key[8][-1]),
+        65: (by_key[65][0], by_key[65][-1]),
+        128: (by_key[128][0], None),
+    }
+    assert served([5]) == {5: (1, None)}
 
 
 def test_a_launcher_cuts_a_step_down_to_the_block_and_a_default_serves_without_a_file(monkeypatch, tmp_path):

@@ -40,6 +40,14 @@ def test_a_search_needs_a_space_or_the_list_and_not_both_say_the_sizes(folder):
     assert done.returncode == 2 and "requests name their sizes and types" in done.stderr
 
 
+def test_a_request_that_nothing_can_be_adopted_for_is_named_and_stays(folder):
+    wanted = CacheMiss("double", None, None, {"n": 100})
+    record_miss(folder.path / "cache", wanted)
+    done = folder.run("search", "double.yaml", "--wanted", "--device", "fake", "--engine", "adopt")
+    assert done.returncode == 1 and "1 of 1 requests failed and stay: double: n=100" in done.stderr
+    assert "there is nothing to adopt" in done.stderr and read_misses(folder.path / "cache") == [wanted]
+
+
 def test_a_list_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(CacheError, match=r"file/wanted\.jsonl: cannot be read: Not a directory"):
