@@ -159,13 +159,21 @@ def run_on_host(
 
 
 def _named(space: Space) -> Iterator[HostRun]:
-    """The default, and the landmarks that differ from it, which need not be valid on every device."""
+    """The default, and the landmarks that differ from it, which need not be valid on every device.
+
+    A space without landmarks gives its first and last configuration: a number in the place of a macro is
+    right where it is the macro's value.
+    """
     default = space.spec.default
     yield HostRun("default", default, _RIGHT, NO_TIME)
     for landmark in space.spec.landmarks:
         if landmark.config != default:
             expected = frozenset((landmark.expect, Status.INVALID))
             yield HostRun(landmark.name, landmark.config, expected, NO_TIME)
+    if not space.spec.landmarks and len(space):
+        for name, row in (("first", 0), ("last", len(space) - 1)):
+            if (config := space.config(row)) != default:
+                yield HostRun(name, config, _RIGHT, NO_TIME)
 
 
 def _run(planned: HostRun, maker: InstanceMaker, way: _Way, further: FurtherSizes | None) -> HostRun:

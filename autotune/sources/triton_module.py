@@ -58,9 +58,19 @@ def triton_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
 
 
 def kernel_part(text: str, path: Path, entry: str) -> str:
-    """The same for one function and what it uses; empty where it is no function for the device."""
+    """The same for one function and what it uses; empty where it is no function for the device.
+
+    Its name may later stand for something else, such as what serves its configurations.
+    """
     module = Module(text, path)
-    return Extract(module).of([entry]) if entry in module.kernels else ""
+    if entry not in module.kernels:
+        return ""
+    module.statements = [
+        statement
+        for statement in module.statements
+        if isinstance(statement, ast.FunctionDef) or entry not in bound_names(statement)
+    ]
+    return Extract(module).of([entry])
 
 
 def decorator_name(node: ast.expr) -> str:

@@ -310,8 +310,8 @@ class _Plan:
     def _small_grids(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Finding]:
         """Grids of which more blocks would reach elements of arrays that no block reaches.
 
-        The source has to keep blocks within an array: none leaves it, and one far behind its end does not
-        touch it.
+        Either the source keeps blocks within an array: none leaves it, and one far behind its end does not
+        touch it. Or the next block writes elements of an output, and leaves no array.
         """
         before = {
             name: memory.reached()
@@ -352,6 +352,14 @@ class _Plan:
             for name, elements in new.items()
             if elements.any() and name in far and not far[name].any()
         ]
+        if not unreached:
+            following = self._further(launch, axis, [extent], steps)
+            unreached = [
+                (int(elements.sum()), name, int(elements.argmax()))
+                for name, reached in before.items()
+                if following.keys() >= before.keys() and self._arguments[name].role == "out"
+                if (elements := following[name] & ~reached).any()
+            ]
         return max(unreached, default=(0, "", 0))
 
     def _further(self, launch: Launch, axis: int, indices: Sequence[int], steps: Steps) -> dict[str, Bools]:

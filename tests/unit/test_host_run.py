@@ -120,6 +120,19 @@ def test_what_is_wrong_is_said_with_its_place(space, file, old, new, status, wor
     assert words in found.outcome.detail
 
 
+def test_without_landmarks_the_first_and_the_last_configuration_run_as_well(space):
+    """A number in the place of a macro is right where it is the macro's value."""
+    text = KERNEL.replace("c += BLOCK)\n        row", "c += 64)\n        row").replace(
+        "factors[STEP]", "factors[0]"
+    )
+    (space.parent / "scale.cu").write_text(text)
+    landmarks = SPACE[SPACE.index("landmarks:") : SPACE.index("arguments:")]
+    space.write_text(SPACE.replace(landmarks, "").replace("STEP: [0, 1]", "STEP: [0]"))
+    runs = {run.name: run.outcome for run in run_on_host(Target(space, "sm_90"), 60).runs}
+    assert runs["default"] is PASSED and [*runs] == ["default", "first"]  # 2,048 threads are too many
+    assert runs["first"].status is not Status.OK
+
+
 def test_an_input_that_a_kernel_changes_is_wrong(space):
     write = "if (blockIdx.x == 0 && threadIdx.x == 0) ((float *)x)[0] = 5;"
     edit(space.with_name("scale.cu"), "    float *row =", f"    {write}\n    float *row =")

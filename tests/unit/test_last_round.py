@@ -284,7 +284,7 @@ def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_wi
     done = folder.run(*command, "--time", "0.5")
     assert done.returncode == 0
     tiles = "sizes of its tiles, " * ("sizes of its tiles" in done.stderr)  # if the one that ran has any
-    late = f"many runs, {tiles}11 sets of data"
+    late = f"many runs, {tiles}12 sets of data"
     assert "warning: the best are checked without fresh inputs (no time was left)\n" in done.stderr
     assert f" checked without {late} (no time was left)\n" in done.stderr
     missed = f"without {late}, fresh inputs (no time was left)"
@@ -294,7 +294,7 @@ def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_wi
     assert "; the time was over\n" in done.stdout
     (entry,) = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
     late = {name for name, reason in entry.provenance.checked.items() if reason}
-    assert {"many runs", "data zeros", "fresh inputs"} < late and len(late) == 13 + bool(tiles)
+    assert {"many runs", "data zeros", "fresh inputs"} < late and len(late) == 14 + bool(tiles)
     (folder.path / "slow").unlink()
     assert folder.run(*command, "--budget", "1", "--cache", "other").returncode == 0
     (entry,) = read_record(str(*(folder.path / "other").glob("*/double.json"))).entries

@@ -73,6 +73,7 @@ def softmax(x, y, m, n, ROWS: tl.constexpr, BLOCK: tl.constexpr, ONE_STEP: tl.co
     ("tuned_now", "program_now", "reason"),
     [
         (JIT, JIT.replace("import triton\n", "import os, triton\nprint(os.name)\n"), ""),
+        (JIT, JIT + "softmax = tuned('softmax')(softmax)\n", ""),
         (
             JIT,
             JIT.replace("+ 1", "+ 2"),
@@ -80,7 +81,7 @@ def softmax(x, y, m, n, ROWS: tl.constexpr, BLOCK: tl.constexpr, ONE_STEP: tl.co
         ),
         (JIT.replace("+ 1", "+ 2"), JIT, "softmax.py is not the source that was tuned"),
     ],
-    ids=["the same kernel", "the program's was edited", "the file was edited"],
+    ids=["the same kernel", "its name is bound again", "the program's was edited", "the file was edited"],
 )
 def test_a_kernel_that_is_not_the_one_that_was_tuned_is_told(tmp_path, tuned_now, program_now, reason):
     source, program = tmp_path / "softmax.py", tmp_path / "program.py"

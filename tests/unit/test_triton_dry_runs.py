@@ -154,7 +154,34 @@ launch:
   - {entry: gated, grid: ["ceil_div(m, BM)", "ceil_div(n, BN)"], arguments: [x, y, m, n]}
 """,
 )
-KERNELS = {"scaled": SCALED, "softmax": SOFTMAX, "product": PRODUCT, "shifted": SHIFTED, "gated": GATED}
+SUMS = (  # nothing keeps a program within the rows
+    """\
+@triton.jit
+def sums(x, y, n, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    tl.store(y + row, tl.sum(tl.load(x + row * n + at, mask=at < n, other=0.0), axis=0))
+""",
+    """\
+sizes: {default: {m: 700, n: 100}}
+verify_sizes: [{m: 1, n: 1}, {m: 5, n: 100}]
+parameters: {BLOCK: [128, 256]}
+default: {BLOCK: 128}
+arguments:
+  - {name: x, dtype: DTYPE, shape: [m, n], role: in, fill: {uniform: [-1, 1]}}
+  - {name: y, dtype: DTYPE, shape: [m], role: out}
+  - {name: n, dtype: int32, value: n}
+launch:
+  - {entry: sums, grid: [m], arguments: [x, y, n]}
+""",
+)
+KERNELS = {
+    "scaled": SCALED,
+    "softmax": SOFTMAX,
+    "product": PRODUCT,
+    "shifted": SHIFTED,
+    "gated": GATED,
+    "sums": SUMS,
+}
 
 
 def findings(folder, kernel, *edits):
@@ -213,9 +240,12 @@ def test_a_right_kernel_has_no_finding(tmp_path, kernel):
         ("shifted", "out_of_bounds", ", boundary_check=(0, 1)", ""),
         ("shifted", "out_of_bounds", "x, (m, n)", "x, (m + 1, n)"),
         ("shifted", "out_of_bounds", "y, [m, n], [n, 1]", "y, [m, n], [n + 1, 1]"),
+        ("sums", "small_grid", "grid: [m]", "grid: [m if m < 2 else m - 1]"),
+        ("sums", "small_grid", "grid: [m]", "grid: [1]"),
+        ("sums", "out_of_bounds", "grid: [m]", "grid: [m + 1]"),
         (  # many programs of the first configurations leave steps for the last one
             "gated",
-            "unwritten_output",
+            "small_grid",
             '["ceil_div(m, BM)", "ceil_div(n, BN)"]',
             '["ceil_div(n, BN)", "ceil_div(m, BM)"]',
         ),
