@@ -139,7 +139,7 @@ def _parameters(guess: Guess) -> list[str]:
         lines.append(f"  {parameter.name}: [{values}]{remark}")
     for macro in guess.launch.fixed_macros:
         is_number = (macro.default or "").isdigit()
-        why = "an input has so many elements" if is_number else "list values to tune it"
+        why = "the arrays depend on it" if is_number else "list values to tune it"
         lines.append(f"  # {macro.name} is {macro.default} where nobody defines it; {why}")
     constraints = [
         f"{size} % {name} == 0  # the source divides {size} by {name}: what of a remainder?"
