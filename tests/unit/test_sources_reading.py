@@ -380,4 +380,6 @@ def test_what_begins_on_each_line_and_ends_nowhere_is_searched_once(line):
     assert definitions(text).isdisjoint("ab")
     source = source_of_text(text, "lines.cu")
     assert not source.template_parameters and source.narrow_types
-    assert time.thread_time() - began_s < 4  # of this thread alone: far more than one search of the text takes
+    assert (
+        time.thread_time() - began_s < 4
+    )  # of this thread alone: far more than one search of the text takes
