@@ -173,7 +173,8 @@ class Function:
     def read_by(self, reader: type[Statements]) -> tuple[tuple[ast.stmt, ...], Statements]:
         """Its statements as a reader finds them, and that reader."""
         reading = reader(self.source.tree, self.source.declared_names)
-        reading.declare(one.name for one in (*(self.template or ()), *self.parameters))
+        reading.declare(parameter.name for parameter in self.template or ())
+        reading.declare(parameter.name for parameter in self.parameters)
         body = field(self.node, "body")
         return ((*reading.of(body),) if body else (), reading)
 
