@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from autotune.core.launch_plan import macros as values_of_macros
-from autotune.core.records import Config, Parameter
+from autotune.core.records import Parameter, Value
 from autotune.errors import InputError
 from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guesses import Guess, guess
@@ -97,7 +97,7 @@ def _choosing_types(launch: GuessedLaunch, asked: Collection[str]) -> Iterator[s
     if words.isdisjoint(source.read.types.aliases.keys() | source.branches.defined):
         return
 
-    def types(config: Config) -> list[str]:
+    def types(config: Mapping[str, Value]) -> list[str]:
         read = read_kernel_source(source.read.original, _values(launch, config), source.dialect)
         function = next((one for one in read.kernels if one.name == kernel.name), None)
         return [KnownTypes.of(read).layout(item.type)[0] for item in function.parameters] if function else []
@@ -109,7 +109,7 @@ def _choosing_types(launch: GuessedLaunch, asked: Collection[str]) -> Iterator[s
             yield item.name
 
 
-def _values(launch: GuessedLaunch, config: Config) -> dict[str, str]:
+def _values(launch: GuessedLaunch, config: Mapping[str, Value]) -> dict[str, str]:
     """The macros of a configuration; what DTYPE is may differ."""
     parameters = [Parameter(item.name, item.values) for item in launch.parameters]
     macros = values_of_macros(parameters, config, "float32")
