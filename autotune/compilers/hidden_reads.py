@@ -15,7 +15,7 @@ from autotune.compilers.cuda_headers import include_dirs, is_cuda_header
 from autotune.core.launch_plan import reads_files
 from autotune.sources.preprocessor import SourceLine
 
-_NAME = re.compile(r'\s*\(?\s*(?:"([^"]+)"|<([^>]+)>)')
+_NAME = re.compile(r'\s*+\(?\s*+(?:"([^"]+)"|<([^>]+)>)')
 INCLUDES = {"include", "include_next", "import", "embed"}
 _ASKS = re.compile(r"\b__has_(?:include|include_next|embed)\b(?=\s*\()")
 _ASSEMBLER = re.compile(r"\.incbin\b")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from typing import TypeVar
 
@@ -42,6 +43,7 @@ _ATTRIBUTES = re.compile(
 _SCOPES = ("namespace_definition", "linkage_specification", "declaration_list")
 
 
+@lru_cache(maxsize=2)  # a file is read more than once
 def device_part(source: str) -> str:
     """The source with functions and variables that only the host uses replaced by spaces."""
     code = without_comments(source)

@@ -30,7 +30,7 @@ from autotune.sources.files import decoded, unwrapped
 from autotune.sources.macros import UNDEFINED, MacroTable
 from autotune.sources.preprocessor import Condition, SourceLine, compiled_lines
 
-_TEMPLATE = re.compile(r"\btemplate\s*<([^{};()]*?)>")
+_TEMPLATE = re.compile(r"\btemplate\s*<((?:(?!\btemplate\b)[^{};()])*?)>")  # each letter is read once
 _DECLARED = re.compile(r"\w\s+(\w+)\s*(?:=[^,]*)?(?:,|$)")
 _WORD = re.compile(r"\w+")
 
@@ -60,7 +60,7 @@ _MAY_HAVE_NARROW = re.compile(  # where the toolkit is installed
 # Pairs of halves, which OpenCL has and CUDA's toolkit defines; a source may define its own.
 _PAIRS = re.compile(r"\bhalf2\s*[*&)]|\bhalf2\s+\w+\s*[=;,()\[]")
 _OWN_PAIRS = re.compile(
-    r"\b(?:struct|union|class|using)\s+half2\b|\}\s*half2\s*;|\btypedef\b[^;{}]*\bhalf2\s*;|"
+    r"\b(?:struct|union|class|using)\s+half2\b|\}\s*half2\s*;|\btypedef\b(?:(?!\btypedef\b)[^;{}])*\bhalf2\s*;|"
     r"#[ \t]*define[ \t]+half2\b"
 )
 _PAIRS_HEADER = "#ifndef __OPENCL_VERSION__\n#include <cuda_fp16.h>\n#endif\n"

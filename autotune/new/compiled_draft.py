@@ -166,13 +166,14 @@ def _texts(path: Path, whole: str) -> tuple[str, str, str]:
 
     The file's own is empty if it has no kernel.
     """
-    own = source_text(path)
-    host = own if "<<<" in own else ""
-    own = device_part(own) if "__global__" in own else own
+    file = source_text(path)
+    host = file if "<<<" in file else ""
+    own = device_part(file) if "__global__" in file else file
     if not INTRODUCER.search(own):
         own = ""
-    text = own if own and _PORTABLE.search(own) else whole
-    return device_part(text) if "__global__" in text else text, own, host
+    if own and (whole.endswith(file) or _PORTABLE.search(own)):  # it includes nothing else
+        return own, own, host
+    return device_part(whole) if "__global__" in whole else whole, own, host
 
 
 def has_host_code(path: Path) -> bool:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from autotune.core.c_types import SCALARS
 from autotune.core.launch_plan import macros as values_of_macros
-from autotune.core.records import Parameter
+from autotune.core.records import Parameter, Value
 from autotune.errors import InputError
+from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guesses import Guess, guess
 from autotune.scaffold.macros import Macro
 from autotune.scaffold.reading import USUAL, Assumptions, FoundKernel, Source, read_kernels
+from autotune.scaffold.types import KnownTypes
 from autotune.scaffold.writing import reference_text, space_text
+from autotune.sources.bare_code import WORD
+from autotune.sources.kernel_source import read_kernel_source
 from autotune.sources.macros import words_behind
+
+_TRIED = 4  # values of a macro, for the types that they choose
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,10 @@ def scaffold(
             if kind == (dtype or kind) and follows and _is_alike(guessed, other):
                 guessed, assumed, dtype = other, wider, kind
     chosen = {item.name for item in guessed.launch.parameters}
-    if not chosen.isdisjoint(_asked_of(guessed.launch.source)):
+    if asked := chosen & _asked_of(guessed.launch.source):
+        if of_types := frozenset(_choosing_types(guessed.launch, asked)):
+            assumed = replace(assumed, fixed=of_types)
+            guessed = _guessed(file, text, assumed, host, own or text, {}, entry)
         guessed = _as_compiled(guessed, file, text, assumed, host, own or text)
     return Scaffold(file, name, guessed, include_dirs, assumed.option, dtype or "float32")
 
@@ -105,12 +114,38 @@ def _asked_of(source: Source) -> set[str]:
     return words_behind((*source.branches.tested, *source.branches.required), source.read.code.macros)
 
 
+def _choosing_types(launch: GuessedLaunch, asked: Collection[str]) -> Iterator[str]:
+    """The parameters that choose between element types of the kernel's arrays, which no space can follow.
+
+    Vectors of one type are no other type: the arrays stay as they are.
+    """
+    source, kernel = launch.source, launch.kernel
+    words = {word for item in kernel.arguments for word in WORD.findall(item.text)}
+    if words.isdisjoint(source.read.types.aliases.keys() | source.branches.defined):
+        return
+
+    def types(config: Mapping[str, Value]) -> list[str]:
+        read = read_kernel_source(source.read.original, _values(launch, config), source.dialect)
+        function = next((one for one in read.kernels if one.name == kernel.name), None)
+        return [KnownTypes.of(read).layout(item.type)[0] for item in function.parameters] if function else []
+
+    own = types(launch.default)
+    for item in launch.parameters:
+        others = (types({**launch.default, item.name: value}) for value in item.values[:_TRIED])
+        if item.name in asked and any(other and other != own for other in others):
+            yield item.name
+
+
+def _values(launch: GuessedLaunch, config: Mapping[str, Value]) -> dict[str, str]:
+    """The macros of a configuration; what DTYPE is may differ."""
+    parameters = [Parameter(item.name, item.values) for item in launch.parameters]
+    macros = values_of_macros(parameters, config, "float32")
+    return {name: str(value) for name, value in macros.items() if not name.startswith("DTYPE")}
+
+
 def _as_compiled(first: Guess, file: str, text: str, assumed: Assumptions, host: str, own: str) -> Guess:
     """What is guessed of the branches that the defaults of a first guess select."""
-    parameters = [Parameter(item.name, item.values) for item in first.launch.parameters]
-    macros = values_of_macros(parameters, first.launch.default, "float32")
-    chosen = {name: str(value) for name, value in macros.items()}
-    chosen = {name: value for name, value in chosen.items() if not name.startswith("DTYPE")}
+    chosen = _values(first.launch, first.launch.default)
     name = first.launch.kernel.name
     try:
         again = _guessed(file, text, assumed, host, own, chosen, name, first.launch.source.macros)

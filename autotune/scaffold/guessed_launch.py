@@ -212,6 +212,12 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     )
     compiled = chain([kernel.facts], (facts(one.body, ()) for one in others))  # with the kernel
     parameters = with_elements(parameters, compiled)
+    parameters = [
+        replace(item, values=(item.default,), remark="the arrays depend on it")
+        if item.name in assumed.fixed
+        else item
+        for item in parameters
+    ]
     if assumed.is_small:
         parameters = [replace(item, default=least_value(item)) for item in parameters]
     sizes = _size_names(kernel, {parameter.name for parameter in parameters})

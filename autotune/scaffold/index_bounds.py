@@ -160,7 +160,7 @@ class IndexBounds:
 
     def _around(self, use: Access) -> IndexBounds:
         """The same without loops that an access is not in, if one that it is in has the same variable."""
-        own = {id(part) for guard in use.guards for part in ast.walk(guard)}
+        own = {part for guard in use.guards for part in self._heads.get(id(guard), ())}
         loops = [(ast.unparse(test.left), test) for test in self._facts.compared if test.is_loop]
         names = {name for name, loop in loops if id(loop.right) in own}
         others = {id(loop) for name, loop in loops if name in names and id(loop.right) not in own}
@@ -168,6 +168,11 @@ class IndexBounds:
             return self
         left = [test for test in self._facts.compared if id(test) not in others]
         return IndexBounds(replace(self._facts, compared=left), self._launch)
+
+    @cached_property
+    def _heads(self) -> Mapping[int, frozenset[int]]:
+        """The parts of each loop's head, by their identities."""
+        return {id(head): frozenset(map(id, ast.walk(head))) for head in self._facts.loops}
 
     def reads_neighbours(self, array: str) -> bool:
         """Whether guards seem to keep some indices of an array within a size."""
@@ -182,8 +187,7 @@ class IndexBounds:
             bases = {*_bases(use.index)}
             if any(index in bases and other != use.array for other, index in self._written):
                 return True
-        loops = {id(loop) for loop in self._facts.loops}
-        return any(_keeps_inside(guard) for guard in use.guards[-1:] if id(guard) not in loops)
+        return any(_keeps_inside(guard) for guard in use.guards[-1:] if id(guard) not in self._heads)
 
     @cached_property
     def _has_edge(self) -> bool:

@@ -135,6 +135,7 @@ def read_kernels(
     no launch plan can call.
     """
     branches = read_branches(text)
+    own_branches = branches if own == text else read_branches(own)
     try:
         source = read_kernel_source(text, values)
         program = read_kernel_source(host, {}, "cuda") if host else None
@@ -165,7 +166,7 @@ def read_kernels(
     types = KnownTypes.of(source, assumed.generic)
     stand_ins = _stand_ins(types, source, branches, assumed)
     of_headers = _words(source, branches) - {*assumed.undefined}
-    of_headers -= _words(read_kernel_source(own, values), read_branches(own)) if own != text else of_headers
+    of_headers -= _words(read_kernel_source(own, values), own_branches) if own != text else of_headers
     dialect = next(one.function.source.dialect for one in readable)
     kernels = sorted(
         (replace(kernel, types={**kernel.types, **stand_ins}) for kernel in _told_apart(readable, dialect)),
@@ -181,7 +182,7 @@ def read_kernels(
     unknown = {name for one in (source, *(each.function.source for each in readable)) for name in one.unknown}
     macros = find_macros(source, branches, unknown, taken, assumed.undefined)
     chosen = tuple(macro for macro in macros if macro.name not in of_headers)
-    refused, fixed = (*dict.fromkeys(refusals),), (*_fixed(source, branches, read_branches(own)),)
+    refused, fixed = (*dict.fromkeys(refusals),), (*_fixed(source, branches, own_branches),)
     return Source(dialect, (*kernels,), chosen, source, branches, program, refused, fixed)
 
 

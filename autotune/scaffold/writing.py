@@ -148,7 +148,7 @@ def _parameters(guess: Guess) -> list[str]:
         lines.append(f"  {parameter.name}: [{values}]{remark}")
     for macro in guess.launch.fixed_macros:
         default = macro.default or ""
-        why = "an input has so many elements" if default.isdigit() else "list values to tune it"
+        why = "the arrays depend on it" if default.isdigit() else "list values to tune it"
         why = f"a type: -D{macro.name} in `compiler_options` chooses another" if default in SCALARS else why
         lines.append(f"  # {macro.name} is {macro.default} where nobody defines it; {why}")
     constraints = [

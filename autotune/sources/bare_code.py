@@ -12,9 +12,10 @@ COMMENT_OR_STRING = re.compile(
 _STRING = r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
 _CPP_ATTRIBUTES = re.compile(r"\[\[\s*[a-z_][^\[\]]*\]\]")  # [[maybe_unused]]
 _PYTHON_COMMENT_OR_STRING = re.compile(r'#[^\n]*|""".*?"""' + _STRING, re.DOTALL)
+# What begins like another one ends the search from the first: each letter is read once.
 _DEFINITION = re.compile(
-    r"^[ \t]*#[ \t]*define[ \t]+(\w+)|\btypedef\b[^;{}]*?(\w+)\s*;|\}\s*(\w+)\s*;|"
-    r"\b(?:struct|union|class)\s+(\w+)\b[^;{}()]*\{|"
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)|\btypedef\b(?:(?!\btypedef\b)[^;{}])*?\b(\w+)\s*;|\}\s*(\w+)\s*;|"
+    r"\b(?:struct|union|class)\s+(\w+)\b(?:(?!\b(?:struct|union|class)\b)[^;{}()])*\{|"
     r"\b(?!(?:if|for|while|switch)\b)(\w+)\s*\((?:[^;{}()]|\([^;{}()]*\))*\)\s*\{",
     re.MULTILINE,
 )

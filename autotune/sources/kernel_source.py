@@ -172,8 +172,8 @@ class Function:
 
     def read_by(self, reader: type[Statements]) -> tuple[tuple[ast.stmt, ...], Statements]:
         """Its statements as a reader finds them, and that reader."""
-        known = (*self.source.declared_names, *(one.name for one in self.template or ()))
-        reading = reader(self.source.tree, known)
+        reading = reader(self.source.tree, self.source.declared_names)
+        reading.declare(parameter.name for parameter in self.template or ())
         reading.declare(parameter.name for parameter in self.parameters)
         body = field(self.node, "body")
         return ((*reading.of(body),) if body else (), reading)
@@ -464,12 +464,13 @@ def _variables(tree: SourceTree) -> Iterator[Variable]:
 
 def _of_signature(source: KernelSource, function: Function) -> Iterator[tuple[str, int]]:
     """The names in the attributes of a function, such as the threads of its block."""
-    known = {*source.declared_names, *(parameter.name for parameter in function.template or ())}
+    own = [parameter.name for parameter in function.template or ()]
     for text in function.block:
         reading = SourceTree(text)
         for node in descendants(reading.root):
-            if node.type in ("identifier", "type_identifier") and reading.of(node) not in known:
-                yield reading.of(node), function.node.start_byte
+            name = reading.of(node) if node.type in ("identifier", "type_identifier") else ""
+            if name and name not in own and name not in source.declared_names:
+                yield name, function.node.start_byte
 
 
 def _of_variables(source: KernelSource) -> Iterator[tuple[str, int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -112,8 +112,8 @@ def declarator_name(node: Node | None) -> Node | None:
 class Statements:
     """Turns the body of one function into statements."""
 
-    def __init__(self, tree: SourceTree, known: Iterable[str]) -> None:
-        self._tree, self._known = tree, frozenset(known)
+    def __init__(self, tree: SourceTree, known: Collection[str]) -> None:
+        self._tree, self._known = tree, known
         self.unknown: dict[str, int] = {}  # names that nothing declares, in the order of their use
         self.types: dict[str, int] = {}  # of declarations and casts, by name, in this order, too
         self._scopes: list[dict[str, str]] = [{}]
@@ -121,7 +121,7 @@ class Statements:
         self._before: list[ast.stmt] = []
 
     def declare(self, names: Iterable[str]) -> None:
-        """Declare the parameters of the function."""
+        """Declare the parameters of the function, and of its template."""
         for name in names:
             self._declared(name)
 
@@ -468,7 +468,7 @@ class Statements:
             kind = kinds.named_children[0] if kinds and kinds.named_children else None
             return self._cast(kind, given[0]) if given else ast.Name(UNREADABLE)
         scope = field(function, "scope") if function.type == "qualified_identifier" else None
-        if scope is not None and self._tree.of(scope) in self._known:
+        if scope is not None and self._is_declared(self._tree.of(scope)):
             owner, member = self._tree.of(scope), self._tree.of(field(function, "name"))
             called: ast.expr = ast.Attribute(ast.Name(owner), member)
         elif function.type == "identifier":

@@ -83,7 +83,7 @@ def arithmetic(op: ast.operator, first: Value, second: Value, *, is_cut: bool = 
         return UNKNOWN
     left = converted(first, kind).data
     right = (second if is_shift else converted(second, kind)).data
-    known = first.known & second.known
+    known = first.known if first.known is second.known else first.known & second.known
     if isinstance(op, ast.BitAnd) and not known.all():  # one side may decide
         known = known | (first.known & (left == 0)) | (second.known & (right == 0))
     if isinstance(op, ast.Div | ast.FloorDiv | ast.Mod):

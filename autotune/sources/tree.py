@@ -19,8 +19,8 @@ _MISTAKES = 16  # in one expression, each of which hides the next
 _TEMPLATES = """
     (template_function name: (identifier) @name
         arguments: (template_argument_list (binary_expression operator: ["&&" "||"])) @list)
-    (function_declarator declarator: (identifier) @function)
 """
+_FUNCTIONS = "(function_declarator declarator: (identifier) @function)"
 _VALUE = re.compile(r"([(=,!&|<>?:+*/%-]\s*)\((\s*\w+\s*)\)(?=\s*&&)")  # read as a cast of what follows
 
 
@@ -45,13 +45,12 @@ class SourceTree:
         """
         data = bytearray(self.text.encode())
         root = _parsed(bytes(data))
-        for _ in range(_MISTAKES):
-            matches = [one for _, one in QueryCursor(_templates()).matches(root)]
-            functions = {self.of(node) for match in matches for node in match.get("function", ())}
-            templates = [
-                match for match in matches if "list" in match and self.of(match["name"][0]) not in functions
-            ]
-            mistaken = [template["list"][0].start_byte for template in templates]
+        for _ in range(_MISTAKES if "&&" in self.text or "||" in self.text else 0):
+            templates = [match for _, match in QueryCursor(_query(_TEMPLATES)).matches(root)]
+            found = QueryCursor(_query(_FUNCTIONS)).captures(root) if templates else {}
+            functions = {self.of(node) for node in found.get("function", ())}
+            lists = (one["list"][0] for one in templates if self.of(one["name"][0]) not in functions)
+            mistaken = [node.start_byte for node in lists]
             if not mistaken:
                 break
             for place in mistaken:
@@ -78,8 +77,8 @@ def _language() -> Language:
 
 
 @cache
-def _templates() -> Query:
-    return Query(_language(), _TEMPLATES)
+def _query(pattern: str) -> Query:
+    return Query(_language(), pattern)
 
 
 def descendants(node: Node) -> Iterator[Node]:

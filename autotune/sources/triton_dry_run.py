@@ -44,6 +44,7 @@ _LARGEST_TILE = 1 << 20
 _MOST = 2**31  # of constants: Triton may take a larger one for one without a sign
 _FOLLOWED = (*OPERATORS, ast.FloorDiv, ast.Mod)
 _OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
+_NUMBERS = (int, float)
 _SAME = ("multiple_of", "max_contiguous", "max_constancy", "constexpr")
 _WITHOUT_EFFECT = ("assume", "static_assert", "device_assert", "static_print", "debug_barrier")
 
@@ -326,28 +327,30 @@ class TritonDryRun(LaunchRun, Follower[Any]):
         return UNKNOWN
 
     def _binary(self, left: Any, operator: ast.operator, right: Any) -> Any:
-        if isinstance(right, Places) and isinstance(operator, ast.Add):
+        kind_of = type(operator)
+        if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
+            is_known = kind_of in _FOLLOWED and kind_of in BINARY
+            return BINARY[kind_of](left, right) if is_known else UNKNOWN
+        if isinstance(right, Places) and kind_of is ast.Add:
             left, right = right, left
-        if isinstance(left, Places) and isinstance(operator, ast.Add | ast.Sub):
+        if isinstance(left, Places) and kind_of in (ast.Add, ast.Sub):
             return replace(left, elements=self._binary(left.elements, operator, right))
         self._lose(left, right)
-        if type(operator) not in _FOLLOWED:
+        if kind_of not in _FOLLOWED:
             return UNKNOWN
-        if isinstance(left, int | float) and isinstance(right, int | float):
-            return BINARY[type(operator)](left, right) if type(operator) in BINARY else UNKNOWN
         first, second = self._value_of(left), self._value_of(right)
-        if isinstance(operator, ast.BitAnd):  # a mask that is known bounds one that is not
+        if kind_of is ast.BitAnd:  # a mask that is known bounds one that is not
             first = first if first.kind else second._replace(known=NO)
             second = second if second.kind else first._replace(known=NO)
         if not (kind := common(first, second)):
             return UNKNOWN
-        if kind == "i1" and not isinstance(operator, _OF_BITS):
+        if kind == "i1" and kind_of not in _OF_BITS:
             first, second = converted(first, self._whole), converted(second, self._whole)
         result = arithmetic(operator, first, second, is_cut=True)
         if result.data.size > _LARGEST_TILE:
             raise _NotFollowed
         self._steps.pay(result.data.size)
-        return result if result.known.any() else UNKNOWN
+        return result if result.known is YES or result.known.any() else UNKNOWN
 
     # functions of Triton
 

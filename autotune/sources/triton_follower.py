@@ -142,8 +142,8 @@ class Follower(ABC, Generic[_V]):
                 return self._built_in("trans", [self._value(base, names)], {}, is_method=True)
             case ast.Call():
                 return self._call(node, names)
-        for part in ast.iter_child_nodes(node):  # a load may be in it
-            if isinstance(part, ast.expr) and not isinstance(node, ast.Attribute):
+        for part in ast.iter_child_nodes(node) if not isinstance(node, ast.Attribute) else ():
+            if isinstance(part, ast.expr):  # a load may be in it
                 self._value(part, names)
         return self.unknown
 

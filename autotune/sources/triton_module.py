@@ -104,6 +104,7 @@ class Module:
         self.jit_names = _jit_names(tree)
         self.statements: list[ast.stmt] = []
         self._values: dict[str, Any] = {}
+        self._called: dict[ast.expr, tuple[Module, ast.FunctionDef] | None] = {}
         self.reader = Reader(self.value)
         for statement in self._flat(tree.body):
             self.statements.append(statement)  # the conditions that follow read it
@@ -193,12 +194,15 @@ class Module:
 
     def called(self, node: ast.expr) -> tuple[Module, ast.FunctionDef] | None:
         """The function for the device that a call names, and its file."""
-        match node:
-            case ast.Name(name):
-                return self.function(name)
-            case ast.Attribute(ast.Name(base), name):
-                return self.function_of(base, name)
-        return None
+        if node not in self._called:  # as it is for every call of Triton's own
+            found = None
+            match node:
+                case ast.Name(name):
+                    found = self.function(name)
+                case ast.Attribute(ast.Name(base), name):
+                    found = self.function_of(base, name)
+            self._called[node] = found
+        return self._called[node]
 
     def text(self, node: ast.stmt) -> str:
         """A statement as the file has it; a function for the device without what is for the host."""

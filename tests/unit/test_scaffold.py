@@ -342,7 +342,7 @@ def test_a_macro_that_alone_gives_the_elements_of_an_input_stays_as_it_is():
     found = made(defaults + kernel(body + "y[x] *= UNROLL;", "float *y, const float *w, int n"))
     assert "UNROLL" in values(found) and "RADIUS" not in values(found)
     assert [item.shape for item in found.guess.arguments[:2]] == [("n",), ("9",)]
-    assert "# RADIUS is 4 where nobody defines it; an input has so many elements" in found.space
+    assert "# RADIUS is 4 where nobody defines it; the arrays depend on it" in found.space
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,16 @@
 
 import ast
 import string
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autotune.compilers.kernel_source import source_of_text
 from autotune.errors import InputError
+from autotune.sources.bare_code import definitions
 from autotune.sources.branches import kernels_of_branches, read_branches
 from autotune.sources.facts import facts
 from autotune.sources.files import decoded, unwrapped
@@ -355,3 +358,28 @@ def test_a_template_of_the_source_may_take_a_condition():
 def test_what_is_read_behind_a_condition_is_guarded_by_it(body, guards):
     (access,) = facts_of(body).of("x")
     assert [*map(ast.unparse, access.guards)] == guards
+
+
+STARTS = [
+    "struct a",
+    "typedef a",
+    "typedef a half2",
+    "template <a, b",
+    "} a",
+    "a(",
+    "a (b)",
+    "half2 a(",
+    "# define",
+]
+
+
+@pytest.mark.parametrize("line", STARTS)
+def test_what_begins_on_each_line_and_ends_nowhere_is_searched_once(line):
+    text = f"{line}\n" * 20_000
+    began_s = time.thread_time()
+    assert definitions(text).isdisjoint("ab")
+    source = source_of_text(text, "lines.cu")
+    assert not source.template_parameters and source.narrow_types
+    assert (
+        time.thread_time() - began_s < 4
+    )  # of this thread alone: far more than one search of the text takes
