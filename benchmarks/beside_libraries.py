@@ -23,7 +23,7 @@ from autotune.compilers.nvrtc import CudaCompiler
 from autotune.core.argument_values import arguments
 from autotune.core.records import Config
 from autotune.devices import backend
-from autotune.space import Space, bind, load_space, problem_of
+from autotune.space import ValidSpace, bind, load_space, problem_of
 from autotune.tuning.task import locate
 
 ROUNDS = 40
@@ -42,21 +42,21 @@ def parser(description: str, **sizes: int) -> argparse.ArgumentParser:
     return made
 
 
-def task(kernel: str, sizes: Mapping[str, int]) -> Space:
+def task(kernel: str, sizes: Mapping[str, int]) -> ValidSpace:
     """The kernel's space on the first CUDA device."""
     spec = load_space(locate(Path(kernel)))
     device = backend("cuda").list_devices()[0]
     return bind(spec, device, problem_of(spec, device, sizes))
 
 
-def cached(space: Space, cache: str | None) -> Config:
+def cached(space: ValidSpace, cache: str | None) -> Config:
     """What the cache serves for the space's problem on this device."""
     best = best_config(space.spec.kernel, space.device, cache=cache, **space.problem.sizes)  # type: ignore[arg-type]
     print(f"{best.match.tier.value}: {best.config}")
     return best.config
 
 
-def written(space: Space, text: str) -> Config:
+def written(space: ValidSpace, text: str) -> Config:
     """A configuration in the words of `--config`; what is left out is taken from the default."""
     values = dict(space.spec.default)
     for pair in text.split():
@@ -76,7 +76,7 @@ def written(space: Space, text: str) -> Config:
     return config
 
 
-def plan(space: Space, config: Config, arrays: dict[str, cupy.ndarray]) -> Callable[[], None]:
+def plan(space: ValidSpace, config: Config, arrays: dict[str, cupy.ndarray]) -> Callable[[], None]:
     """A callable that runs a configuration's launches; arrays that are not given are added to `arrays`."""
     device, problem = space.device, space.problem
     source = render(read_source(space.spec.source, space.spec.include_dirs), space.macros(config))

@@ -18,10 +18,10 @@ import torch
 from beside_libraries import cached, parser, plan, show, take_turns, task, written
 
 from autotune.core.records import Config
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 
-def checked(space: Space, config: Config, inputs: dict[str, cupy.ndarray]) -> Callable[[], None]:
+def checked(space: ValidSpace, config: Config, inputs: dict[str, cupy.ndarray]) -> Callable[[], None]:
     """The plan of a configuration, after a run whose results are right."""
     arrays = dict(inputs)
     run = plan(space, config, arrays)

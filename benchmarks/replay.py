@@ -25,7 +25,7 @@ from autotune.hardware.names import slug, traits_of_name
 from autotune.interop import Recording, read_recording
 from autotune.interop.recording import domains
 from autotune.searchers.base import PriorResults, Searcher
-from autotune.space import Space
+from autotune.space import ValidSpace
 from autotune.space.enumeration import Rows
 from autotune.space.spec import SpaceSpec
 
@@ -38,7 +38,7 @@ class Recorded:
     """A recording to search: a trial for each row of the space, with its time (nan: failed) and its cost."""
 
     recording: Recording
-    space: Space
+    space: ValidSpace
     trials: tuple[Trial, ...]
     times_ms: Floats
     costs_s: Floats
@@ -83,7 +83,7 @@ def prepare(recording: Recording) -> Recorded:
     )
 
 
-class RecordedSpace(Space):
+class RecordedSpace(ValidSpace):
     """A space whose valid configurations are listed instead of constrained."""
 
     def why_invalid(self, config: Mapping[str, Value]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.records import Config, DeviceInfo
-from autotune.space import Space, SpaceSpec, bind, problem_of
+from autotune.space import SpaceSpec, ValidSpace, bind, problem_of
 
 _CANDIDATES = 300  # rows that are compared for each that is taken
 
@@ -21,7 +21,7 @@ _CANDIDATES = 300  # rows that are compared for each that is taken
 class Sample(NamedTuple):
     """What to try of the space of one element type: what is known by name, and its part of the array."""
 
-    space: Space
+    space: ValidSpace
     known: list[Config]
     pairwise: list[Config]
 
@@ -84,9 +84,9 @@ def covering_array(rows: NDArray[Any], given: Sequence[int] = (), most: int | No
     return chosen
 
 
-def shared_out(samples: Sequence[Sample], count: int) -> list[list[tuple[Space, Config]]]:
+def shared_out(samples: Sequence[Sample], count: int) -> list[list[tuple[ValidSpace, Config]]]:
     """The array in `count` parts: every value is in each of them, as far as there are enough."""
-    parts: list[list[tuple[Space, Config]]] = [[] for _ in range(count)]
+    parts: list[list[tuple[ValidSpace, Config]]] = [[] for _ in range(count)]
     met: list[set[object]] = [set() for _ in range(count)]
     for sample in samples:
         for config in sample.pairwise:

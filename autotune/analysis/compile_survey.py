@@ -28,7 +28,7 @@ from autotune.errors import ExpressionError, InputError, LaunchError, SpaceError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool, cuda_setting
 from autotune.hardware.architectures import Architecture
 from autotune.processes.scratch_folder import scratch_folder
-from autotune.space import Space, bind, load_space, problem_of, require_seen
+from autotune.space import ValidSpace, bind, load_space, problem_of, require_seen
 from autotune.tuning.task import Target, locate
 
 _DIALECT = "cuda"
@@ -144,7 +144,7 @@ def survey(
     return surveys
 
 
-def _failure(space: Space, checked: list[Checked], settings: Settings) -> str:
+def _failure(space: ValidSpace, checked: list[Checked], settings: Settings) -> str:
     """The reason why the default, or a requested configuration, cannot run; empty if all can."""
     wanted = settings.configs or (space.spec.default,)
     invalid = ("; ".join(space.why_invalid(config)) for config in wanted)
@@ -152,7 +152,7 @@ def _failure(space: Space, checked: list[Checked], settings: Settings) -> str:
     return next(filter(None, chain(invalid, failures)), "")
 
 
-def _chosen_configs(space: Space, settings: Settings) -> list[Config]:
+def _chosen_configs(space: ValidSpace, settings: Settings) -> list[Config]:
     """The default, then all others or a sample of them; or those that were asked for, if they are valid."""
     if settings.configs:
         return [config for config in settings.configs if config in space]
@@ -167,7 +167,11 @@ def _chosen_configs(space: Space, settings: Settings) -> list[Config]:
 
 
 def _compiled(
-    configs: list[Config], space: Space, source: SourceText, architecture: Architecture, settings: Settings
+    configs: list[Config],
+    space: ValidSpace,
+    source: SourceText,
+    architecture: Architecture,
+    settings: Settings,
 ) -> Iterator[Checked]:
     """The results in the order of the configurations; compilers run ahead."""
     compilers = settings.compilers or len(os.sched_getaffinity(0))
@@ -192,14 +196,14 @@ def _compiled(
             yield _checked(config, compiled.result(), space, architecture)
 
 
-def _symbol_names(config: Config, space: Space) -> tuple[str, ...]:
+def _symbol_names(config: Config, space: ValidSpace) -> tuple[str, ...]:
     try:
         return space.symbol_names(space.launches(config))
     except ExpressionError:  # `_checked` says so
         return ()
 
 
-def _checked(config: Config, compiled: Compilation, space: Space, architecture: Architecture) -> Checked:
+def _checked(config: Config, compiled: Compilation, space: ValidSpace, architecture: Architecture) -> Checked:
     if isinstance(compiled, Failure):
         return Checked(config, compiled)
     cubins = Cubins(compiled)

@@ -33,7 +33,7 @@ from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
 from autotune.devices import INTERPRETER, Address
 from autotune.devices.base import Program
-from autotune.devices.host_memory import HostMemory
+from autotune.devices.host_memory import HostBuffers
 from autotune.devices.interpreter import InterpreterCompiler, list_devices
 from autotune.errors import (
     BrokenReference,
@@ -54,7 +54,7 @@ from autotune.problem.stored_inputs import StoredInputs
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 from autotune.processes.scratch_folder import scratch_folder
-from autotune.space import Space, require_seen
+from autotune.space import ValidSpace, require_seen
 from autotune.tuning.further_sizes import FurtherSizes
 from autotune.tuning.task import Target, count_space, verify_all_command, warn_of_bfloat16
 
@@ -158,7 +158,7 @@ def run_on_host(
     return HostRuns(spec.kernel, way.tool, way.checks, runs, uncompared, len(space), for_all)
 
 
-def _named(space: Space) -> Iterator[HostRun]:
+def _named(space: ValidSpace) -> Iterator[HostRun]:
     """The default, and the landmarks that differ from it, which need not be valid on every device.
 
     A space without landmarks gives its first and last configuration: a number in the place of a macro is
@@ -277,7 +277,7 @@ class _Interpreted:
 
     checks = "results and writes outside of arrays"
 
-    def __init__(self, space: Space, deadline: Deadline) -> None:
+    def __init__(self, space: ValidSpace, deadline: Deadline) -> None:
         (device,) = list_devices()
         self.tool = f"the interpreter of {device.runtime}"
         self.compared: Collection[str] | None = None
@@ -322,7 +322,7 @@ class _Threads:
 
     checks = "results, races and accesses outside of arrays"
 
-    def __init__(self, space: Space, deadline: Deadline) -> None:
+    def __init__(self, space: ValidSpace, deadline: Deadline) -> None:
         tool = find_host_sanitizer()
         if tool is None:
             raise SetupError("g++ is not installed, which runs kernels on the CPU; in Debian the package g++")
@@ -390,7 +390,7 @@ class _Reference:
         return compare_memory(buffers), {*data.expected}
 
 
-class _Memory(HostMemory):
+class _Memory(HostBuffers):
     """Arrays alone: programs have run elsewhere."""
 
     def __init__(self, info: DeviceInfo) -> None:

@@ -13,7 +13,7 @@ from autotune.core.records import Config, DeviceInfo
 from autotune.core.trials import Trial
 from autotune.diagnosis.trial_occupancy import occupancy_of
 from autotune.evaluation.instance import work
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 if TYPE_CHECKING:
     from autotune.diagnosis.counted_runs import CountedRun
@@ -40,7 +40,7 @@ class DeviceUse:
         )
 
 
-def use_of(space: Space, trial: Trial) -> DeviceUse:
+def use_of(space: ValidSpace, trial: Trial) -> DeviceUse:
     """A trial's use of the device of a bound space."""
     moved_bytes = work(space, trial.config, space.problem.sizes).get("bytes")
     return DeviceUse(occupancy_of(space, trial), _bandwidth_share(moved_bytes, trial, space.device))

@@ -11,7 +11,7 @@ from autotune.cli.output import emit, say
 from autotune.core.text import count_text
 from autotune.errors import InputError
 from autotune.frameworks import FORMATS
-from autotune.frameworks.export import Request, export, installed_folder
+from autotune.frameworks.export import ExportRequest, export, installed_folder
 from autotune.frameworks.planned_file import PlannedFile, restore
 
 EXAMPLE = "autotune export runs/FILE.jsonl --format t4 -o results.json"
@@ -135,7 +135,7 @@ def _export_to_folder(parsed: argparse.Namespace) -> None:
         if parsed.restore:
             _restore(parsed.source, installed_folder(form))
             return
-        request = Request(parsed.source, form, parsed.device_name, parsed.quantization, parsed.data)
+        request = ExportRequest(parsed.source, form, parsed.device_name, parsed.quantization, parsed.data)
         emit("\n".join(_written_text(file, "M = ") for file in export(request, folder, parsed.cache)))
         return
     from autotune.frameworks import fla, triton_cache

@@ -24,7 +24,7 @@ from autotune.diagnosis.profiler import PROFILERS, find_profiler, report_file
 from autotune.errors import SetupError
 from autotune.evaluation.instance import work
 from autotune.report.source_figures import SourceFigure, source_figures
-from autotune.space import Landmark, Space
+from autotune.space import Landmark, ValidSpace
 
 if TYPE_CHECKING:
     from autotune.diagnosis.counted_runs import CountedRun
@@ -136,7 +136,7 @@ def _counted_runs(
     return counted_runs(task, options, observer, trials)
 
 
-def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:
+def run_text(space: ValidSpace, trials: Sequence[Trial], origin: str) -> str:
     """The configuration, its times with intervals and rates, and its use of the device."""
     first, use = trials[0], use_of(space, trials[0])
     measured = [trial.measurement for trial in trials if trial.measurement is not None]
@@ -171,7 +171,7 @@ def run_text(space: Space, trials: Sequence[Trial], origin: str) -> str:
 
 
 def run_json(
-    space: Space, trials: Sequence[Trial], counted: CountedRun | None = None
+    space: ValidSpace, trials: Sequence[Trial], counted: CountedRun | None = None
 ) -> list[dict[str, Any]]:
     """The same for scripts, as JSON values: one object for each run."""
     occupancy = use_of(space, trials[0]).occupancy
@@ -193,7 +193,7 @@ def run_json(
     ]
 
 
-def ladder_table(space: Space, steps: Mapping[str, Trial]) -> Table:
+def ladder_table(space: ValidSpace, steps: Mapping[str, Trial]) -> Table:
     """Make a table with a row per step: time, rate, speed-up over the first step that ran."""
     landmarks = {landmark.name: landmark for landmark in space.spec.landmarks}
     first_ms = next((trial.time_ms for trial in steps.values() if trial.time_ms is not None), 0.0)
@@ -205,7 +205,7 @@ def ladder_table(space: Space, steps: Mapping[str, Trial]) -> Table:
     return table(columns, rows, optional=("rate", *COLUMNS))
 
 
-def _row(space: Space, step: Landmark, trial: Trial, first_ms: float) -> Sequence[str]:
+def _row(space: ValidSpace, step: Landmark, trial: Trial, first_ms: float) -> Sequence[str]:
     """The cells of a step; `first_ms` is the time of the first one that ran."""
     name, note = step.name, step.note
     if trial.time_ms is None:
@@ -219,7 +219,7 @@ def _row(space: Space, step: Landmark, trial: Trial, first_ms: float) -> Sequenc
 
 
 def ladder_json(
-    space: Space, steps: Mapping[str, Trial], figures: _Figures, counted: Mapping[str, CountedRun]
+    space: ValidSpace, steps: Mapping[str, Trial], figures: _Figures, counted: Mapping[str, CountedRun]
 ) -> list[dict[str, Any]]:
     """The same for scripts, as JSON values, with the figures of the sources."""
     expected = {landmark.name: landmark.expect.value for landmark in space.spec.landmarks}
@@ -237,7 +237,7 @@ def ladder_json(
     ]
 
 
-def sources_table(space: Space, steps: Mapping[str, Trial], figures: _Figures) -> Table:
+def sources_table(space: ValidSpace, steps: Mapping[str, Trial], figures: _Figures) -> Table:
     """Make a table of the sources' figures next to this device's, each in one unit.
 
     Every figure has its factor: how much faster the step is than the last one above with a figure in the same
@@ -264,7 +264,7 @@ def _quoted(figures: Sequence[SourceFigure], device: str, unit: str) -> float | 
     return next((figure.value for figure in figures if (figure.device, figure.unit) == (device, unit)), None)
 
 
-def _own_figure(space: Space, trial: Trial, unit: str) -> float | None:
+def _own_figure(space: ValidSpace, trial: Trial, unit: str) -> float | None:
     """A trial's time or rate in the unit of a source; None if it failed, or the space states no such work."""
     if trial.time_ms is None or unit == "ms":
         return trial.time_ms

@@ -23,7 +23,15 @@ from autotune.cli.texts import space_problem
 from autotune.core.records import Config, Parameter
 from autotune.core.text import table_sizes
 from autotune.hardware.architectures import NOT_HERE
-from autotune.space import ConstraintReport, Findings, Space, SpaceSpec, constraint_report, limit_report, lint
+from autotune.space import (
+    ConstraintReport,
+    Findings,
+    SpaceSpec,
+    ValidSpace,
+    constraint_report,
+    limit_report,
+    lint,
+)
 from autotune.tuning.task import count_space
 
 _MAX_SIZES = 3  # named where launches take too long to follow
@@ -87,7 +95,7 @@ def _describe(parsed: argparse.Namespace) -> None:
     emit((space_json if parsed.json else space_text)(space, constraints, findings))
 
 
-def _explain(space: Space, config: Config, as_json: bool) -> None:
+def _explain(space: ValidSpace, config: Config, as_json: bool) -> None:
     """Say whether a configuration is valid, and exit with 1 if it is not."""
     reasons = space.why_invalid(config)
     if as_json:
@@ -99,7 +107,7 @@ def _explain(space: Space, config: Config, as_json: bool) -> None:
 
 
 def space_text(
-    space: Space, constraints: Sequence[ConstraintReport], findings: Findings
+    space: ValidSpace, constraints: Sequence[ConstraintReport], findings: Findings
 ) -> Iterator[str | Table]:
     """Counts, parameters, constraints and findings."""
     device = space.device
@@ -148,7 +156,9 @@ def _condition(spec: SpaceSpec, parameter: Parameter) -> str:
     return "" if when is None else f"  when {when}, else {parameter.values[0]}"
 
 
-def space_json(space: Space, constraints: Sequence[ConstraintReport], findings: Findings) -> dict[str, Any]:
+def space_json(
+    space: ValidSpace, constraints: Sequence[ConstraintReport], findings: Findings
+) -> dict[str, Any]:
     return {
         "kernel": space.spec.kernel,
         "valid": len(space),

@@ -23,7 +23,7 @@ from autotune.sources.dialects import CUDA, OPENCL, dialect_of, with_own_words, 
 from autotune.sources.expansion import TooLong
 from autotune.sources.macros import definition
 from autotune.sources.preprocessed import preprocessed
-from autotune.sources.preprocessor import Condition, compiled_lines
+from autotune.sources.preprocessor import IfCondition, compiled_lines
 from autotune.sources.statements import declarator_name
 from autotune.sources.tree import SourceTree, descendants, field
 
@@ -129,7 +129,7 @@ def _without_foreign_errors(source: str) -> str:
     return "".join(kept)
 
 
-def _tested(condition: Condition | None) -> Iterator[str]:
+def _tested(condition: IfCondition | None) -> Iterator[str]:
     """The words of a condition, of the branches before it, and of those around it."""
     if condition is not None:
         yield from _WORD.findall(condition.rest)

@@ -28,7 +28,7 @@ from autotune.errors import InputError
 from autotune.sources.bare_code import without_comments
 from autotune.sources.files import decoded, unwrapped
 from autotune.sources.macros import UNDEFINED, MacroTable
-from autotune.sources.preprocessor import Condition, SourceLine, compiled_lines
+from autotune.sources.preprocessor import IfCondition, SourceLine, compiled_lines
 
 _TEMPLATE = re.compile(r"\btemplate\s*<((?:(?!\btemplate\b)[^{};()])*?)>")  # each letter is read once
 _DECLARED = re.compile(r"\w\s+(\w+)\s*(?:=[^,]*)?(?:,|$)")
@@ -220,11 +220,11 @@ class _Reader:
         self._folders = folders
         self.hidden = next(forced_by_variables(), "")
         self._macros = MacroTable({}, is_whole=False)
-        self._put_off: list[tuple[str, str, Condition | None]] = []  # guard, code, and what it is within
+        self._put_off: list[tuple[str, str, IfCondition | None]] = []  # guard, code, and what it is within
         self._placed: set[Path] = set()
         self._open: list[Path] = []
 
-    def read(self, path: Path, within: Condition | None = None) -> str:
+    def read(self, path: Path, within: IfCondition | None = None) -> str:
         text = source_text(path)
         if path.suffix == ".py":
             from autotune.sources.triton_module import is_triton, triton_part
@@ -232,7 +232,7 @@ class _Reader:
             return triton_part(text, path, self._folders) if is_triton(text) else text
         return self.place(text, path, within)
 
-    def place(self, text: str, path: Path, within: Condition | None = None) -> str:
+    def place(self, text: str, path: Path, within: IfCondition | None = None) -> str:
         text = _HAS_INCLUDE.sub(lambda match: self._has_include(match, path), text)
         code = without_comments(text)
         guard = _GUARD.search(text) if within is None else None
@@ -262,7 +262,7 @@ class _Reader:
         self._open.pop()
         return _guarded(placed) if self._open and _ONCE.search(placed) else placed
 
-    def _lines(self, code: str, guard: str, within: Condition | None) -> Iterator[SourceLine]:
+    def _lines(self, code: str, guard: str, within: IfCondition | None) -> Iterator[SourceLine]:
         """The lines that are compiled, up to the last one for which a file may be read.
 
         The rest tells only of macros. It is put off until these count: in most sources no condition decides
@@ -348,7 +348,7 @@ def source_text(path: Path) -> str:
     return text if path.suffix == ".py" else unwrapped(text)
 
 
-def _around(line: SourceLine) -> Iterator[Condition]:
+def _around(line: SourceLine) -> Iterator[IfCondition]:
     """The branches that a line is in."""
     inner = line.condition
     while inner is not None:

@@ -28,7 +28,7 @@ from autotune.core.trials import Binary
 from autotune.devices.base import Arguments, Buffer, Offsets, Program
 from autotune.devices.clocks import Clocks
 from autotune.devices.fake_clocks import FakeControl
-from autotune.devices.host_memory import HostMemory
+from autotune.devices.host_memory import HostBuffers
 from autotune.errors import CompileError, DeviceLost, LaunchError, OutOfMemory
 
 COPY_J_PER_BYTE = 1e-9
@@ -76,7 +76,7 @@ class FakeCompiler:
         return Binary(data, hashlib.sha256(data).hexdigest(), "", elapsed_ms)
 
 
-class FakeDevice(HostMemory):
+class FakeDevice(HostBuffers):
     """Memory is numpy arrays, a launch is a function call."""
 
     def __init__(self, index: int = 0) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from autotune.devices.base import Buffer, Bytes, Device, Offsets
 
 
-class HostMemory(Device):
+class HostBuffers(Device):
     """A device's methods for memory."""
 
     def allocate(self, size_bytes: int) -> Buffer:

@@ -24,7 +24,7 @@ from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
 from autotune.devices import INTERPRETER
 from autotune.devices.base import Arguments, Program
-from autotune.devices.host_memory import HostMemory
+from autotune.devices.host_memory import HostBuffers
 from autotune.devices.interpreter_libdevice import lend_libdevice
 from autotune.errors import LaunchError
 from autotune.hardware.architectures import architecture
@@ -64,7 +64,7 @@ class InterpreterCompiler:
         return Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0)
 
 
-class Interpreter(HostMemory):
+class Interpreter(HostBuffers):
     """Memory is numpy arrays, a launch is a call of Triton's interpreter."""
 
     def __init__(self) -> None:

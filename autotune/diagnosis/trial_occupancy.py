@@ -8,15 +8,15 @@ from autotune.compilers.occupancy import Occupancy, occupancy
 from autotune.core.records import Config, DeviceInfo, Launch
 from autotune.core.trials import Trial
 from autotune.hardware.architectures import ARCHITECTURES
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 
-def largest_launch(space: Space, config: Config) -> Launch:
+def largest_launch(space: ValidSpace, config: Config) -> Launch:
     """The launch of a configuration with the most threads."""
     return max(space.launches(config), key=lambda step: step.threads)
 
 
-def occupancy_of(space: Space, trial: Trial) -> Occupancy | None:
+def occupancy_of(space: ValidSpace, trial: Trial) -> Occupancy | None:
     """The occupancy of a trial's largest launch; None where `occupancy_in` has none."""
     if trial.registers is None:
         return None

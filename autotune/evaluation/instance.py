@@ -30,7 +30,7 @@ from autotune.problem.workload import (
     Workload,
     identity_of,
 )
-from autotune.space import Fill, Space
+from autotune.space import Fill, ValidSpace
 from autotune.space.arguments import INPUTS
 from autotune.space.spec import TRUSTED
 from autotune.space.yaml_document import located
@@ -110,7 +110,7 @@ class InstanceMaker:
 
     def __init__(
         self,
-        space: Space,
+        space: ValidSpace,
         source: SourceText,
         dialect: str,
         environment: Mapping[str, str],
@@ -311,12 +311,12 @@ def environment(device: DeviceInfo, compiler: str, call_mode: CallMode = USUAL) 
     )
 
 
-def work(space: Space, config: Config, sizes: Sizes) -> dict[str, float]:
+def work(space: ValidSpace, config: Config, sizes: Sizes) -> dict[str, float]:
     """The problem's `bytes` and `flops`, if the space file gives them."""
     return _work(space, space.values(config, sizes))
 
 
-def _work(space: Space, values: Mapping[str, Any]) -> dict[str, float]:
+def _work(space: ValidSpace, values: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(number(parse(text), values)) for name, text in space.spec.work.items()}
 
 

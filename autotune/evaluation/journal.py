@@ -24,7 +24,7 @@ from autotune.core.outcomes import FRESH_INPUTS, Outcomes, worst
 from autotune.core.text import count_text, shortened
 from autotune.core.trials import DeviceScale, Measurement, Status, Trial
 from autotune.errors import AutotuneError, InputError, JournalError, WriteError
-from autotune.evaluation.journal_edits import Edit, KeyOf, edit_of
+from autotune.evaluation.journal_edits import JournalChanges, KeyOf, edit_of
 from autotune.evaluation.journal_rows import (
     decode_trial,
     encode_checks,
@@ -210,7 +210,7 @@ class Journal:
         self._file.close()
         self._file = file
 
-    def _continue_after(self, edit: Edit, keep: bool) -> None:
+    def _continue_after(self, edit: JournalChanges, keep: bool) -> None:
         """Keep the trials that hold, or raise JournalError: the changes, and what to do."""
         kept, every = len(edit.kept), count_text(len(self.trials), "trial")
         changes = f"{self.path}: since its trials were run, something has changed: {'; '.join(edit.changes)}."

@@ -23,7 +23,7 @@ _HASHED = {  # the subjects of the hashes in a header
 
 
 @dataclass(frozen=True)
-class Edit:
+class JournalChanges:
     """The changes since a journal was begun, and the trials that still hold."""
 
     changes: tuple[str, ...]  # in words
@@ -37,7 +37,7 @@ def edit_of(
     notes: Mapping[str, str],
     trials: Iterable[Trial],
     key_of: KeyOf,
-) -> Edit | None:
+) -> JournalChanges | None:
     """Compare a journal's header with the present search's; None if they agree.
 
     A trial holds if its key still does. If only verify_sizes, the tolerance, the special values, the variants
@@ -63,7 +63,7 @@ def edit_of(
     is_harmless = changed == ["arguments"] and {trial.key for trial in every} == {trial.key for trial in kept}
     told = ["kernel"] if "kernel" in changed else changed  # in another kernel all is different
     texts = [text for name in told for text in _changes(name, noted, stored, header, notes)]
-    return Edit(tuple(texts), tuple(kept), is_harmless)
+    return JournalChanges(tuple(texts), tuple(kept), is_harmless)
 
 
 def _changes(

@@ -15,14 +15,14 @@ from autotune.problem.inputs import prepare
 from autotune.problem.reference import inputs_line, may_use_device
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child
-from autotune.space import Finding, Space
+from autotune.space import Finding, ValidSpace
 from autotune.space.arguments import INPUTS
 
 _START_TIMEOUT_S, _TIMEOUT_S = 60.0, 5.0
 _PLACE = re.compile(r"(.*?\.py(?::\d+)?): (.*)", re.DOTALL)  # the beginning of a broken reference's message
 
 
-def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
+def check_reference(space: ValidSpace, source: SourceText) -> tuple[Finding, ...]:
     """Find, without a device, what a search would report about the reference; at most one finding.
 
     Nothing is reported if inputs are stored or made by a function, if the reference needs a device that is
@@ -56,7 +56,7 @@ def check_reference(space: Space, source: SourceText) -> tuple[Finding, ...]:
     return ()
 
 
-def _smallest(space: Space, source: SourceText) -> Workload | None:
+def _smallest(space: ValidSpace, source: SourceText) -> Workload | None:
     """The default configuration's workload at the smallest sizes to verify; None if it has none.
 
     Sizes of 1 come last, because they hide wrong shapes.

@@ -13,7 +13,7 @@ from autotune.core.expressions import Expression, number, parse, unknown_names
 from autotune.core.text import hint
 from autotune.core.trials import Failure, Measurement, Objective, Status, Trial
 from autotune.errors import ExpressionError, InputError
-from autotune.space import Space
+from autotune.space import ValidSpace
 from autotune.space.functions import function_name
 from autotune.space.spec import MEASURED
 
@@ -23,7 +23,7 @@ OwnObjective = str | Callable[[Mapping[str, Any]], float]  # an expression, or a
 class Scoring:
     """Values of trials, computed from their measurements, their parameters and the problem's sizes."""
 
-    def __init__(self, space: Space, objective: Objective, own: OwnObjective | None = None) -> None:
+    def __init__(self, space: ValidSpace, objective: Objective, own: OwnObjective | None = None) -> None:
         """Check an objective of the user's, which is `own` if `objective` is `Objective.OWN`.
 
         Raises InputError for an expression that cannot be read, or reads unknown names.
@@ -102,7 +102,7 @@ class Scoring:
         return values
 
 
-def _checked(text: str, space: Space) -> Expression:
+def _checked(text: str, space: ValidSpace) -> Expression:
     names = {*space.values(space.spec.default), *MEASURED, *space.spec.metrics}
     try:
         expression = parse(text)

@@ -35,7 +35,7 @@ from autotune.serving.device_records import DeviceRecord
 
 
 @dataclass(frozen=True)
-class Request:
+class ExportRequest:
     """The results to export."""
 
     kernel: str
@@ -45,7 +45,7 @@ class Request:
     data: str | None = None  # the content of the inputs that was tuned for; None takes the newest result
 
 
-def export(request: Request, folder: Path | None, cache: Folder | None = None) -> list[PlannedFile]:
+def export(request: ExportRequest, folder: Path | None, cache: Folder | None = None) -> list[PlannedFile]:
     """Merge results into a folder's files, or without one into the installed framework's.
 
     Old files of the framework are kept.
@@ -75,7 +75,7 @@ def installed_folder(format_: Format) -> Path:
     )
 
 
-def _planned(request: Request, tuned: DeviceRecord, root: Path) -> Iterator[PlannedFile]:
+def _planned(request: ExportRequest, tuned: DeviceRecord, root: Path) -> Iterator[PlannedFile]:
     """The files of a device; raises InputError."""
     form = request.format
     if request.device is None and (tuned.device.backend, tuned.device.kind) != ("cuda", "gpu"):
@@ -107,7 +107,7 @@ def _planned(request: Request, tuned: DeviceRecord, root: Path) -> Iterator[Plan
         yield PlannedFile(path, text, results, tuple(sorted(set(old.entries) - set(results))))
 
 
-def _files(request: Request, tuned: DeviceRecord, root: Path) -> dict[Path, dict[int, Entry]]:
+def _files(request: ExportRequest, tuned: DeviceRecord, root: Path) -> dict[Path, dict[int, Entry]]:
     """The newest result for each file and number of tokens; raises InputError."""
     form = request.format
     _check_names(form, tuned.record)

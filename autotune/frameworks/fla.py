@@ -12,7 +12,7 @@ from typing import Any
 from autotune.core import json_values as values
 from autotune.errors import InputError
 from autotune.frameworks.planned_file import PlannedFile, package_folders
-from autotune.frameworks.programs import Answer, ProgramFormat
+from autotune.frameworks.programs import ProgramFormat, ServedTuning
 from autotune.processes.files import read_foreign
 from autotune.recording.tunings import Plain, Tuning
 
@@ -32,7 +32,7 @@ def _refused(tuning: Tuning) -> str:
     return "a value of its key is no number, text or truth value" if has_others else ""
 
 
-def _planned(folder: Path, answers: Sequence[Answer]) -> Iterator[PlannedFile]:
+def _planned(folder: Path, answers: Sequence[ServedTuning]) -> Iterator[PlannedFile]:
     """A file for each kernel with an entry for each key; what is there stays."""
     for function in dict.fromkeys(answer.tuning.function for answer in answers):
         mine = [answer for answer in answers if answer.tuning.function == function]

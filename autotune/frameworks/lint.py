@@ -38,7 +38,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class FileFinding:
     """A finding about a file."""
 
     path: Path
@@ -58,24 +58,24 @@ def files_of(path: Path) -> list[Path]:
     return files
 
 
-def lint(paths: Iterable[Path], format_: Format | None = None) -> Iterator[Finding]:
+def lint(paths: Iterable[Path], format_: Format | None = None) -> Iterator[FileFinding]:
     """Check files of one format; without one, its name and place decide for each file."""
     for path in paths:
         mine = format_ or format_of(path)
         shape = mine.shape(path.name) if mine else None
         if mine is None or shape is None:
-            yield Finding(path, Kind.OTHER, "its name is of no format that is known here")
+            yield FileFinding(path, Kind.OTHER, "its name is of no format that is known here")
             continue
         architecture = traits_of_name(shape.device).architecture or ""
         if reason := mine.unasked(path.name) or mine.unread(shape, architecture):
-            yield Finding(path, Kind.UNREAD, reason)
+            yield FileFinding(path, Kind.UNREAD, reason)
         try:
             content = load(mine, path)
         except InputError as error:
-            yield Finding(path, Kind.BROKEN, str(error).removeprefix(f"{path}: "))
+            yield FileFinding(path, Kind.BROKEN, str(error).removeprefix(f"{path}: "))
             continue
         for kind, text in _findings(mine, shape, content):
-            yield Finding(path, kind, text)
+            yield FileFinding(path, kind, text)
 
 
 def refusals(format_: Format, shape: Shape, entry: Entry) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _listed(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def summary(files: int, findings: Iterable[Finding]) -> str:
+def summary(files: int, findings: Iterable[FileFinding]) -> str:
     """The number of files with each kind of finding."""
     listed = [*findings]
     of_kind = {kind: len({finding.path for finding in listed if finding.kind is kind}) for kind in Kind}

@@ -22,7 +22,7 @@ from autotune.serving.validity import KernelOnDevice
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServedTuning:
     """A recorded tuning with the result that the program is to take."""
 
     tuning: Tuning
@@ -43,7 +43,9 @@ class ProgramFormat:
     package: str  # whose folders only `--install` writes to
     root: Callable[[], Path]  # the folder that is looked in unless an environment variable names another
     subfolder: Callable[[str], str]  # below it, for a device's name
-    planned: Callable[[Path, Sequence[Answer]], Iterator[PlannedFile]]  # raises InputError for a damaged file
+    planned: Callable[
+        [Path, Sequence[ServedTuning]], Iterator[PlannedFile]
+    ]  # raises InputError for a damaged file
     refused: Callable[[Tuning], str]  # why its look-up never asks; empty if it does
 
 
@@ -76,7 +78,7 @@ def export_program(
     asked = [tuning for tuning in tunings if tuning.function in functions]
     if not asked:
         raise InputError(f"{kernel}: the recorded file has no call of {', '.join(sorted(functions)) or 'it'}")
-    by_device: dict[str, list[Answer]] = {}
+    by_device: dict[str, list[ServedTuning]] = {}
     left_out = []
     for tuning in asked:
         try:
@@ -109,7 +111,7 @@ def _device_of(kernel: str, records: Iterable[DeviceRecord], tuning: Tuning) -> 
     return fitting[0]
 
 
-def _answer(tuned: DeviceRecord, tuning: Tuning) -> Answer:
+def _answer(tuned: DeviceRecord, tuning: Tuning) -> ServedTuning:
     """The result for the call that was recorded; raises InputError."""
     record = tuned.record
     reader = reader_of(record, tuning.function, tuning.passed)
@@ -131,7 +133,7 @@ def _answer(tuned: DeviceRecord, tuning: Tuning) -> Answer:
     if not launched or not launched[record.launch.index(step)]:
         raise InputError(f"the best configuration does not launch it: {served}")
     constants = {name: known[text] for name, text in constant_expressions(step).items() if text in known}
-    return Answer(tuning, entry, served, _content(tuning, constants, served))
+    return ServedTuning(tuning, entry, served, _content(tuning, constants, served))
 
 
 def _content(tuning: Tuning, constants: Mapping[str, Value], served: Config) -> dict[str, Any]:

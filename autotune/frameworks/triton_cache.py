@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from autotune.frameworks.planned_file import PlannedFile
-from autotune.frameworks.programs import Answer, ProgramFormat
+from autotune.frameworks.programs import ProgramFormat, ServedTuning
 from autotune.recording.tunings import READ_BY, Tuning, is_known, triton_folder
 
 
@@ -17,7 +17,7 @@ def _refused(tuning: Tuning) -> str:
     return "" if tuning.key else "its key is empty, and Triton then keeps nothing"
 
 
-def _planned(folder: Path, answers: Sequence[Answer]) -> Iterator[PlannedFile]:
+def _planned(folder: Path, answers: Sequence[ServedTuning]) -> Iterator[PlannedFile]:
     """A file for each key, with one configuration: what the program timed is not comparable with it."""
     for answer in answers:
         text = json.dumps({"key": answer.tuning.key, "configs_timings": [[answer.content, answer.times_ms]]})

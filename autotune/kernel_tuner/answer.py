@@ -22,7 +22,7 @@ Judge = Callable[[Config, Mapping[str, NDArray[Any]]], Any]
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerCheck:
     """The verification of a run."""
 
     hashes: tuple[str, ...]  # of the arrays of the script's answer
@@ -33,7 +33,7 @@ class Answer:
 
 def read_answer(
     call: KernelCall, arguments: KernelArguments, parameters: Parameters, observers: Observers
-) -> Answer:
+) -> AnswerCheck:
     """Find out how to verify; raises InputError where the answer does not fit the arguments."""
     given = _on_host(call.answer)
     if call.verify is None and given is not None and len(given) != len(arguments.listed):
@@ -41,7 +41,7 @@ def read_answer(
             f"answer: {len(given)} elements for {len(arguments.listed)} arguments; None means input"
         )
     judge = _judge(call, given, arguments, parameters, observers)
-    return Answer(
+    return AnswerCheck(
         hashes=tuple(content_sha256(np.asarray(array)) for array in given or () if array is not None),
         expected={} if judge else _expected(given, arguments),
         judge=judge,

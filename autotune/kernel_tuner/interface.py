@@ -31,7 +31,7 @@ from autotune.evaluation.journal import Journal, read_journal
 from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.goal import TIMEOUT_S, Goal, read_goal, search_options
 from autotune.kernel_tuner.parameters import RESULT_NAMES
-from autotune.kernel_tuner.request import Request, read_request
+from autotune.kernel_tuner.request import TuningRequest, read_request
 from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer, Relay
 from autotune.tuning.options import Options
@@ -167,7 +167,7 @@ def _refuse(given: _Given) -> None:
         raise InputError(f"smem_args: {others[0]!r} is not supported: only size is known")
 
 
-def _journal(request: Request, cache: str | Path | None) -> Path:
+def _journal(request: TuningRequest, cache: str | Path | None) -> Path:
     """The trials of one request go to one file, so that the same call resumes."""
     if cache is None:
         return RUNS / "kernel_tuner" / f"{request.call.kernel_name}.{request.digest}.jsonl"
@@ -208,7 +208,7 @@ def _search(task: TuningTask, options: Options, progress: Observer) -> SearchRes
         return search(with_default(task, tried[-1]), options, observer, processes=processes)
 
 
-def _result_row(trial: Trial, request: Request, goal: Goal) -> dict[str, Any]:
+def _result_row(trial: Trial, request: TuningRequest, goal: Goal) -> dict[str, Any]:
     """A configuration with its time and metrics, or `__error__`; times in ms."""
     row: dict[str, Any] = request.parameters.decode(trial.config)
     timings = {

@@ -18,7 +18,7 @@ from autotune.compilers.kernel_source import SourceText, source_of_text
 from autotune.core.launch_plan import is_entry, is_option
 from autotune.core.records import Config
 from autotune.errors import InputError
-from autotune.kernel_tuner.answer import Answer, read_answer
+from autotune.kernel_tuner.answer import AnswerCheck, read_answer
 from autotune.kernel_tuner.arguments import KernelArguments, read_arguments
 from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.launch import LaunchRule, launch_specs, read_launch_rule, sizes_of
@@ -34,7 +34,7 @@ RTOL = "1e-05"  # that of numpy.allclose, which Kernel Tuner compares with
 
 
 @dataclass(frozen=True)
-class Request:
+class TuningRequest:
     """One kernel with its parameters and arguments, read and checked."""
 
     call: KernelCall
@@ -43,7 +43,7 @@ class Request:
     observers: Observers
     rule: LaunchRule
     restrictions: Restrictions
-    answer: Answer
+    answer: AnswerCheck
     dialect: str
 
     @cached_property
@@ -154,7 +154,7 @@ class Request:
         )
 
 
-def read_request(call: KernelCall) -> Request:
+def read_request(call: KernelCall) -> TuningRequest:
     """Read what a script gives, and make a space of it; raises InputError that says what to change."""
     parameters = read_parameters(call.tune_params)
     text = _source_text(call.kernel_source, parameters.first)
@@ -163,7 +163,7 @@ def read_request(call: KernelCall) -> Request:
     arguments = read_arguments(call.arguments, call.kernel_name, text, call.cmem_args, parameters)
     observers = read_observers(call.observers)
     rule = read_launch_rule(call, parameters.first)
-    return Request(
+    return TuningRequest(
         call=call,
         parameters=parameters,
         arguments=arguments,

@@ -24,7 +24,7 @@ from autotune.sources.bare_code import definitions
 from autotune.sources.branches import wanted_by
 from autotune.sources.dialects import INTRODUCER, OPENCL
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
-from autotune.sources.preprocessor import Condition, compiled_lines
+from autotune.sources.preprocessor import IfCondition, compiled_lines
 from autotune.sources.type_layouts import UNKNOWN
 
 _ROUNDS = 6  # of compilations: each finds what the one before was stopped by
@@ -104,12 +104,12 @@ def _include(word: str, missing: Set[str], source: Path, front: Path, read: Kern
     several files, the right one has functions for what `read`, the source, passes. None if several fit: only
     the host knows which.
     """
-    candidates: dict[Path, tuple[int, Condition | None]] = {}
+    candidates: dict[Path, tuple[int, IfCondition | None]] = {}
     for file in defining_files(word, source):
         text = source_text(file)
         lines = [*compiled_lines(text)]
         if file != front and not any(INTRODUCER.search(line.rest) for line in lines if not line.directive):
-            parts: dict[Condition | None, str] = {None: ""}
+            parts: dict[IfCondition | None, str] = {None: ""}
             for line in lines:
                 directive = f"#{line.directive} " if line.directive else ""
                 parts[line.condition] = f"{parts.get(line.condition, '')}{directive}{line.rest}\n"
@@ -128,11 +128,11 @@ def _include(word: str, missing: Set[str], source: Path, front: Path, read: Kern
     return ["\n".join((*asked, f'#include "{name}"'))]
 
 
-def _asked(inner: Condition | None) -> dict[str, str]:
+def _asked(inner: IfCondition | None) -> dict[str, str]:
     return {name: value or "1" for name, value in wanted_by(inner).items()}
 
 
-def _fits(text: str, inner: Condition | None, read: KernelSource) -> bool:
+def _fits(text: str, inner: IfCondition | None, read: KernelSource) -> bool:
     """True if a source calls functions of a text as they are declared, whose types it uses, too."""
     called = {name: count for function in read.device_functions for name, count in function.called.items()}
     types, used = KnownTypes.of(read), {name for function in read.device_functions for name in function.types}

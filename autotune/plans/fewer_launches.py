@@ -11,14 +11,14 @@ from contextlib import suppress
 
 from autotune.core.records import Config
 from autotune.errors import ExpressionError
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 MAX_CHANGES = 2  # of parameters
 
 _Launches = tuple[tuple[str, tuple[str, ...]], ...]  # kernel and arguments of each launch
 
 
-def with_fewer_launches(space: Space, known: Sequence[Config]) -> list[Config]:
+def with_fewer_launches(space: ValidSpace, known: Sequence[Config]) -> list[Config]:
     """One valid configuration, close to a known one, for each plan with fewer launches than the first has.
 
     It differs from a known one in at most MAX_CHANGES parameters.
@@ -33,7 +33,7 @@ def with_fewer_launches(space: Space, known: Sequence[Config]) -> list[Config]:
     return list(by_plan.values())
 
 
-def _plan(space: Space, config: Config) -> _Launches:
+def _plan(space: ValidSpace, config: Config) -> _Launches:
     """The launches of a configuration; empty if they cannot be evaluated."""
     with suppress(ExpressionError):
         return tuple((launch.entry, launch.arguments) for launch in space.launches(config))

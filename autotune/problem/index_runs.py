@@ -14,15 +14,15 @@ from autotune.core.records import Launch
 from autotune.problem.workload import Workload
 from autotune.sources.dry_run import DryRun, blocks_of
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
-from autotune.sources.launch_run import Memory, NotUnderstood, OutOfSteps, Steps
+from autotune.sources.launch_run import FollowedArray, NotUnderstood, OutOfSteps, Steps
 from autotune.sources.thread_values import Ints
 from autotune.sources.triton_dry_run import TritonDryRun
-from autotune.sources.triton_module import Module
+from autotune.sources.triton_module import TritonModule
 from autotune.space.signatures import arguments_of_template, own_name
 
 AGAIN = 2  # turns of a loop; what further ones change is unknown
 _STEPS = 6000  # of a launch
-_Passed = dict[str, Memory | int | None]  # the arguments of launches, by name
+_Passed = dict[str, FollowedArray | int | None]  # the arguments of launches, by name
 
 
 class IndexRun(NamedTuple):
@@ -46,7 +46,9 @@ class IndexRuns(ABC):
         """The blocks at the corners of each launch, run; `is_wide` counts with 64 bits in place of 32."""
         key = workload.identity_text, is_wide
         if key not in self._known:
-            given: _Passed = {one.name: Memory(one.name, None, 0, "argument") for one in workload.arrays}
+            given: _Passed = {
+                one.name: FollowedArray(one.name, None, 0, "argument") for one in workload.arrays
+            }
             given |= {one.name: one.value if isinstance(one.value, int) else None for one in workload.scalars}
             launches = dict.fromkeys(workload.launches)
             self._known[key] = [self._run(launch, given, is_wide=is_wide) for launch in launches]
@@ -80,7 +82,7 @@ class _RunsInC(IndexRuns):
 class _RunsInTriton(IndexRuns):
     """Kernels in Triton."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: TritonModule) -> None:
         super().__init__()
         self._module = module
 
@@ -95,7 +97,7 @@ class _RunsInTriton(IndexRuns):
 def index_runs(source: str, dialect: str, path: Path) -> IndexRuns:
     """The kernels of a rendered source; raises InputError for one that cannot be read."""
     if dialect == TRITON:
-        return _RunsInTriton(Module(source, path))
+        return _RunsInTriton(TritonModule(source, path))
     return _RunsInC(read_kernel_source(source, {}, dialect))
 
 

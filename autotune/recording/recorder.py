@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from autotune.recording.tunings import DEFAULT, Array, Plain, Tuning, add_tuning, is_known
+from autotune.recording.tunings import DEFAULT, Plain, RecordedArray, Tuning, add_tuning, is_known
 from autotune.serving.lookup import RECORD
 
 _AUTOTUNER = "triton.runtime.autotuner"
@@ -142,7 +142,7 @@ def _tuning(
         key=tuple(map(_plain, key)),
         scalars={name: _plain(value) for name, value in passed.items() if name not in arrays},
         arrays={
-            name: Array(str(array.dtype).rpartition(".")[2], tuple(map(int, array.shape)))
+            name: RecordedArray(str(array.dtype).rpartition(".")[2], tuple(map(int, array.shape)))
             for name, array in arrays.items()
         },
         passed=tuple(parameter.name for parameter in function.params if not parameter.is_constexpr),

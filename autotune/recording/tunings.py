@@ -26,7 +26,7 @@ Plain = Value | None
 
 
 @dataclass(frozen=True)
-class Array:
+class RecordedArray:
     """An array of a call."""
 
     dtype: str
@@ -43,7 +43,7 @@ class Tuning:
     target: str  # of Triton, such as `cuda:90`
     key: tuple[Plain, ...]  # values of the names that the decorator lists, and the type of each array
     scalars: Mapping[str, Plain]  # the other arguments of the first such call, by parameter
-    arrays: Mapping[str, Array]  # of that call
+    arrays: Mapping[str, RecordedArray]  # of that call
     passed: tuple[str, ...]  # the kernel's parameters that are no constants, in order
     parameters: tuple[str, ...]  # that the program's configurations give values to, without Triton's options
     configurations: int  # their number, after pruning
@@ -132,7 +132,7 @@ _READERS = {
     "scalars": values.mapping_of(_plain, values.name),
     "arrays": values.mapping_of(
         lambda value, place: values.record(
-            Array, {"dtype": values.text, "shape": values.list_of(values.integer)}, (), value, place
+            RecordedArray, {"dtype": values.text, "shape": values.list_of(values.integer)}, (), value, place
         ),
         values.name,
     ),

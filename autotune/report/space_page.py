@@ -16,8 +16,8 @@ from autotune.core.trials import Trial
 from autotune.report.page import cut, page_html, short
 from autotune.report.search import Search
 from autotune.report.search_page import search_json
-from autotune.space import ConstraintReport, Finding, Space
-from autotune.space.enumeration import RowLimits, Rows, Rule, count_rows
+from autotune.space import ConstraintReport, Finding, ValidSpace
+from autotune.space.enumeration import Condition, RowLimits, Rows, count_rows
 from autotune.space.rules import Rules
 
 _SAMPLE = 4_000  # configurations drawn for charts of two parameters or more
@@ -26,13 +26,15 @@ _DRAWN = 200_000  # combinations, for these estimates
 _MAX_ROWS = 100_000  # from which ties are worked out
 
 
-def space_html(space: Space, constraints: Sequence[ConstraintReport], findings: Iterable[Finding]) -> str:
+def space_html(
+    space: ValidSpace, constraints: Sequence[ConstraintReport], findings: Iterable[Finding]
+) -> str:
     """The whole page; `constraints` and `findings` are those of `autotune.space`."""
     return page_html(f"{space.spec.kernel}, space", cut(space_json(space, constraints, findings)))
 
 
 def space_json(
-    space: Space, constraints: Sequence[ConstraintReport], findings: Iterable[Finding]
+    space: ValidSpace, constraints: Sequence[ConstraintReport], findings: Iterable[Finding]
 ) -> dict[str, Any]:
     """Everything that the page needs."""
     rng = np.random.default_rng(0)
@@ -62,7 +64,7 @@ def space_json(
     }
 
 
-def _sample_json(space: Space, rng: np.random.Generator) -> dict[str, Any]:
+def _sample_json(space: ValidSpace, rng: np.random.Generator) -> dict[str, Any]:
     """Valid configurations, in the form of a search that has not measured them."""
     size = min(_SAMPLE, len(space))
     drawn = np.sort(rng.choice(len(space), size, replace=False))
@@ -83,7 +85,7 @@ def _sample_json(space: Space, rng: np.random.Generator) -> dict[str, Any]:
     )
 
 
-def _ties(space: Space, rng: np.random.Generator) -> list[dict[str, Any]]:
+def _ties(space: ValidSpace, rng: np.random.Generator) -> list[dict[str, Any]]:
     """How far the valid values of one parameter depend on another's, for every two.
 
     This is their mutual information over all valid configurations, as a share of the smaller entropy: 0 if
@@ -112,7 +114,7 @@ def _entropy(counts: NDArray[np.intp]) -> float:
     return float(-(shares * np.log(shares)).sum())
 
 
-def _lines_by_parameter(space: Space) -> Mapping[str, set[int]]:
+def _lines_by_parameter(space: ValidSpace) -> Mapping[str, set[int]]:
     """The lines of the constraints that read a parameter, directly or through derived names."""
     lines: dict[str, set[int]] = {parameter.name: set() for parameter in space.parameters}
     for constraint in space.spec.constraints:
@@ -130,7 +132,7 @@ class Left:
     is_exact: bool
 
 
-def funnel(space: Space) -> tuple[Left, ...]:
+def funnel(space: ValidSpace) -> tuple[Left, ...]:
     """Count what is left after each constraint; where that takes too long, estimate it from a sample."""
     stages = Rules(space.spec, space.device, space.problem).stages()
     parameters = space.parameters
@@ -153,7 +155,7 @@ def funnel(space: Space) -> tuple[Left, ...]:
     return tuple(counts[1:])
 
 
-def _holds(rule: Rule, rows: Rows) -> NDArray[np.bool_]:
+def _holds(rule: Condition, rows: Rows) -> NDArray[np.bool_]:
     """A mask of the rows that satisfy a rule, from its table if it has one."""
     if rule.columns and rule.is_tabled(_LIMITS) and rule.table is not None:
         allowed: NDArray[np.bool_] = rule.table[tuple(rows[:, column] for column in rule.columns)]

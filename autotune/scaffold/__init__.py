@@ -13,7 +13,7 @@ from autotune.core.records import Parameter, Value
 from autotune.errors import InputError
 from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guesses import Guess, guess
-from autotune.scaffold.macros import Macro
+from autotune.scaffold.macros import OpenMacro
 from autotune.scaffold.reading import USUAL, Assumptions, FoundKernel, Source, read_kernels
 from autotune.scaffold.types import KnownTypes
 from autotune.scaffold.writing import reference_text, space_text
@@ -162,7 +162,7 @@ def _guessed(
     own: str,
     values: Mapping[str, str],
     entry: str | None,
-    known: tuple[Macro, ...] | None = None,
+    known: tuple[OpenMacro, ...] | None = None,
 ) -> Guess:
     """What is guessed for a kernel of a source that is read for some values of its macros."""
     defined = "".join(f"#define {macro} {value}\n" for macro, value in assumed.defined)

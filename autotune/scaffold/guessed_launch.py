@@ -26,8 +26,8 @@ from autotune.scaffold.guessed_parameters import (
     with_elements,
     within_a_block,
 )
-from autotune.scaffold.host_formulas import HostFormulas, Known, declared_extents
-from autotune.scaffold.macros import Macro
+from autotune.scaffold.host_formulas import HostFormulas, KnownNames, declared_extents
+from autotune.scaffold.macros import OpenMacro
 from autotune.scaffold.reading import Assumptions, FoundKernel, KernelArgument, Source
 from autotune.scaffold.roles import is_offset, scalar_value
 from autotune.scaffold.tiles import (
@@ -66,7 +66,7 @@ class GuessedLaunch:
     source: Source
     axes: tuple[str, ...]  # those along which it has threads or blocks
     parameters: tuple[GuessedParameter, ...]  # what is tuned; at least one
-    fixed_macros: tuple[Macro, ...]  # that stay at their defaults: no numbers, or part of the problem
+    fixed_macros: tuple[OpenMacro, ...]  # that stay at their defaults: no numbers, or part of the problem
     sizes: tuple[str, ...]  # names of the problem's sizes; at least one
     divided: tuple[tuple[str, str], ...]  # that should be multiples of parameters, with the name of each
     block: tuple[str, ...]  # threads along each axis
@@ -249,13 +249,13 @@ def _host(launch: GuessedLaunch) -> HostFormulas:
     functions = kernel.function.source.device_functions
     used = {part.id for one in functions for part in one.parts if isinstance(part, ast.Name)}
     used |= {name for one in functions for name in one.declared}
-    known = Known(launch.names, launch.constants, used, KnownTypes.of(kernel.function.source).bytes_of)
+    known = KnownNames(launch.names, launch.constants, used, KnownTypes.of(kernel.function.source).bytes_of)
     arguments = [argument.name for argument in kernel.arguments]
     return HostFormulas.of(kernel.launch, source.host or source.read, arguments, launch.block, known)
 
 
 def _parameters_and_block(
-    kernel: FoundKernel, source: Source, tuned: Sequence[Macro], axes: Sequence[str]
+    kernel: FoundKernel, source: Source, tuned: Sequence[OpenMacro], axes: Sequence[str]
 ) -> tuple[list[GuessedParameter], tuple[str, ...]]:
     """At least one parameter, and the block, whose extents become parameters where the source has none."""
     block = _block(kernel, source, tuned, axes)
@@ -270,7 +270,7 @@ def _parameters_and_block(
 
 
 def _parameters(
-    kernel: FoundKernel, tuned: Sequence[Macro], axes: Sequence[str], block: Sequence[str]
+    kernel: FoundKernel, tuned: Sequence[OpenMacro], axes: Sequence[str], block: Sequence[str]
 ) -> list[GuessedParameter]:
     """Macros and what a template takes; their defaults are values for which the kernel is compiled at all.
 
@@ -342,7 +342,7 @@ def _axes(kernel: FoundKernel) -> list[str]:
 
 
 def _block(
-    kernel: FoundKernel, source: Source, macros: Sequence[Macro], axes: Sequence[str]
+    kernel: FoundKernel, source: Source, macros: Sequence[OpenMacro], axes: Sequence[str]
 ) -> tuple[str, ...]:
     """The declared block if a launch plan can read it, else what indices show.
 
@@ -407,7 +407,7 @@ def _unread_block(kernel: FoundKernel, source: Source, names: Collection[str]) -
     return next((part for part, extent in zip(parts, extents, strict=False) if not extent), "")
 
 
-def _block_macros(macros: Sequence[Macro], axes: Sequence[str]) -> tuple[str, ...]:
+def _block_macros(macros: Sequence[OpenMacro], axes: Sequence[str]) -> tuple[str, ...]:
     """The macros that look like the extents of a block, one for each axis."""
     by_axis = {axis_of(macro.name): macro.name for macro in macros if BLOCK.fullmatch(macro.name)}
     tiles = [macro.name for macro in macros if TILE.fullmatch(macro.name) and axis_of(macro.name) is None]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from autotune.core.records import Value
-from autotune.scaffold.macros import Macro
+from autotune.scaffold.macros import OpenMacro
 from autotune.scaffold.templates import ReadTemplate
 from autotune.sources.facts import Facts, names_in
 from autotune.sources.statements import parsed_expression
@@ -44,21 +44,21 @@ class GuessedParameter:
     remark: str = ""
 
 
-def template_macro(item: ReadTemplate) -> Macro:
+def template_macro(item: ReadTemplate) -> OpenMacro:
     """A number that a template takes, for its values are guessed as a macro's are."""
     if item.kind == "bool":
-        return Macro(item.name, str(int(item.default == "true")), numbers=(0, 1), test="if")
-    return Macro(item.name, item.default if item.default.isdigit() else None)
+        return OpenMacro(item.name, str(int(item.default == "true")), numbers=(0, 1), test="if")
+    return OpenMacro(item.name, item.default if item.default.isdigit() else None)
 
 
-def parameter_of(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
+def parameter_of(macro: OpenMacro, axes: Sequence[str]) -> GuessedParameter:
     """The values that a macro's comment lists, or that its name and its use suggest, which is a guess."""
     parameter = _suggested(macro, axes)
     is_flag = set(parameter.values) <= {False, True}
     return parameter if parameter.remark or is_flag else replace(parameter, remark="values guessed")
 
 
-def _suggested(macro: Macro, axes: Sequence[str]) -> GuessedParameter:
+def _suggested(macro: OpenMacro, axes: Sequence[str]) -> GuessedParameter:
     guessed = partial(GuessedParameter, macro.name)
     if macro.names:
         prefix = len(macro.name) + 1
@@ -149,7 +149,7 @@ def _is_of(node: ast.expr, names: Collection[str]) -> bool:
 
 def _around(name: str, default: int, axes: Sequence[str], *, is_tested: bool) -> GuessedParameter:
     """The default of the source, among what its name suggests and what is usual up to twice the default."""
-    usual = _suggested(Macro(name, None), axes).values
+    usual = _suggested(OpenMacro(name, None), axes).values
     if len(usual) == 1 and default > _MAX_THREADS:
         return GuessedParameter(name, (default,), default, "a size of the problem? list values to tune it")
     if len(usual) == 1 and default < 2:

@@ -12,7 +12,7 @@ from autotune.core.launch_plan import RESERVED_NAMES
 from autotune.scaffold.index_bounds import expression_of
 from autotune.sources.facts import Functions, inlined, names_in
 from autotune.sources.kernel_source import KernelSource
-from autotune.sources.launches import RUNTIME, Launch, functions_of
+from autotune.sources.launches import RUNTIME, HostLaunch, functions_of
 from autotune.sources.statements import parsed_expression
 from autotune.sources.whole_numbers import number_of
 
@@ -34,7 +34,7 @@ class _Unreadable(Exception):
         self.node, self.may_be_size = node, may_be_size
 
 
-class Known(NamedTuple):
+class KnownNames(NamedTuple):
     """What a launch plan may read, and what names of the source stand for.
 
     `used` are the names in the kernel's own code: a constant among them is no quantity of the host alone.
@@ -55,7 +55,7 @@ class HostFormulas:
     launch plan has for them.
     """
 
-    _launch: Launch
+    _launch: HostLaunch
     _formulas: Mapping[str, ast.expr]  # what variables and constants of the host stand for
     _reader: _Reader
     _threads: Sequence[tuple[int, str]]  # along each axis: the host's number, or 0, and the launch plan's
@@ -65,11 +65,11 @@ class HostFormulas:
     @classmethod
     def of(
         cls,
-        launch: Launch,
+        launch: HostLaunch,
         host: KernelSource,
         parameters: Sequence[str],
         block: Sequence[str],
-        known: Known,
+        known: KnownNames,
     ) -> HostFormulas:
         """Read the formulas around a launch.
 

@@ -24,7 +24,7 @@ Monomial = tuple[str, ...]  # its atoms, sorted: sizes, parameters and numbers o
 
 
 @dataclass(frozen=True)
-class Bound:
+class UpperBound:
     """A sum of products: an upper bound."""
 
     terms: Mapping[Monomial, Fraction] = field(default_factory=dict)
@@ -33,30 +33,30 @@ class Bound:
         return hash(frozenset(self.terms.items()))
 
     @classmethod
-    def of(cls, number: int) -> Bound:
+    def of(cls, number: int) -> UpperBound:
         """A number."""
         return cls({(): Fraction(number)})
 
     @classmethod
-    def atom(cls, name: str) -> Bound:
+    def atom(cls, name: str) -> UpperBound:
         """A name."""
         return cls({(name,): Fraction(1)})
 
-    def __add__(self, other: Bound) -> Bound:
+    def __add__(self, other: UpperBound) -> UpperBound:
         terms = dict(self.terms)
         for words, factor in other.terms.items():
             terms[words] = terms.get(words, Fraction(0)) + factor
-        return Bound({words: factor for words, factor in terms.items() if factor})
+        return UpperBound({words: factor for words, factor in terms.items() if factor})
 
-    def __mul__(self, other: Bound) -> Bound:
-        total = Bound()
+    def __mul__(self, other: UpperBound) -> UpperBound:
+        total = UpperBound()
         for words, factor in self.terms.items():
             for others, second in other.terms.items():
-                total += Bound({tuple(sorted(words + others)): factor * second})
+                total += UpperBound({tuple(sorted(words + others)): factor * second})
         return total
 
-    def __neg__(self) -> Bound:
-        return self * Bound.of(-1)
+    def __neg__(self) -> UpperBound:
+        return self * UpperBound.of(-1)
 
     @property
     def number(self) -> Fraction | None:
@@ -82,19 +82,19 @@ class LaunchShape:
     sizes: frozenset[str]
     numbers: Mapping[str, ast.expr]  # what constants and scalar arguments stand for
 
-    def extent(self, kind: str, axis: int) -> Bound | None:
+    def extent(self, kind: str, axis: int) -> UpperBound | None:
         """The upper bound of an index such as `threadIdx`, or an extent such as `blockDim`, along an axis."""
         is_of_grid = kind in ("blockIdx", "gridDim")
         texts = self.grid if is_of_grid else self.block
         text = texts[axis] if axis < len(texts) else "1"
-        extent = Bound.atom(text) if is_of_grid and not text.isdigit() else self.bound(text)
-        return extent + Bound.of(-1) if extent is not None and kind.endswith("Idx") else extent
+        extent = UpperBound.atom(text) if is_of_grid and not text.isdigit() else self.bound(text)
+        return extent + UpperBound.of(-1) if extent is not None and kind.endswith("Idx") else extent
 
-    def bound(self, text: str) -> Bound | None:
+    def bound(self, text: str) -> UpperBound | None:
         """The bound of a text without variables."""
         return IndexBounds(Facts(), self).of(expression_of(text))
 
-    def text(self, bound: Bound) -> str:
+    def text(self, bound: UpperBound) -> str:
         """A bound as an expression; blocks times the elements of a block are a size, rounded up."""
         parts = []
         for words, factor in sorted(bound.terms.items(), key=lambda item: (-len(item[0]), item[0])):
@@ -122,7 +122,7 @@ class LaunchShape:
         return (atom,)
 
 
-def _smaller(first: Bound | None, second: Bound | None, sizes: Set[str]) -> Bound | None:
+def _smaller(first: UpperBound | None, second: UpperBound | None, sizes: Set[str]) -> UpperBound | None:
     """The lower of two bounds where they differ by a number, else one of sizes alone, or the first known."""
     if first is None or second is None:
         return first or second
@@ -132,7 +132,7 @@ def _smaller(first: Bound | None, second: Bound | None, sizes: Set[str]) -> Boun
     return second if _names_of(second) <= sizes and not _names_of(first) <= sizes else first
 
 
-def _larger(first: Bound | None, second: Bound | None) -> Bound | None:
+def _larger(first: UpperBound | None, second: UpperBound | None) -> UpperBound | None:
     """The higher of two bounds where that is known; a size is taken to be higher than a number."""
     if first is None or second is None:
         return None
@@ -147,14 +147,14 @@ class IndexBounds:
 
     def __init__(self, facts: Facts, launch: LaunchShape) -> None:
         self._facts, self._launch = facts, launch
-        self._known: dict[str, Bound | None] = {}  # of variables; None for one that depends on itself
+        self._known: dict[str, UpperBound | None] = {}  # of variables; None for one that depends on itself
 
     def of_array(self, array: str) -> tuple[list[str], bool]:
         """How many elements the indices of an array need, and whether all of them have a bound."""
         uses = self._facts.of(array)
         checked = [use for use in uses if not self._is_guarded(use)] or uses
         bounds = [self._around(use)._place(use.index) for use in checked]
-        known = [self._launch.text(bound + Bound.of(1)) for bound in bounds if bound is not None]
+        known = [self._launch.text(bound + UpperBound.of(1)) for bound in bounds if bound is not None]
         is_complete = len(known) == len(bounds) > 0 and array not in self._facts.escaped
         return list(dict.fromkeys(known)), is_complete
 
@@ -202,7 +202,7 @@ class IndexBounds:
         stores = (use for use in self._facts.accesses if use.is_written and not use.atomic)
         return frozenset((use.array, ast.unparse(use.index)) for use in stores)
 
-    def _place(self, index: ast.expr) -> Bound | None:
+    def _place(self, index: ast.expr) -> UpperBound | None:
         """The bound of an index; it, or a sum in it, may be compared with a size as it stands."""
         added = [*_addends(index)]
         for test in self._facts.compared:
@@ -212,7 +212,7 @@ class IndexBounds:
             bounded = [ast.unparse(part) for part in _addends(test.left)]
             others = [part for part in added if ast.unparse(part) not in bounded]
             if len(others) + len(bounded) == len(added) and (len(bounded) > 1 or not others):
-                total = Bound.atom(ast.unparse(test.right)) + Bound.of(-1)
+                total = UpperBound.atom(ast.unparse(test.right)) + UpperBound.of(-1)
                 for bound in map(self.of, others):
                     if bound is None:
                         return None
@@ -220,11 +220,11 @@ class IndexBounds:
                 return total
         return self.of(index)
 
-    def of(self, node: ast.expr | None) -> Bound | None:
+    def of(self, node: ast.expr | None) -> UpperBound | None:
         """The upper bound of an expression."""
         match node:
             case ast.Constant(value=int(number)):
-                return Bound.of(int(number))
+                return UpperBound.of(int(number))
             case ast.BinOp(left=left, op=operator, right=right):
                 return self._operation(left, operator, right)
             case ast.Name(id=name):
@@ -236,7 +236,7 @@ class IndexBounds:
             case ast.IfExp(body=body, orelse=otherwise):
                 return _larger(self.of(body), self.of(otherwise))
             case ast.Call(func=ast.Name(id="ceil_div")):  # the value of an argument
-                return Bound.atom(ast.unparse(node))
+                return UpperBound.atom(ast.unparse(node))
             case ast.Call(func=ast.Name(id="min"), args=[left, right]):
                 return _smaller(self.of(left), self.of(right), self._launch.sizes)
             case ast.Call(func=ast.Name(id="max"), args=[left, right]):
@@ -245,23 +245,25 @@ class IndexBounds:
                 return self.of(right)
         return None
 
-    def _operation(self, left: ast.expr, operator: ast.operator, right: ast.expr) -> Bound | None:
+    def _operation(self, left: ast.expr, operator: ast.operator, right: ast.expr) -> UpperBound | None:
         first, second = self.of(left), self.of(right)
         number = None if second is None else second.number
         match operator:
             case ast.Mod() | ast.BitAnd() if second is not None:
-                return second if isinstance(operator, ast.BitAnd) else second + Bound.of(-1)
+                return second if isinstance(operator, ast.BitAnd) else second + UpperBound.of(-1)
             case ast.Sub() if first is not None:
                 return (
-                    first + Bound.of(-int(number)) if number is not None else first + -self._constant(right)
+                    first + UpperBound.of(-int(number))
+                    if number is not None
+                    else first + -self._constant(right)
                 )
             case ast.Div() | ast.FloorDiv() | ast.RShift() if first is not None:
                 divisor = 2**number if isinstance(operator, ast.RShift) and number is not None else number
                 if divisor:
-                    return first * Bound({(): 1 / Fraction(divisor)})
+                    return first * UpperBound({(): 1 / Fraction(divisor)})
                 fixed = self._constant(right)
                 whole = f"({self._launch.text(first)}) // ({self._launch.text(fixed)})"
-                return Bound.atom(f"({whole})") if fixed.terms else first
+                return UpperBound.atom(f"({whole})") if fixed.terms else first
         if first is None or second is None:
             return None
         match operator:
@@ -270,38 +272,38 @@ class IndexBounds:
             case ast.Mult():
                 return first * second
             case ast.LShift() if number is not None:
-                return first * Bound.of(2 ** int(number))
+                return first * UpperBound.of(2 ** int(number))
         return None
 
-    def _constant(self, node: ast.expr) -> Bound:
+    def _constant(self, node: ast.expr) -> UpperBound:
         """What is subtracted at least: a macro's value or a size, 0 for what varies."""
         words = names_in(node)
         fixed = words <= self._launch.names | self._launch.numbers.keys()
         is_call = any(isinstance(part, ast.Call) for part in ast.walk(node))
-        return (self.of(node) if fixed and not is_call else None) or Bound()
+        return (self.of(node) if fixed and not is_call else None) or UpperBound()
 
-    def _name(self, name: str) -> Bound | None:
+    def _name(self, name: str) -> UpperBound | None:
         if name in self._launch.numbers:
             return self.of(self._launch.numbers[name])
         if name in self._launch.names:
-            return Bound.atom(name)
+            return UpperBound.atom(name)
         if name not in self._known:
             self._known[name] = None
             self._known[name] = self._variable(name)
         return self._known[name]
 
-    def _variable(self, name: str) -> Bound | None:
+    def _variable(self, name: str) -> UpperBound | None:
         values = self._facts.values.get(name, [])
         bounds = [self.of(value) for value in values]
         is_open = name in self._facts.grows or not bounds or None in bounds
         guards = [self.of(right) for right in self._guards(name)]
-        below = [guard + Bound.of(-1) for guard in guards if guard is not None]
+        below = [guard + UpperBound.of(-1) for guard in guards if guard is not None]
         sized = [guard for guard in below if self._launch.sizes & _names_of(guard)]
         texts = {ast.unparse(value) for value in values}
         if len(set(sized)) > 1 and len(texts) > 1:  # set anew for another array: which bound is whose?
             return None
         if sized or (is_open and below):
-            return sized[-1] if sized else sum(dict.fromkeys(below), Bound())
+            return sized[-1] if sized else sum(dict.fromkeys(below), UpperBound())
         if is_open:
             return None
         return max(filter(None, bounds), key=lambda bound: (len(bound.terms), bound.number or 0))
@@ -315,7 +317,7 @@ class IndexBounds:
                 yield compared.right if is_open else ast.BinOp(compared.right, ast.Add(), one)
 
 
-def _names_of(bound: Bound) -> set[str]:
+def _names_of(bound: UpperBound) -> set[str]:
     return {name for words in bound.terms for atom in words for name in re.findall(r"[A-Za-z_]\w*", atom)}
 
 

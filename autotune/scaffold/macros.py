@@ -20,7 +20,7 @@ _CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_t
 
 
 @dataclass(frozen=True)
-class Macro:
+class OpenMacro:
     """A macro that the source uses and leaves to its user."""
 
     name: str
@@ -37,7 +37,7 @@ def find_macros(
     unknown: Collection[str],
     taken: Collection[str],
     undefined: Collection[str],
-) -> Iterator[Macro]:
+) -> Iterator[OpenMacro]:
     """Find macros that are undefined, or defined only as a default, in the order of their use.
 
     Names are `unknown` that nothing declares where a kernel is compiled.
@@ -94,7 +94,7 @@ def find_macros(
         test = "defined" if name in wanted and not test else test
         default = defaults.get(name, passed.get(name))
         values = listed.get(name) or _values_with_types(name, source)
-        yield Macro(name, default, names, tuple(sorted(numbers)), test, values)
+        yield OpenMacro(name, default, names, tuple(sorted(numbers)), test, values)
 
 
 def _values_with_types(name: str, source: KernelSource) -> tuple[int, ...]:

@@ -10,15 +10,21 @@ from functools import cached_property
 
 from autotune.core.c_types import C_TYPES, SCALARS
 from autotune.errors import InputError, KernelUnread
-from autotune.scaffold.macros import Macro, find_macros
+from autotune.scaffold.macros import OpenMacro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template
 from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import WORD, without_comments
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches
 from autotune.sources.dialects import INTRODUCER, OPENCL, portable_macros
 from autotune.sources.facts import Facts, facts
-from autotune.sources.kernel_source import Function, KernelSource, Parameter, Variable, read_kernel_source
-from autotune.sources.launches import Launch
+from autotune.sources.kernel_source import (
+    Function,
+    FunctionParameter,
+    KernelSource,
+    Variable,
+    read_kernel_source,
+)
+from autotune.sources.launches import HostLaunch
 from autotune.sources.type_layouts import STRUCT, UNKNOWN, VECTOR
 
 _IMAGE = re.compile(r"image\d\w*_t")
@@ -84,7 +90,7 @@ class FoundKernel:
     block: tuple[str, ...]
     template: tuple[ReadTemplate, ...]  # the numbers that its template takes
     types: Mapping[str, str]  # guesses for types that the source leaves to its user
-    launch: Launch | None  # the first by the host's code
+    launch: HostLaunch | None  # the first by the host's code
     function: Function
     wanted: Mapping[str, str]  # what the conditions around it want of macros
 
@@ -117,7 +123,7 @@ class Source:
 
     dialect: str
     kernels: tuple[FoundKernel, ...]
-    macros: tuple[Macro, ...]
+    macros: tuple[OpenMacro, ...]
     read: KernelSource
     branches: Branches
     host: KernelSource | None = None
@@ -248,7 +254,7 @@ def _kernel(
     name: str,
     function: Function,
     types: KnownTypes,
-    launches: Iterable[Launch],
+    launches: Iterable[HostLaunch],
     wanted: Mapping[str, str],
 ) -> FoundKernel:
     source = function.source
@@ -354,7 +360,7 @@ def _is_used(variable: Variable, function: Function) -> bool:
     )
 
 
-def _argument(place: str, declared: Parameter, types: KnownTypes) -> KernelArgument:
+def _argument(place: str, declared: FunctionParameter, types: KnownTypes) -> KernelArgument:
     name, kind = declared.name, declared.type
     if _IMAGE.fullmatch(kind):
         raise InputError(f"{place}: {name} is an image; {_AN_ARRAY}")

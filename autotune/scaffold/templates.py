@@ -12,7 +12,7 @@ from autotune.errors import InputError
 from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import WORD
 from autotune.sources.kernel_source import Function
-from autotune.sources.launches import Launch
+from autotune.sources.launches import HostLaunch
 
 _WHOLE_NAME = re.compile(r"(?i).*(?:int|ind(?:ex|ices)|idx|offset|count)")
 _VECTOR = re.compile(r"[a-z]+[234]")
@@ -32,7 +32,7 @@ class ReadTemplate:
 
 
 def read_template(
-    place: str, function: Function, launches: Sequence[Launch], types: KnownTypes
+    place: str, function: Function, launches: Sequence[HostLaunch], types: KnownTypes
 ) -> tuple[ReadTemplate, ...]:
     """The parameters of the template that a kernel is; none for a function or a specialisation."""
     templates = []

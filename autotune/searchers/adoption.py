@@ -22,7 +22,7 @@ from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indice
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.searchers.surrogate.transfer import results_in_space, source_weight
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 MAX_BESTS = 4  # sources whose best is always tried
 MAX_OPTIMA = 8  # local optima of a source
@@ -43,7 +43,7 @@ class AdoptionSearch:
     def __init__(self, priors: Iterable[PriorResults] = ()) -> None:
         self._priors = tuple(priors)
 
-    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
+    def search(self, space: ValidSpace, stream: TrialStream, *, seed: int) -> None:
         """Propose one configuration at a time until NoMoreTrials; without prior results, search at random."""
         sources = [_Source(space, results) for results in self._priors]
         sources = [source for source in sources if len(source.fastest)]
@@ -56,7 +56,7 @@ class AdoptionSearch:
 class _Source:
     """The results of one source by row; `log` is the logarithm of the time relative to the best, else nan."""
 
-    def __init__(self, space: Space, results: PriorResults) -> None:
+    def __init__(self, space: ValidSpace, results: PriorResults) -> None:
         self.weight = source_weight(space.device, results.traits)
         self.log = np.full(len(space), np.nan)
         self.failed = np.zeros(len(space), dtype=bool)
@@ -101,7 +101,7 @@ class _Difference:
 
 
 class _Run:
-    def __init__(self, space: Space, stream: TrialStream, sources: list[_Source]) -> None:
+    def __init__(self, space: ValidSpace, stream: TrialStream, sources: list[_Source]) -> None:
         self._space, self._stream = space, stream
         encoding = Encoding(space)
         self._axes, self._positions = encoding.axes, encoding.positions(slice(None))

@@ -17,7 +17,7 @@ from autotune.core.records import Config
 from autotune.core.trials import Trial
 from autotune.errors import NoMoreTrials
 from autotune.hardware.names import Traits
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 ROWS_AT_ONCE = 1024  # rows submitted at once
 FASTER = 0.01  # an improvement is at least this share of the time
@@ -62,7 +62,7 @@ class TrialStream(Protocol):
 class Searcher(Protocol):
     """Chooses which configurations to try."""
 
-    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
+    def search(self, space: ValidSpace, stream: TrialStream, *, seed: int) -> None:
         """Propose until there is nothing left to propose, or `collect` raises NoMoreTrials."""
         ...
 
@@ -87,7 +87,7 @@ class NoTrials:
 class ProposesAhead:
     """A base of searchers whose opening takes no time to find: it compiles while the default runs."""
 
-    def opening(self: Searcher, space: Space, *, seed: int) -> list[Config]:
+    def opening(self: Searcher, space: ValidSpace, *, seed: int) -> list[Config]:
         """The configurations that `search` proposes with this seed before it knows a trial."""
         stream = NoTrials()
         with suppress(NoMoreTrials):
@@ -121,7 +121,7 @@ def collect_next(stream: TrialStream, count: int) -> list[Trial]:
     return trials
 
 
-def evaluate_rows(space: Space, rows: Sequence[int] | NDArray[np.int64], stream: TrialStream) -> None:
+def evaluate_rows(space: ValidSpace, rows: Sequence[int] | NDArray[np.int64], stream: TrialStream) -> None:
     """Evaluate rows of the space in this order; NoMoreTrials passes through."""
     under_way = 0
     for start in range(0, len(rows), ROWS_AT_ONCE):

@@ -22,7 +22,7 @@ from autotune.core.records import Value
 from autotune.core.trials import Status, Trial
 from autotune.searchers.base import TrialStream, evaluate
 from autotune.searchers.random_search import RandomSearch
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 Point = tuple[Value, ...]
 
@@ -47,7 +47,7 @@ class KernelTunerSearch:
     def __init__(self, strategy: str) -> None:
         self._strategy = strategy
 
-    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
+    def search(self, space: ValidSpace, stream: TrialStream, *, seed: int) -> None:
         """Propose until the space was tried, or 1500 requests in a row had no new configuration.
 
         NoMoreTrials passes through. Warn of strategies that are broken in the pinned version.
@@ -87,7 +87,7 @@ class _EvaluateRunner(Runner):  # type: ignore[misc]
 
     max_threads = 1024  # read by bayes_opt, without effect: the space is built here
 
-    def __init__(self, space: Space, stream: TrialStream) -> None:
+    def __init__(self, space: ValidSpace, stream: TrialStream) -> None:
         super().__init__()
         self.dev = self
         self.requests = 0  # of this run of the strategy

@@ -21,7 +21,7 @@ from autotune.core.records import Config
 from autotune.core.trials import Trial
 from autotune.searchers.base import ROWS_AT_ONCE, TrialStream, collect_next
 from autotune.searchers.random_search import RandomSearch
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 MIN_MS = 1e-6  # keeps the logarithm finite
 
@@ -70,7 +70,7 @@ class OptunaSearch:
     def __init__(self, sampler: str) -> None:
         self._settings = _SAMPLERS[sampler]
 
-    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
+    def search(self, space: ValidSpace, stream: TrialStream, *, seed: int) -> None:
         """Propose every valid configuration once; NoMoreTrials passes through."""
         settings = self._settings
         if len(space) <= max(settings.startup, 1):  # the startup would be the whole space
@@ -129,7 +129,7 @@ class _NearestFreeRowSampler(BaseSampler):
     """
 
     def __init__(
-        self, sampler: BaseSampler, space: Space, free: FreeRows, settings: _SamplerSettings
+        self, sampler: BaseSampler, space: ValidSpace, free: FreeRows, settings: _SamplerSettings
     ) -> None:
         self.row = -1  # of the latest trial
         self.distributions: dict[str, BaseDistribution] = {

@@ -27,7 +27,7 @@ from autotune.serving.portability import (
     scopes,
 )
 from autotune.serving.query import Query, dtype_of, only_sizes, stale_reasons
-from autotune.serving.validity import Check, KernelOnDevice, require_sizes
+from autotune.serving.validity import KernelOnDevice, Validity, require_sizes
 
 _RELATIONS = {
     Tier.SAME_ARCHITECTURE: "a device of the same architecture",
@@ -69,7 +69,7 @@ def match_other_devices(
     for tier, scope in scopes(target.traits, known):
         if not tier.reaches(query.least):
             break
-        first_refusal: Check | None = None
+        first_refusal: Validity | None = None
         times = columns_for(scope, sizes)
         for config in ranked(times):
             source = scope[best_place(times, config)]
@@ -157,7 +157,7 @@ def _foreign_match(tier: Tier, folder: str, entry: Entry, config: Config, sizes:
     return Match(tier, folder, entry.sizes, away, detail)
 
 
-def _unchecked(verdict: Check) -> str:
+def _unchecked(verdict: Validity) -> str:
     if not verdict.unchecked:
         return ""
     count = len(verdict.unchecked)

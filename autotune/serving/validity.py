@@ -17,7 +17,7 @@ from autotune.hardware.launch_limits import amounts, conditions
 
 
 @dataclass(frozen=True)
-class Check:
+class Validity:
     """Why a configuration may not run (empty if it may), and the constraints that could not be checked."""
 
     violations: tuple[str, ...]
@@ -51,7 +51,7 @@ class KernelOnDevice:
         except ExpressionError:
             return ()
 
-    def check(self, config: Config, sizes: Sizes | None, registers: int | None = None) -> Check:
+    def check(self, config: Config, sizes: Sizes | None, registers: int | None = None) -> Validity:
         """Check a configuration against the parameters, the constraints and the limits of the device.
 
         Something must be launched, and grids and blocks must be at least one and within the device's limits.
@@ -61,7 +61,7 @@ class KernelOnDevice:
         parameters = self.record.parameters
         names = {parameter.name for parameter in parameters}
         if config.keys() != names:
-            return Check((f"the parameters are now {', '.join(sorted(names))}",))
+            return Validity((f"the parameters are now {', '.join(sorted(names))}",))
         invalid_values = tuple(
             f"{parameter.name} = {config[parameter.name]!r} is not among its values"
             for parameter in parameters
@@ -71,11 +71,11 @@ class KernelOnDevice:
         try:
             values = self.values(config, sizes)
         except ExpressionError as error:
-            return Check((*invalid_values, str(error)))
+            return Validity((*invalid_values, str(error)))
         complete = self.device is not None and sizes is not None
         checked = [item for item in constraints if complete or item.names <= values.keys()]
         violations = (*invalid_values, *(item.text for item in checked if not item.holds(values)))
-        return Check(
+        return Validity(
             # a launch plan may rely on the constraints
             violations=violations or tuple(self._unlaunchable(values, registers)),
             unchecked=tuple(item.text for item in constraints if item not in checked),

@@ -14,7 +14,7 @@ from autotune.sources.kernel_source import Function, KernelSource, read_kernel_s
 from autotune.sources.macros import definition
 from autotune.sources.preprocessor import (
     DEFINED,
-    Condition,
+    IfCondition,
     SourceLine,
     compiled_lines,
     condition_guard,
@@ -116,7 +116,7 @@ def _test(branches: Branches, name: str, rest: str, following: SourceLine | None
             branches.tested.setdefault(word, "ifdef")
 
 
-def wanted_by(inner: Condition | None) -> Mapping[str, str]:
+def wanted_by(inner: IfCondition | None) -> Mapping[str, str]:
     """What conditions want of macros; the outermost counts."""
     wanted: dict[str, str] = {}
     while inner is not None:
@@ -124,7 +124,7 @@ def wanted_by(inner: Condition | None) -> Mapping[str, str]:
     return wanted
 
 
-def _against(inner: Condition) -> dict[str, str]:
+def _against(inner: IfCondition) -> dict[str, str]:
     """What keeps a branch from being compiled: the first of those before it, or that its condition fails."""
     first = inner
     while first.before is not None:
@@ -132,7 +132,7 @@ def _against(inner: Condition) -> dict[str, str]:
     return _wants(_asked(first), is_met=first is not inner)
 
 
-def _asked(inner: Condition) -> ast.expr | None:
+def _asked(inner: IfCondition) -> ast.expr | None:
     """The condition of a branch as an expression; None for one that cannot be read, and for `#else`."""
     name, rest = inner.directive, DEFINED.sub(r"defined(\1\2)", inner.rest)
     given = {"ifdef": f"defined({rest})", "ifndef": f"!defined({rest})", "if": rest, "elif": rest}

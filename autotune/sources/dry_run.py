@@ -20,7 +20,7 @@ from autotune.core.records import Launch
 from autotune.sources.exact_statements import exact_body
 from autotune.sources.facts import BARRIERS, LOADS, STORES
 from autotune.sources.kernel_source import Function, KernelSource
-from autotune.sources.launch_run import Divergent, LaunchRun, Mask, Memory, NotUnderstood, Steps
+from autotune.sources.launch_run import Divergent, FollowedArray, LaunchRun, Mask, NotUnderstood, Steps
 from autotune.sources.statements import Declared, Loop, changed_by, parsed_expression
 from autotune.sources.thread_values import (
     ARGUMENTS,
@@ -49,13 +49,13 @@ _DEPTH = 8  # of calls
 class Pointer:
     """A place in an array in each thread; `extents` are those of what one index leads through."""
 
-    memory: Memory | None
+    memory: FollowedArray | None
     offset: Value  # in bytes
     item: int  # bytes of an element; 0 if they are unknown
     extents: tuple[int, ...] = (0,)
 
 
-_OF_VARIABLE = Pointer(Memory("", None, 0, "thread"), UNKNOWN, 0)
+_OF_VARIABLE = Pointer(FollowedArray("", None, 0, "thread"), UNKNOWN, 0)
 
 
 @dataclass
@@ -116,7 +116,7 @@ class DryRun(LaunchRun):
         kernel: Function,
         launch: Launch,
         template: Sequence[str],
-        arguments: Sequence[Memory | Pointer | int | None],
+        arguments: Sequence[FollowedArray | Pointer | int | None],
         blocks: Ints,
     ) -> None:
         """Run some blocks, given by their indices along x, y and z in three rows.
@@ -141,7 +141,7 @@ class DryRun(LaunchRun):
                 self._indices[f"{name}.{axis}"] = Value(size, data.astype(np.int64), YES)
         given: list[Value | Pointer] = []
         for one, parameter in zip(arguments, kernel.parameters, strict=True):
-            if isinstance(one, Memory):
+            if isinstance(one, FollowedArray):
                 given.append(Pointer(one, whole(0, "i64"), 0))
             elif isinstance(one, int) and not parameter.pointers:
                 given.append(whole(one, "i64"))
@@ -294,7 +294,7 @@ class DryRun(LaunchRun):
             elif isinstance(value, ast.List) and extents == [0]:
                 made = self._array(name, item, item * len(value.elts), "thread", [0])
             elif None in extents or not all(extents):
-                made = Pointer(Memory(name, None, item, "thread"), whole(0, "i64"), item)
+                made = Pointer(FollowedArray(name, None, item, "thread"), whole(0, "i64"), item)
             else:
                 size = item * math.prod(extent or 0 for extent in extents)
                 made = self._array(name, item, size, "block" if own.is_shared else "thread", extents)
@@ -312,7 +312,7 @@ class DryRun(LaunchRun):
         self, name: str, item: int, size: int | None, kind: str, extents: Sequence[int | None]
     ) -> Pointer:
         known = tuple(extent or 0 for extent in extents)
-        memory = Memory(name, size if item and None not in extents else None, item, kind)
+        memory = FollowedArray(name, size if item and None not in extents else None, item, kind)
         return Pointer(memory, whole(0, "i64"), item if None not in extents[1:] else 0, known)
 
     def _assign(self, name: str, value: Value | Pointer, mask: Mask, *, is_new: bool = False) -> None:

@@ -17,7 +17,7 @@ from autotune.sources.tree import descendants
 _DIRECTIVE = re.compile(r"^[ \t]*#[^\n]*\n", re.MULTILINE)
 
 
-class Edit(NamedTuple):
+class TextEdit(NamedTuple):
     """A part of a text, and what replaces it."""
 
     begin: int
@@ -25,7 +25,7 @@ class Edit(NamedTuple):
     text: str
 
 
-def edited(text: str, edits: Iterable[Edit]) -> str:
+def edited(text: str, edits: Iterable[TextEdit]) -> str:
     """A text after edits that do not overlap."""
     for edit in sorted(edits, reverse=True):
         text = text[: edit.begin] + edit.text + text[edit.end :]
@@ -43,11 +43,11 @@ def span(source: KernelSource, node: Node | None) -> tuple[int, int] | None:
     return place[0] + begin, place[1] - len(text) + len(text.rstrip())
 
 
-def instead(source: KernelSource, node: Node | None, new: str) -> Edit | None:
+def instead(source: KernelSource, node: Node | None, new: str) -> TextEdit | None:
     """The edit that replaces a node, if that can be done; `{}` in the new text is the old one."""
     place = span(source, node)
     old = source.original[slice(*place)] if place else "#"
-    return Edit(*place, new.format(old)) if place and "#" not in old else None
+    return TextEdit(*place, new.format(old)) if place and "#" not in old else None
 
 
 def reached(source: KernelSource, entries: Iterable[str]) -> list[Function]:

@@ -17,7 +17,7 @@ from tree_sitter import Node
 from autotune.errors import InputError
 from autotune.sources.dialects import CUDA, OPENCL, PINNED, PORTABLE, dialect_of, with_own_words, words_of
 from autotune.sources.expansion import TooLong
-from autotune.sources.launches import Launch, launches
+from autotune.sources.launches import HostLaunch, launches
 from autotune.sources.open_words import open_words
 from autotune.sources.preprocessed import Preprocessed, preprocessed
 from autotune.sources.statements import (
@@ -41,7 +41,7 @@ _KNOWN = frozenset(  # variables of the languages
 
 
 @dataclass(frozen=True)
-class Parameter:
+class FunctionParameter:
     """A parameter of a function."""
 
     name: str  # empty without one
@@ -85,7 +85,7 @@ class Function:
 
     name: str
     namespace: tuple[str, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[FunctionParameter, ...]
     template: tuple[TemplateParameter, ...] | None  # None for one without
     specialised: str  # the template arguments that it is written for; empty without
     is_kernel: bool
@@ -225,7 +225,7 @@ class KernelSource:
         return {variable.name: variable.value for variable in self.variables if variable.value is not None}
 
     @cached_property
-    def launches(self) -> tuple[Launch, ...]:
+    def launches(self) -> tuple[HostLaunch, ...]:
         """The launches by its host, in the order of the text; a program is given no words."""
         if "<<<" not in self.tree.text and "LaunchKernel" not in self.tree.text:
             return ()
@@ -394,13 +394,13 @@ def _block(tree: SourceTree, head: Sequence[Node]) -> tuple[str, ...]:
     return ()
 
 
-def _parameters(source: KernelSource, inside: Node) -> Iterator[Parameter]:
+def _parameters(source: KernelSource, inside: Node) -> Iterator[FunctionParameter]:
     """The parameters in a list."""
     tree = source.tree
     for node in inside.named_children:
         if node.type not in ("parameter_declaration", "optional_parameter_declaration"):
             if node.type not in ("comment", "ERROR"):
-                yield Parameter("", tree.of(node), tree.of(node), is_function=True)
+                yield FunctionParameter("", tree.of(node), tree.of(node), is_function=True)
             continue
         kind = field(node, "type")
         parts = [*declarators(field(node, "declarator"))]
@@ -413,7 +413,7 @@ def _parameters(source: KernelSource, inside: Node) -> Iterator[Parameter]:
         name = tree.of(named)
         text = source.written(node.start_byte, node.end_byte)
         typed = tree.of(kind) if kind.type != "enum_specifier" else "int"
-        yield Parameter(
+        yield FunctionParameter(
             name,
             text if name in text else tree.of(node),
             type_name(tree, kind),

@@ -22,7 +22,7 @@ class NotUnderstood(Exception):
 
 
 @dataclass(eq=False)
-class Memory:
+class FollowedArray:
     """An array."""
 
     name: str
@@ -51,7 +51,7 @@ class Mask(NamedTuple):
 class Beyond:
     """An access beyond the end of an array, or before its begin."""
 
-    memory: Memory
+    memory: FollowedArray
     element: int
     elements: int
     is_written: bool
@@ -105,7 +105,7 @@ class LaunchRun(ABC):
 
     def _reach(
         self,
-        memory: Memory,
+        memory: FollowedArray,
         offset: Value,
         mask: Mask,
         item: int,

@@ -15,7 +15,7 @@ _CONFIGURED_LAUNCHES = ("cudaLaunchKernelEx", "hipLaunchKernelExC")
 
 
 @dataclass(frozen=True)
-class Launch:
+class HostLaunch:
     """The launch of a kernel."""
 
     kernel: str
@@ -32,7 +32,7 @@ def launches(
     defaults: Mapping[str, str],
     given: Mapping[str, ast.expr],
     functions: Functions,
-) -> Iterator[Launch]:
+) -> Iterator[HostLaunch]:
     """The launches in the body of a function, whose template has defaults, and whose arguments are `given`.
 
     What is set where a condition does not hold counts for nothing. What the runtime sets, such as the number
@@ -46,7 +46,7 @@ def launches(
             if parts := _parts(call, variables):
                 kernel, template, grid, block, shared_bytes, arguments = parts
                 known = {**variables}
-                yield Launch(
+                yield HostLaunch(
                     _kernel_name(kernel, variables),
                     tuple(text if text in known else defaults.get(text, text) for text in template),
                     _extents(grid, variables, known_functions),

@@ -27,16 +27,16 @@ _MAX_TOKENS = 4096  # of a condition with its macros written out
 
 
 @dataclass(frozen=True)
-class Condition:
+class IfCondition:
     """The branch of a condition that is being read; None for what is not known."""
 
     directive: str  # the one that begins the branch
     rest: str  # what follows it
-    outer: Condition | None  # the branch that it is in
+    outer: IfCondition | None  # the branch that it is in
     is_within: bool | None  # the conditions around it hold
     holds: bool | None  # its own condition does
     earlier: bool | None = False  # that of an earlier branch does
-    before: Condition | None = None  # the branch before it, for `#elif` and `#else`
+    before: IfCondition | None = None  # the branch before it, for `#elif` and `#else`
 
     @property
     def state(self) -> bool | None:
@@ -59,7 +59,7 @@ class SourceLine(NamedTuple):
     is_certain: bool
     macros: MacroTable  # before the line; changes as the reading goes on
     place: int  # where `rest` begins in the text
-    condition: Condition | None  # the innermost around it
+    condition: IfCondition | None  # the innermost around it
 
     @property
     def guard(self) -> str:
@@ -69,7 +69,7 @@ class SourceLine(NamedTuple):
 
 
 def compiled_lines(
-    text: str, given: Collection[str] | MacroTable = (), within: Condition | None = None
+    text: str, given: Collection[str] | MacroTable = (), within: IfCondition | None = None
 ) -> Iterator[SourceLine]:
     """The lines of a source that are compiled, certainly or perhaps, without comments.
 
@@ -97,12 +97,12 @@ def compiled_lines(
             if state is not False:
                 yield read
             holds = False if state is False else _holds(name, rest, macros)
-            around = Condition(name, rest, around, state, holds)
+            around = IfCondition(name, rest, around, state, holds)
         elif name in ("elif", "elifdef", "elifndef", "else") and around and around is not within:
             if not around.is_chosen and around.is_within is not False:
                 yield read
             holds = True if name == "else" else _holds(name[2:], rest, macros)
-            around = Condition(name, rest, around.outer, around.is_within, holds, around.is_chosen, around)
+            around = IfCondition(name, rest, around.outer, around.is_within, holds, around.is_chosen, around)
         elif name == "endif":
             around = around.outer if around and around is not within else around
         elif state is not False:

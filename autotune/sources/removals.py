@@ -18,7 +18,7 @@ from tree_sitter import Node
 
 from autotune.errors import InputError
 from autotune.sources import tree
-from autotune.sources.edits import Edit, edited, instead, is_statement, reached
+from autotune.sources.edits import TextEdit, edited, instead, is_statement, reached
 from autotune.sources.facts import BARRIERS, WARP_BARRIERS, names_in
 from autotune.sources.kernel_source import Function, KernelSource
 from autotune.sources.statements import ADDRESS, LAUNCH, POINTER_CAST, Declared, Loop, Statements
@@ -38,7 +38,7 @@ template <class T, class V> __device__ inline void {_STORE}(T *pointer, V value)
 #endif
 """
 _ORDERED = ("<", "<=", ">", ">=")
-_Find = Callable[[KernelSource, Function], Iterator[Edit | None]]
+_Find = Callable[[KernelSource, Function], Iterator[TextEdit | None]]
 _LEAVES = ("return_statement", "continue_statement", "break_statement")
 
 
@@ -74,13 +74,13 @@ def without(kind: str, source: KernelSource, inputs: Mapping[str, Collection[int
     return _HEAD + text if kind == ATOMICS else text
 
 
-def _barriers(source: KernelSource, function: Function) -> Iterator[Edit | None]:
+def _barriers(source: KernelSource, function: Function) -> Iterator[TextEdit | None]:
     for node in tree.descendants(function.node):
         if node.type == "call_expression" and _called(source, node) in (*BARRIERS, *WARP_BARRIERS):
             yield instead(source, node, "(void)0") if is_statement(node) else None
 
 
-def _atomics(source: KernelSource, function: Function) -> Iterator[Edit | None]:
+def _atomics(source: KernelSource, function: Function) -> Iterator[TextEdit | None]:
     """A store of the operand in the place of each atomic: as many accesses, of as many bytes."""
     for node in tree.descendants(function.node):
         if node.type == "call_expression" and "atomic" in _called(source, node).lower():
@@ -103,7 +103,7 @@ def _called(source: KernelSource, node: Node) -> str:
     return source.tree.of(tree.field(node, "function"))
 
 
-def _checks(sizes: Collection[str], source: KernelSource, function: Function) -> Iterator[Edit | None]:
+def _checks(sizes: Collection[str], source: KernelSource, function: Function) -> Iterator[TextEdit | None]:
     """Comparisons with what comes from the sizes of a problem, in branches and not in loops."""
     for node in tree.descendants(function.node):
         if node.type in ("if_statement", "conditional_expression"):

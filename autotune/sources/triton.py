@@ -13,10 +13,10 @@ from autotune.core.frozen import dataclass
 from autotune.core.records import Value
 from autotune.core.syntax import parse_expression
 from autotune.errors import InputError
-from autotune.sources.triton_host import Launch, defaults, launches, translated
-from autotune.sources.triton_module import Module, decorator_name
+from autotune.sources.triton_host import TritonLaunch, defaults, launches, translated
+from autotune.sources.triton_module import TritonModule, decorator_name
 from autotune.sources.triton_values import NotRead
-from autotune.sources.triton_walk import Findings, Sum, Term, walk
+from autotune.sources.triton_walk import Sum, Term, TritonFindings, walk
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class TritonKernel:
 
     entry: str
     parameters: Sequence[TritonParameter]  # in the order of the function
-    found: Findings  # what its body says of these
+    found: TritonFindings  # what its body says of these
     configs: Sequence[Mapping[str, Value]]  # the configurations of its autotuner
     unread: str  # where the list of configurations is, and why it was not read; empty if it was
     heuristics: Mapping[str, str]  # rules for constants; empty for one that is not translated
-    launches: Sequence[Launch]  # those in the file
+    launches: Sequence[TritonLaunch]  # those in the file
     host_defaults: Mapping[str, Value]  # numbers that functions of the host have as defaults, by parameter
 
     @property
@@ -222,7 +222,7 @@ class TritonKernel:
 
 def kernels(text: str, path: Path) -> dict[str, tuple[TritonParameter, ...]]:
     """The parameters of every function under `@triton.jit`, by name; raises InputError."""
-    functions = Module(text, path).kernels
+    functions = TritonModule(text, path).kernels
     return {name: tuple(parameters(function.args)) for name, function in functions.items()}
 
 
@@ -248,7 +248,7 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
 
     Imports are looked for next to the path. Raises InputError for a text that is not Python.
     """
-    module = Module(text, path)
+    module = TritonModule(text, path)
     numbers = defaults(module)
     try:
         found_launches = launches(module)
@@ -271,15 +271,15 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
 
 def element_types(text: str, path: Path, entry: str) -> frozenset[str]:
     """The constants of a kernel that are element types; raises InputError."""
-    module = Module(text, path)
+    module = TritonModule(text, path)
     function = module.kernels.get(entry)
     return frozenset() if function is None else frozenset(walk(module, function, ()).kinds)
 
 
 def _kernel(
-    module: Module,
+    module: TritonModule,
     function: ast.FunctionDef,
-    launched: Sequence[Launch],
+    launched: Sequence[TritonLaunch],
     host_defaults: Mapping[str, Value],
 ) -> TritonKernel:
     taken = tuple(parameters(function.args))
@@ -299,7 +299,7 @@ def parameters(arguments: ast.arguments) -> Iterator[TritonParameter]:
         yield TritonParameter(argument.arg, is_constant, default is not None)
 
 
-def _tile(name: str, findings: Findings) -> Tile:
+def _tile(name: str, findings: TritonFindings) -> Tile:
     ends = sorted(end for end in findings.loops.get(name, ()) if end and name not in names_in_text(end))
     bounds = [
         bound.text
@@ -368,7 +368,7 @@ def _listed_configs(function: ast.FunctionDef) -> ast.expr | None:
     return None
 
 
-def _configs(module: Module, function: ast.FunctionDef) -> tuple[list[dict[str, Value]], str]:
+def _configs(module: TritonModule, function: ast.FunctionDef) -> tuple[list[dict[str, Value]], str]:
     """The configurations of a kernel, or why they were not read."""
     listed = _listed_configs(function)
     if listed is None:
@@ -379,7 +379,7 @@ def _configs(module: Module, function: ast.FunctionDef) -> tuple[list[dict[str, 
         return [], f"{module.path.name}:{listed.lineno}: {error}"
 
 
-def _heuristics(module: Module, function: ast.FunctionDef) -> dict[str, str]:
+def _heuristics(module: TritonModule, function: ast.FunctionDef) -> dict[str, str]:
     """The rules of `@triton.heuristics` as expressions; empty for those that are none."""
     rules = {}
     for decorator in function.decorator_list:

@@ -19,7 +19,7 @@ import numpy as np
 from autotune.core.expression_ops import BINARY, COMPARE
 from autotune.core.launch_plan import NO_ARRAY
 from autotune.core.records import Launch
-from autotune.sources.launch_run import LaunchRun, Mask, Memory, NotUnderstood, OddTile, Steps
+from autotune.sources.launch_run import FollowedArray, LaunchRun, Mask, NotUnderstood, OddTile, Steps
 from autotune.sources.thread_values import (
     EXACT,
     NO,
@@ -36,7 +36,7 @@ from autotune.sources.thread_values import (
 )
 from autotune.sources.triton import entry_signature, parameters
 from autotune.sources.triton_follower import WHOLE_TYPES, Follower
-from autotune.sources.triton_module import LOOP_RANGES, Module, decorator_name
+from autotune.sources.triton_module import LOOP_RANGES, TritonModule, decorator_name
 from autotune.sources.whole_numbers import OPERATORS
 
 _Names = dict[str, Any]
@@ -53,7 +53,7 @@ _WITHOUT_EFFECT = ("assume", "static_assert", "device_assert", "static_print", "
 class Places:
     """Elements of an array that pointers are at, counted from its begin."""
 
-    memory: Memory
+    memory: FollowedArray
     elements: Value
 
 
@@ -89,7 +89,7 @@ class TritonDryRun(LaunchRun, Follower[Any]):
     unknown = UNKNOWN
 
     def __init__(
-        self, module: Module, steps: Steps, *, most_turns: int = sys.maxsize, is_wide: bool = False
+        self, module: TritonModule, steps: Steps, *, most_turns: int = sys.maxsize, is_wide: bool = False
     ) -> None:
         """Prepare to run.
 
@@ -103,7 +103,7 @@ class TritonDryRun(LaunchRun, Follower[Any]):
         self._number = 0  # of the program
         self._writers: dict[str, Ints] = {}  # the number of the last program that wrote each element, from 1
 
-    def run(self, launch: Launch, passed: Mapping[str, Memory | int | None], programs: Ints) -> None:
+    def run(self, launch: Launch, passed: Mapping[str, FollowedArray | int | None], programs: Ints) -> None:
         """Run some programs of a launch, given by their indices along x, y and z in three rows.
 
         `passed` has the arguments of the launch by name: memories, numbers, and None for other values.
@@ -125,9 +125,9 @@ class TritonDryRun(LaunchRun, Follower[Any]):
             except (_NotFollowed, ArithmeticError, LookupError, TypeError, ValueError):
                 raise NotUnderstood from None  # such as tiles that do not fit each other
 
-    def _passed(self, given: Memory | int | None, kind: str) -> Any:
+    def _passed(self, given: FollowedArray | int | None, kind: str) -> Any:
         """An argument of a launch, of a type as an entry names it."""
-        if isinstance(given, Memory):
+        if isinstance(given, FollowedArray):
             return Places(given, whole(0, "i64"))  # places in memory are counted with 64 bits
         if given is None or kind[0] not in "iu":
             return UNKNOWN

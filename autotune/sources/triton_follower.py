@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from autotune.sources.triton_module import Module, decorator_name
+from autotune.sources.triton_module import TritonModule, decorator_name
 
 _V = TypeVar("_V")
 _MAX_DEPTH = 8  # of functions that call functions
@@ -22,14 +22,14 @@ class Follower(ABC, Generic[_V]):
 
     unknown: _V
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: TritonModule) -> None:
         """Begin in a file."""
         self._module = module  # of the function that is followed
         self._depth = 0
         self._is_sure = True  # False where statements only may run
 
     def follow(
-        self, module: Module, function: ast.FunctionDef, given: Sequence[_V], named: Mapping[str, _V]
+        self, module: TritonModule, function: ast.FunctionDef, given: Sequence[_V], named: Mapping[str, _V]
     ) -> _V:
         """Follow a function of a file; gives what it returns."""
         outer, self._module = self._module, module

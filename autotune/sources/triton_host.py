@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from autotune.core.frozen import dataclass
 from autotune.core.records import Value
 from autotune.core.syntax import parse_expression
-from autotune.sources.triton_module import Module, decorator_name
+from autotune.sources.triton_module import TritonModule, decorator_name
 
 SAME = "DTYPE"  # the element type of an array that is made like another
 _MADE = ("empty", "zeros", "ones", "full", "empty_strided")
@@ -22,16 +22,16 @@ _TYPES = {
 
 
 @dataclass(frozen=True)
-class Launch:
+class TritonLaunch:
     """A launch of a kernel: its grid as expressions, and the element types of arrays that the host makes."""
 
     grid: Sequence[str]
     made: Mapping[int | str, str]  # by place or name; SAME for that of another array
 
 
-def launches(module: Module) -> dict[str, list[Launch]]:
+def launches(module: TritonModule) -> dict[str, list[TritonLaunch]]:
     """The launches in a file of each of its kernels."""
-    launches_of: dict[str, list[Launch]] = {name: [] for name in module.kernels}
+    launches_of: dict[str, list[TritonLaunch]] = {name: [] for name in module.kernels}
     functions = [part for part in ast.walk(module.tree) if isinstance(part, ast.FunctionDef)]
     for scope in (module.tree, *(function for function in functions if function.name not in launches_of)):
         values: dict[str, ast.expr] = {}
@@ -47,14 +47,14 @@ def launches(module: Module) -> dict[str, list[Launch]]:
                 case ast.Call(ast.Subscript(ast.Name(name), grid)) if name in launches_of:
                     launched.append((name, grid, node))
         found_here = (
-            (name, Launch(_grid(grid, values), _made(call, values))) for name, grid, call in launched
+            (name, TritonLaunch(_grid(grid, values), _made(call, values))) for name, grid, call in launched
         )
         for name, launch in found_here:
             launches_of[name].append(launch)
     return launches_of
 
 
-def defaults(module: Module) -> dict[str, Value]:
+def defaults(module: TritonModule) -> dict[str, Value]:
     """The numbers that parameters of the host's functions have as defaults, by name."""
     numbers: dict[str, Value] = {}
     for node in ast.walk(module.tree):

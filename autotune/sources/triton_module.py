@@ -50,7 +50,7 @@ def triton_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
     Decorators such as `@triton.autotune` are left out. Frameworks that only hand Triton on are not imported.
     Raises InputError for a text that is not Python.
     """
-    module = Module(text, path, folders)
+    module = TritonModule(text, path, folders)
     try:
         return Extract(module).of(module.kernels)
     except RecursionError:
@@ -62,7 +62,7 @@ def kernel_part(text: str, path: Path, entry: str) -> str:
 
     Its name may later stand for something else, such as what serves its configurations.
     """
-    module = Module(text, path)
+    module = TritonModule(text, path)
     if entry not in module.kernels:
         return ""
     module.statements = [
@@ -80,7 +80,7 @@ def decorator_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-class Module:
+class TritonModule:
     """A file as a list of statements: conditions are decided, and the parts that run are in their place.
 
     A condition that depends on what is not known here counts as true. Of a `try`, the body counts if what it
@@ -88,7 +88,11 @@ class Module:
     """
 
     def __init__(
-        self, text: str, path: Path, folders: Sequence[Path] = (), known: dict[Path, Module] | None = None
+        self,
+        text: str,
+        path: Path,
+        folders: Sequence[Path] = (),
+        known: dict[Path, TritonModule] | None = None,
     ) -> None:
         """Read a text; raises InputError if it is not Python."""
         try:
@@ -104,7 +108,7 @@ class Module:
         self.jit_names = _jit_names(tree)
         self.statements: list[ast.stmt] = []
         self._values: dict[str, Any] = {}
-        self._called: dict[ast.expr, tuple[Module, ast.FunctionDef] | None] = {}
+        self._called: dict[ast.expr, tuple[TritonModule, ast.FunctionDef] | None] = {}
         self.reader = Reader(self.value)
         for statement in self._flat(tree.body):
             self.statements.append(statement)  # the conditions that follow read it
@@ -170,7 +174,7 @@ class Module:
             raise NotRead(name)
         return scope[name]
 
-    def function(self, name: str) -> tuple[Module, ast.FunctionDef] | None:
+    def function(self, name: str) -> tuple[TritonModule, ast.FunctionDef] | None:
         """A function for the device by the name that it has here, and its file; None if there is none."""
         for statement in reversed(self.statements):
             if isinstance(statement, ast.FunctionDef) and statement.name == name:
@@ -180,7 +184,7 @@ class Module:
                 return module.function(item.name) if module is not None else None
         return None
 
-    def function_of(self, base: str, name: str) -> tuple[Module, ast.FunctionDef] | None:
+    def function_of(self, base: str, name: str) -> tuple[TritonModule, ast.FunctionDef] | None:
         """The same for `base.name`, where `base` is a module of the project."""
         for statement in self.statements:
             if isinstance(statement, ast.ImportFrom) and (item := _imported(statement, base)) is not None:
@@ -192,7 +196,7 @@ class Module:
                 return module.function(name) if module is not None else None
         return None
 
-    def called(self, node: ast.expr) -> tuple[Module, ast.FunctionDef] | None:
+    def called(self, node: ast.expr) -> tuple[TritonModule, ast.FunctionDef] | None:
         """The function for the device that a call names, and its file."""
         if node not in self._called:  # as it is for every call of Triton's own
             found = None
@@ -238,7 +242,7 @@ class Module:
                 one.annotation = None
         return bare
 
-    def imported(self, node: ast.ImportFrom, name: str) -> Module | None:
+    def imported(self, node: ast.ImportFrom, name: str) -> TritonModule | None:
         """The file that a name is imported from; None for a package that is not read."""
         path = self.file(node)
         if path is None:
@@ -246,7 +250,7 @@ class Module:
         module = self._open(path)
         return module if module is not None and name in module.names else None
 
-    def submodule(self, node: ast.ImportFrom, name: str) -> Module | None:
+    def submodule(self, node: ast.ImportFrom, name: str) -> TritonModule | None:
         """The file that an imported name stands for: a module of a package."""
         path = self.file(node, name)
         return None if path is None else self._open(path)
@@ -270,11 +274,11 @@ class Module:
         """The names that the file defines."""
         return {name for statement in self.statements for name in bound_names(statement)}
 
-    def _open(self, path: Path) -> Module | None:
+    def _open(self, path: Path) -> TritonModule | None:
         key = path.resolve()
         if key not in self._known and len(self._known) < _MAX_FILES:
             try:
-                Module(path.read_text(encoding="utf-8-sig"), path, self._folders, self._known)
+                TritonModule(path.read_text(encoding="utf-8-sig"), path, self._folders, self._known)
             except (InputError, OSError, UnicodeDecodeError):
                 return None
         return self._known.get(key)
@@ -318,7 +322,7 @@ class Module:
                 case _:
                     yield statement
 
-    def _star(self, node: ast.ImportFrom) -> Module | None:
+    def _star(self, node: ast.ImportFrom) -> TritonModule | None:
         path = self.file(node)
         return None if path is None or path.resolve() in self._known else self._open(path)
 
@@ -346,7 +350,7 @@ class Extract:
 
     def __init__(
         self,
-        module: Module,
+        module: TritonModule,
         done: set[tuple[Path, str]] | None = None,
         attributes: Mapping[str, Collection[str]] | None = None,
     ) -> None:

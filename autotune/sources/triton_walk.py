@@ -15,7 +15,7 @@ from typing import Any
 
 from autotune.core.records import Value
 from autotune.sources.triton_follower import WHOLE_TYPES, Follower
-from autotune.sources.triton_module import LOOP_RANGES, RESHAPING, Module, decorator_name
+from autotune.sources.triton_module import LOOP_RANGES, RESHAPING, TritonModule, decorator_name
 
 _MAX_TERMS, _MAX_FACTORS, _MAX_CALLS, _MAX_LOOPS = 16, 16, 500, 3
 _SAME = RESHAPING | {"assume"}  # the first argument is what counts
@@ -76,7 +76,7 @@ NOTHING = Sum()
 
 
 @dataclass
-class Findings:
+class TritonFindings:
     """What a kernel's body says of its parameters."""
 
     constants: frozenset[str]
@@ -109,7 +109,7 @@ class Findings:
         return next((name for name in names if name not in self.indices), names[0] if names else "")
 
 
-def walk(module: Module, function: ast.FunctionDef, constants: Collection[str]) -> Findings:
+def walk(module: TritonModule, function: ast.FunctionDef, constants: Collection[str]) -> TritonFindings:
     """Follow the body of a kernel with these constants."""
     walker = _Walker(module, constants)
     arguments = function.args
@@ -123,9 +123,9 @@ def walk(module: Module, function: ast.FunctionDef, constants: Collection[str]) 
 class _Walker(Follower[Sum]):
     unknown = NOTHING
 
-    def __init__(self, module: Module, constants: Collection[str]) -> None:
+    def __init__(self, module: TritonModule, constants: Collection[str]) -> None:
         super().__init__(module)
-        self.found = Findings(frozenset(constants))
+        self.found = TritonFindings(frozenset(constants))
         self._calls = self._loops = 0
 
     @property

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from autotune.core.c_types import C_TYPES, SCALARS, element_bytes
 from autotune.sources.kernel_source import KernelSource
 from autotune.sources.statements import parsed_expression
-from autotune.sources.type_table import Field
+from autotune.sources.type_table import StructField
 from autotune.sources.whole_numbers import number_of
 
 UNKNOWN, STRUCT = "unknown", "structure"
@@ -101,7 +101,7 @@ class TypeLayouts:
         node = parsed_expression(text)
         return None if node is None else number_of(node, self.constants)
 
-    def count(self, declared: Field) -> int:
+    def count(self, declared: StructField) -> int:
         """The number of elements of a field; 0 if that is not known."""
         nodes = [parsed_expression(text) for text in declared.extents]
         sized = [None if node is None else _WithSizes(self).visit(node) for node in nodes]

@@ -14,7 +14,7 @@ _STRUCTURES = ("struct_specifier", "class_specifier", "union_specifier")
 
 
 @dataclass(frozen=True)
-class Field:
+class StructField:
     """A field of a structure: its type, its name and the extents of an array."""
 
     type: str
@@ -24,11 +24,11 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Structure:
+class StructureType:
     """A structure, class or union; `is_plain` unless it has a base or something that cannot be read."""
 
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[StructField, ...]
     is_union: bool
     is_packed: bool
     is_plain: bool
@@ -42,7 +42,7 @@ class TypeTable:
     """The types of a source."""
 
     aliases: Mapping[str, str]  # what names of types stand for
-    structures: Mapping[str, Structure]
+    structures: Mapping[str, StructureType]
     enumerations: frozenset[str]
     enumerators: frozenset[str]  # the constants of all enumerations
     declared: frozenset[str]  # the names of types, also of those in functions and of templates
@@ -51,7 +51,7 @@ class TypeTable:
 def read_types(tree: SourceTree) -> TypeTable:
     """Read the types that a tree declares."""
     aliases: dict[str, str] = {}
-    structures: dict[str, Structure] = {}
+    structures: dict[str, StructureType] = {}
     enumerations: set[str] = set()
     enumerators: set[str] = set()
     declared: set[str] = set()
@@ -92,7 +92,7 @@ def read_types(tree: SourceTree) -> TypeTable:
     )
 
 
-def _structure(tree: SourceTree, node: Node, name: str, whole: Node) -> Structure:
+def _structure(tree: SourceTree, node: Node, name: str, whole: Node) -> StructureType:
     body = field(node, "body")
     inside = body.named_children if body else []
     fields = [member for child in inside for member in _fields(tree, child)]
@@ -112,7 +112,7 @@ def _structure(tree: SourceTree, node: Node, name: str, whole: Node) -> Structur
     numbers = tuple(tree.of(attribute) for attribute in attributes if attribute.type == "number_literal")
     is_plain = not any(child.type == "base_class_clause" for child in node.children)
     template = _template_of(tree, node)
-    return Structure(
+    return StructureType(
         name,
         tuple(member for member in fields if member is not None),
         node.type == "union_specifier",
@@ -134,7 +134,7 @@ def _template_of(tree: SourceTree, node: Node) -> tuple[str, ...]:
     return tuple(tree.of(child) for child in (inside.named_children if inside else ()))
 
 
-def _fields(tree: SourceTree, node: Node) -> Iterator[Field | None]:
+def _fields(tree: SourceTree, node: Node) -> Iterator[StructField | None]:
     """The fields of a declaration; None for one that cannot be read."""
     words = {tree.of(child) for child in node.children if child.type.endswith(("qualifier", "specifier"))}
     kind = field(node, "type")
@@ -148,7 +148,7 @@ def _fields(tree: SourceTree, node: Node) -> Iterator[Field | None]:
     if inside is not None and not named:
         parts_of_it = (member for child in inside.named_children for member in _fields(tree, child))
         first = next(parts_of_it, None)
-        yield first and Field(type_name(tree, kind), first.name, (), is_pointer=False)
+        yield first and StructField(type_name(tree, kind), first.name, (), is_pointer=False)
         return
     for declared in named:
         parts = [*declarators(declared)]
@@ -156,6 +156,6 @@ def _fields(tree: SourceTree, node: Node) -> Iterator[Field | None]:
             continue
         extents = [tree.of(field(part, "size")) for part in parts if part.type == "array_declarator"]
         is_pointer = any("pointer" in part.type or "reference" in part.type for part in parts)
-        yield Field(
+        yield StructField(
             type_name(tree, kind), tree.of(declarator_name(declared)), (*reversed(extents),), is_pointer
         )

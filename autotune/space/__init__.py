@@ -12,7 +12,7 @@ from autotune.space.lint import (
     require_seen,
 )
 from autotune.space.source_places import place_at, source_place
-from autotune.space.space import Space, bind, problem_of
+from autotune.space.space import ValidSpace, bind, problem_of
 from autotune.space.spec import Constraint, SpaceSpec, load_space
 from autotune.space.yaml_document import located
 
@@ -24,8 +24,8 @@ __all__ = [
     "Finding",
     "Findings",
     "Landmark",
-    "Space",
     "SpaceSpec",
+    "ValidSpace",
     "bind",
     "constraint_report",
     "limit_report",

@@ -28,8 +28,8 @@ from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.launch_run import (
     Beyond,
     Divergent,
+    FollowedArray,
     LaunchRun,
-    Memory,
     NotUnderstood,
     OddTile,
     OutOfSteps,
@@ -37,11 +37,11 @@ from autotune.sources.launch_run import (
 )
 from autotune.sources.thread_values import Bools, Ints
 from autotune.sources.triton_dry_run import TritonDryRun
-from autotune.sources.triton_module import Module
+from autotune.sources.triton_module import TritonModule
 from autotune.space.findings import Finding, Findings
 from autotune.space.signatures import arguments_of_template, own_name, space_macros
 from autotune.space.source_places import place_at
-from autotune.space.space import Space
+from autotune.space.space import ValidSpace
 from autotune.space.yaml_document import located
 
 _MOST_THREADS = 16_384  # of a launch whose blocks all run; of a larger one, those at its corners
@@ -53,7 +53,7 @@ _MOST_LETTERS = 200_000  # of a source, which is read for each configuration
 _Written = dict[str, tuple[str, Bools]]  # outputs: a configuration, and the elements that it writes
 
 
-def run_mistakes(space: Space, read: KernelSource | Module) -> Findings:
+def run_mistakes(space: ValidSpace, read: KernelSource | TritonModule) -> Findings:
     """What goes wrong in a few configurations at the sizes to verify and to time, each thing once."""
     spec = space.spec
     is_long = isinstance(read, KernelSource) and len(read.original) > _MOST_LETTERS
@@ -64,7 +64,9 @@ def run_mistakes(space: Space, read: KernelSource | Module) -> Findings:
     sources: dict[Config, _Source] = {}
     for config in configs:
         with suppress(AutotuneError):  # other branches of the source, or options, fail when they are tried
-            sources[config] = _InTriton(read) if isinstance(read, Module) else _InC.of(space, config, read)
+            sources[config] = (
+                _InTriton(read) if isinstance(read, TritonModule) else _InC.of(space, config, read)
+            )
     steps = Steps(_STEPS)
     findings: dict[tuple[str, str, str], Finding] = {}
     left_out: list[Sizes] = []
@@ -80,7 +82,7 @@ def run_mistakes(space: Space, read: KernelSource | Module) -> Findings:
     return Findings((*findings.values(),), (*left_out,))
 
 
-def leaves_arrays(space: Space, config: Config, before: KernelSource, after: KernelSource) -> str:
+def leaves_arrays(space: ValidSpace, config: Config, before: KernelSource, after: KernelSource) -> str:
     """Why a changed source may leave arrays where the source does not; empty if it surely stays inside."""
     lost: list[set[str]] = []
     for read in (before, after):
@@ -107,7 +109,7 @@ class _Source(ABC):
 
     @abstractmethod
     def prepared(
-        self, launch: Launch, passed: Mapping[str, Memory | int | None], steps: Steps
+        self, launch: Launch, passed: Mapping[str, FollowedArray | int | None], steps: Steps
     ) -> tuple[LaunchRun, Callable[[Ints], None]]:
         """A run of a launch, and what runs some blocks in it; raises NotUnderstood."""
 
@@ -120,13 +122,13 @@ class _Source(ABC):
 class _InC(_Source):
     """A source in C, and the statements of its functions that were needed so far."""
 
-    space: Space
+    space: ValidSpace
     read: KernelSource
     ahead: int  # letters in front of the source
     bodies: dict[str, list[ast.stmt]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, space: Space, config: Config, read: KernelSource) -> _InC:
+    def of(cls, space: ValidSpace, config: Config, read: KernelSource) -> _InC:
         """The source of a configuration, given that of the default."""
         macros = space_macros(space, config)
         for option in space.options(config, space.device.backend):
@@ -142,7 +144,7 @@ class _InC(_Source):
         return cls(space, read_kernel_source(head + read.original, macros, space.spec.dialect), len(head))
 
     def prepared(
-        self, launch: Launch, passed: Mapping[str, Memory | int | None], steps: Steps
+        self, launch: Launch, passed: Mapping[str, FollowedArray | int | None], steps: Steps
     ) -> tuple[LaunchRun, Callable[[Ints], None]]:
         run = DryRun(self.read, steps, self.bodies)
         kernels = [kernel for kernel in self.read.kernels if kernel.name == own_name(launch.entry)]
@@ -160,12 +162,12 @@ class _InC(_Source):
 class _InTriton(_Source):
     """A file with kernels in Triton."""
 
-    module: Module
+    module: TritonModule
     who = taker = "program"
     mend = "mask the access"
 
     def prepared(
-        self, launch: Launch, passed: Mapping[str, Memory | int | None], steps: Steps
+        self, launch: Launch, passed: Mapping[str, FollowedArray | int | None], steps: Steps
     ) -> tuple[LaunchRun, Callable[[Ints], None]]:
         run = TritonDryRun(self.module, steps)
         return run, partial(run.run, launch, passed)
@@ -177,11 +179,11 @@ class _InTriton(_Source):
 class _Plan:
     """The launches of a configuration at some sizes."""
 
-    def __init__(self, space: Space, config: Config, sizes: Sizes, source: _Source) -> None:
+    def __init__(self, space: ValidSpace, config: Config, sizes: Sizes, source: _Source) -> None:
         self._space, self._config, self._source = space, config, source
         self.sizes = {**space.problem.sizes, **sizes}
         self.takes_too_long = False
-        self._memories: dict[str, Memory] = {}
+        self._memories: dict[str, FollowedArray] = {}
         self._arguments: dict[str, Argument] = {}
         self._is_whole = False  # True once all that its launches reach is followed
 
@@ -253,7 +255,7 @@ class _Plan:
             run.is_whole = False
         return run
 
-    def _passed(self, name: str) -> Memory | int | None:
+    def _passed(self, name: str) -> FollowedArray | int | None:
         argument = self._arguments[name]
         if argument.of or argument.symbol:
             raise NotUnderstood
@@ -452,13 +454,13 @@ class _Plan:
         return ", ".join(f"{name}={size}" for name, size in self.sizes.items())
 
 
-def _memory(argument: Argument) -> Memory:
+def _memory(argument: Argument) -> FollowedArray:
     if struct_fields(argument.dtype):
-        return Memory(argument.name, None, 0, "argument")
+        return FollowedArray(argument.name, None, 0, "argument")
     unit, count = element_bytes(argument.dtype), math.prod(argument.shape)
     is_asked = argument.role in ("in", "out", "inout") and count <= 1 << 22
     read, written = (np.zeros(count, np.bool_) if is_asked else None for _ in range(2))
-    return Memory(argument.name, unit * count, unit, "argument", read, written)
+    return FollowedArray(argument.name, unit * count, unit, "argument", read, written)
 
 
 def _has_all(launch: Launch) -> bool:

@@ -29,7 +29,7 @@ from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macro_reach import Unseen, unseen_macros
 from autotune.sources.macros import definition
 from autotune.sources.preprocessor import compiled_lines
-from autotune.sources.triton_module import Module
+from autotune.sources.triton_module import TritonModule
 from autotune.sources.triton_walk import walk
 from autotune.space.configurations import PARTS, TROUBLES
 from autotune.space.dry_runs import run_mistakes
@@ -39,7 +39,7 @@ from autotune.space.parameters import unlisted_value
 from autotune.space.rules import Rules
 from autotune.space.signatures import mismatches, own_name, space_macros
 from autotune.space.source_places import place_at, source_place
-from autotune.space.space import Space
+from autotune.space.space import ValidSpace
 from autotune.space.spec import SpaceSpec
 from autotune.space.yaml_document import located
 
@@ -78,7 +78,7 @@ class ConstraintReport:
         return self.removes_alone == 0
 
 
-def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
+def constraint_report(space: ValidSpace) -> tuple[ConstraintReport, ...]:
     """Count what each constraint of a space removes, in the order of the file."""
     rules = Rules(space.spec, space.device, space.problem)
     return tuple(
@@ -89,7 +89,7 @@ def constraint_report(space: Space) -> tuple[ConstraintReport, ...]:
     )
 
 
-def limit_report(space: Space) -> tuple[ConstraintReport, ...]:
+def limit_report(space: ValidSpace) -> tuple[ConstraintReport, ...]:
     """Count what each limit of the device removes that no constraint does; those that remove nothing lack."""
     rules = Rules(space.spec, space.device, space.problem)
     reports = (
@@ -99,7 +99,7 @@ def limit_report(space: Space) -> tuple[ConstraintReport, ...]:
     return tuple(report for report in reports if report.appear_without)
 
 
-def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> Findings:
+def lint(space: ValidSpace, source: str, constraints: Iterable[ConstraintReport]) -> Findings:
     """Find likely mistakes in a bound space and its source, given the `constraint_report` of the space."""
     findings = _of_source(space, source)
     of_space = (
@@ -111,7 +111,7 @@ def lint(space: Space, source: str, constraints: Iterable[ConstraintReport]) -> 
     return findings._replace(mistakes=(*findings.mistakes, *of_space))
 
 
-def _partial_warps(space: Space) -> Iterator[Finding]:
+def _partial_warps(space: ValidSpace) -> Iterator[Finding]:
     """Blocks of the default and the landmarks that are no whole warps, the first at each place."""
     spec, warp = space.spec, space.device.warp_size
     told: set[int] = set()
@@ -135,12 +135,12 @@ def _partial_warps(space: Space) -> Iterator[Finding]:
                 yield Finding("partial_warp", place, detail, located(spec.path, place))
 
 
-def lint_source(space: Space, source: str) -> tuple[Finding, ...]:
+def lint_source(space: ValidSpace, source: str) -> tuple[Finding, ...]:
     """Find the likely mistakes that do not depend on the device; a search shows them first."""
     return _of_source(space, source).mistakes
 
 
-def _of_source(space: Space, source: str) -> Findings:
+def _of_source(space: ValidSpace, source: str) -> Findings:
     is_python = space.spec.source.suffix == ".py"
     read = None if is_python else read_default(space, source)
     code = bare_code(source, is_python=is_python)
@@ -160,10 +160,10 @@ def _of_source(space: Space, source: str) -> Findings:
         *_large_grids(space, source_facts),
         *_flat_blocks(space, source_facts),
     )
-    runs: Module | KernelSource | None = read
+    runs: TritonModule | KernelSource | None = read
     if space.spec.dialect == TRITON:
         path = space.spec.source
-        runs = module = Module(path.read_text(encoding="utf-8-sig"), path)
+        runs = module = TritonModule(path.read_text(encoding="utf-8-sig"), path)
         findings += (*_odd_tiles(space, module),)
     if runs is None or any(finding.kind in _BREAKS for finding in findings):
         return Findings(findings)
@@ -186,7 +186,7 @@ def _repeated_landmarks(spec: SpaceSpec) -> Iterator[Finding]:
         yield Finding("repeated_landmark", name, detail, located(spec.path, f"landmarks.{name}"))
 
 
-def _odd_tiles(space: Space, module: Module) -> Iterator[Finding]:
+def _odd_tiles(space: ValidSpace, module: TritonModule) -> Iterator[Finding]:
     """Values that Triton does not compile: lengths of tiles, and numbers of warps, are powers of two."""
     lengths = {"num_warps"}
     for name in {step.entry for step in space.spec.launch}:
@@ -201,7 +201,7 @@ def _odd_tiles(space: Space, module: Module) -> Iterator[Finding]:
             yield Finding("odd_tile", parameter.name, detail, place)
 
 
-def _reserved_words(space: Space) -> Iterator[Finding]:
+def _reserved_words(space: ValidSpace) -> Iterator[Finding]:
     """Macros of a source in the portable dialect that replace words of portable.h behind its include."""
     path, is_portable = space.spec.source, False
     if not path.is_file():  # a text or a function in Python
@@ -216,7 +216,7 @@ def _reserved_words(space: Space) -> Iterator[Finding]:
             yield Finding("reserved_word", macro[0], detail, f"{path}:{place}")
 
 
-def read_default(space: Space, source: str) -> KernelSource | None:
+def read_default(space: ValidSpace, source: str) -> KernelSource | None:
     """What the default configuration compiles of a source in C; None where it cannot be read in time."""
     try:
         return read_kernel_source(source, space_macros(space, space.spec.default), space.spec.dialect)
@@ -238,7 +238,7 @@ def _expressions(spec: SpaceSpec) -> list[str]:
     return expressions
 
 
-def _unlisted_values(space: Space) -> Iterator[Finding]:
+def _unlisted_values(space: ValidSpace) -> Iterator[Finding]:
     """Comparisons of a parameter with a text or a number that it never is."""
     lines = {constraint.text: constraint.line for constraint in space.spec.constraints}
     for text in (*lines, *_expressions(space.spec)):
@@ -247,7 +247,7 @@ def _unlisted_values(space: Space) -> Iterator[Finding]:
             yield Finding("unlisted_value", text, detail.removeprefix("; "), place)
 
 
-def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
+def _unused_parameters(space: ValidSpace, code: str) -> Iterator[Finding]:
     """Parameters that nothing but constraints reads."""
     if space.spec.functions.source:  # it defines every parameter
         code = _DEFINITION.sub("", code)
@@ -269,7 +269,7 @@ def _unused_parameters(space: Space, code: str) -> Iterator[Finding]:
             yield Finding("unused_parameter", parameter.name, detail, place)
 
 
-def _is_read_by_functions(space: Space, parameter: Parameter) -> bool:
+def _is_read_by_functions(space: ValidSpace, parameter: Parameter) -> bool:
     """Whether the functions of a space may read a parameter: what they compute differs by its value."""
     functions = space.spec.functions
     if not functions.source and not functions.values:
@@ -287,7 +287,7 @@ def _is_read_by_functions(space: Space, parameter: Parameter) -> bool:
     return len(configs) < 2 or len(computed) > 1
 
 
-def unseen_parameters(space: Space, source: str) -> Iterator[Finding]:
+def unseen_parameters(space: ValidSpace, source: str) -> Iterator[Finding]:
     """Parameters whose values the source does not see as they are meant.
 
     Nothing that is compiled depends on one that the source defines anew or only tests for being defined: a
@@ -320,7 +320,7 @@ def unseen_parameters(space: Space, source: str) -> Iterator[Finding]:
         yield from _parameters_of_types(space, source, kinds)
 
 
-def _parameters_of_types(space: Space, source: str, kinds: Mapping[str, Parameter]) -> Iterator[Finding]:
+def _parameters_of_types(space: ValidSpace, source: str, kinds: Mapping[str, Parameter]) -> Iterator[Finding]:
     """Those of the parameters whose values are `kinds` of elements which the source uses as a type."""
     read = read_default(space, source)
     functions = read.functions if read else ()
@@ -338,7 +338,7 @@ def _parameters_of_types(space: Space, source: str, kinds: Mapping[str, Paramete
             yield Finding("type_parameter", name, detail, located(space.spec.path, f"parameters.{name}"))
 
 
-def require_seen(space: Space, source: str) -> None:
+def require_seen(space: ValidSpace, source: str) -> None:
     """Raise SpaceError for a parameter whose values the source does not see."""
     for finding in unseen_parameters(space, source):
         raise SpaceError(str(finding))
@@ -363,7 +363,9 @@ def _test_of(parameter: Parameter) -> str:
     )
 
 
-def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | None) -> Iterator[Finding]:
+def _unknown_macros(
+    space: ValidSpace, source: str, code: str, read: KernelSource | None
+) -> Iterator[Finding]:
     """Undefined macros whose value is tested, look like a named value of a parameter, or resemble a macro.
 
     One of which a source only asks whether it is defined is a switch that is off.
@@ -406,7 +408,7 @@ def _unknown_macros(space: Space, source: str, code: str, read: KernelSource | N
         yield Finding("unknown_macro", word, f"nothing defines it{mend}", place)
 
 
-def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[str]) -> Iterator[Finding]:
+def _misspelt(space: ValidSpace, source: str, read: KernelSource, told: Collection[str]) -> Iterator[Finding]:
     """Names that nothing declares, but for a slip, and variables whose name is a macro of the space."""
     macros = {parameter.name for parameter in space.parameters}
     for name, meant in dict(misspelt_names(read, macros)).items():
@@ -424,7 +426,7 @@ def _misspelt(space: Space, source: str, read: KernelSource, told: Collection[st
             yield Finding("hidden_variable", name, detail, place)
 
 
-def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:
+def _idle_constraints(space: ValidSpace, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:
     for number, report in enumerate(constraints):
         if _bounds_sizes(space, report.text):
             continue
@@ -434,12 +436,12 @@ def _idle_constraints(space: Space, constraints: Iterable[ConstraintReport]) -> 
             yield Finding("idle_constraint", report.text, detail, f"{space.spec.path}:{report.line}")
 
 
-def _bounds_sizes(space: Space, text: str) -> bool:
+def _bounds_sizes(space: ValidSpace, text: str) -> bool:
     """True for a constraint that reads sizes alone: it says for which ones the space is made."""
     return names_behind(parse(text).names, space.spec.derived) <= space.problem.sizes.keys()
 
 
-def _removes_at_checks(space: Space, constraint: int) -> bool:
+def _removes_at_checks(space: ValidSpace, constraint: int) -> bool:
     """Whether a constraint removes combinations at one of `verify_sizes`, such as `n % VECTOR == 0`."""
     problems = (
         replace(space.problem, sizes={**space.problem.sizes, **sizes}) for sizes in space.spec.verify_sizes
@@ -448,7 +450,7 @@ def _removes_at_checks(space: Space, constraint: int) -> bool:
     return any(rules_at_size.violating(constraint) != 0 for rules_at_size in rules)
 
 
-def _unreachable_values(space: Space) -> Iterator[Finding]:
+def _unreachable_values(space: ValidSpace) -> Iterator[Finding]:
     """Values in no valid configuration, unless only some devices have the parameter."""
     for column, parameter in enumerate(space.parameters):
         condition = space.spec.conditions.get(parameter.name, "True")
@@ -462,7 +464,7 @@ def _unreachable_values(space: Space) -> Iterator[Finding]:
                 yield Finding("unreachable_value", f"{parameter.name}={value}", detail, place)
 
 
-def _invalid_default(space: Space) -> Iterator[Finding]:
+def _invalid_default(space: ValidSpace) -> Iterator[Finding]:
     if reasons := space.why_invalid(space.spec.default):
         detail = f"not valid on {space.device.name}, and a search begins with it: {'; '.join(reasons)}"
         place = located(space.spec.path, "default")
@@ -475,7 +477,7 @@ def _facts_of_only_kernel(source: KernelSource) -> Facts:
     return facts(body if len(source.kernels) == 1 else [], ())
 
 
-def _large_grids(space: Space, source_facts: Facts) -> Iterator[Finding]:
+def _large_grids(space: ValidSpace, source_facts: Facts) -> Iterator[Finding]:
     """Grids of a block for each element, where each thread of the only kernel has an element."""
     names = {parameter.name for parameter in space.parameters}
     for number, step in enumerate(space.spec.launch):
@@ -501,7 +503,7 @@ def _large_grids(space: Space, source_facts: Facts) -> Iterator[Finding]:
                 yield Finding("large_grid", place, detail, located(space.spec.path, place))
 
 
-def _flat_blocks(space: Space, source_facts: Facts) -> Iterator[Finding]:
+def _flat_blocks(space: ValidSpace, source_facts: Facts) -> Iterator[Finding]:
     """Blocks with fewer dimensions than the only kernel of the source reads of its threads."""
     for number, step in enumerate(space.spec.launch):
         for axis in range(len(step.block), 3):
@@ -519,7 +521,7 @@ def _flat_blocks(space: Space, source_facts: Facts) -> Iterator[Finding]:
                 break
 
 
-def _tight_tolerance(space: Space) -> Iterator[Finding]:
+def _tight_tolerance(space: ValidSpace) -> Iterator[Finding]:
     """An `rtol` below the last bit of an output of 16 bits, to which results are rounded."""
     spec = space.spec
     outputs = [
@@ -543,7 +545,7 @@ def _tight_tolerance(space: Space) -> Iterator[Finding]:
                 return
 
 
-def _untried_edges(space: Space) -> Iterator[Finding]:
+def _untried_edges(space: ValidSpace) -> Iterator[Finding]:
     """Sizes for which `verify_sizes` lacks a multiple of the largest tile, or one less or more than it."""
     if space.spec.functions.source is not None:  # a script has one problem
         return
@@ -564,7 +566,7 @@ def _untried_edges(space: Space) -> Iterator[Finding]:
             yield Finding("untried_edge", name, detail, located(space.spec.path, "verify_sizes"))
 
 
-def _edges(space: Space, name: str, tile: int) -> list[int]:
+def _edges(space: ValidSpace, name: str, tile: int) -> list[int]:
     """A tile and the nearest sizes on both sides of it, as far as the constraints allow them."""
     spec, sizes = space.spec, space.problem.sizes
     config = spec.default if space.holds(spec.default, sizes) else space.config(0)
@@ -578,7 +580,7 @@ def _edges(space: Space, name: str, tile: int) -> list[int]:
     return [*filter(None, nearest)]
 
 
-def largest_tiles(space: Space) -> dict[str, int]:
+def largest_tiles(space: ValidSpace) -> dict[str, int]:
     """The largest tile above 1 of each size: a divisor in `ceil_div(SIZE, divisor)` that reads no size."""
     spec = space.spec
     texts = [*spec.derived.values(), *(text for step in spec.launch for text in step.grid)]
@@ -595,7 +597,7 @@ def largest_tiles(space: Space) -> dict[str, int]:
     return tiles
 
 
-def _largest(space: Space, text: str) -> int:
+def _largest(space: ValidSpace, text: str) -> int:
     """The largest value of an expression over the valid configurations; 0 if it depends on a size."""
     expression = parse(text)
     names = names_behind(expression.names, space.spec.derived)

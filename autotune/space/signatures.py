@@ -20,10 +20,10 @@ from autotune.core.syntax import parse_module
 from autotune.core.text import count_text, hint
 from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import kernels_of_branches, read_branches
-from autotune.sources.kernel_source import Function, KernelSource, Parameter
+from autotune.sources.kernel_source import Function, FunctionParameter, KernelSource
 from autotune.space.findings import Finding
 from autotune.space.source_places import source_place
-from autotune.space.space import Space
+from autotune.space.space import ValidSpace
 from autotune.space.yaml_document import located
 
 _KERNEL = {"portable": "KERNEL", "cuda": "__global__ void", "opencl": "__kernel void"}
@@ -33,7 +33,7 @@ _PLACE = re.compile(r"^#line[^\n]*", re.MULTILINE)  # a file may be called as th
 _IMAGE = re.compile(r"(?:image\w+|sampler)_t")
 
 
-def mismatches(space: Space, text: str, source: KernelSource | None) -> Iterator[Finding]:
+def mismatches(space: ValidSpace, text: str, source: KernelSource | None) -> Iterator[Finding]:
     """What of the launch plan does not fit the kernels of the source: at most one for each entry.
 
     `source` is what was read of a text in C. A subject is a place in the space file, such as
@@ -59,7 +59,7 @@ def mismatches(space: Space, text: str, source: KernelSource | None) -> Iterator
             yield Finding("signature", subject, detail, place)
 
 
-def space_macros(space: Space, config: Config) -> dict[str, str]:
+def space_macros(space: ValidSpace, config: Config) -> dict[str, str]:
     """The macros that compile a configuration, as texts: those of the space, and of compiler options."""
     options = (one for dialect in space.spec.compiler_options for one in space.options(config, dialect))
     given = (one[2:].partition("=") for one in options if one.startswith("-D"))
@@ -67,7 +67,9 @@ def space_macros(space: Space, config: Config) -> dict[str, str]:
     return found | {name: str(value) for name, value in space.macros(config).items()}
 
 
-def _mismatch(space: Space, text: str, functions: Sequence[Function], entry: str) -> tuple[str, str] | None:
+def _mismatch(
+    space: ValidSpace, text: str, functions: Sequence[Function], entry: str
+) -> tuple[str, str] | None:
     """What in the launches of an entry does not fit, and how; None if all does."""
     if space.spec.source.suffix == ".py":
         definitions = _python_definitions(text, entry)
@@ -80,7 +82,7 @@ def _mismatch(space: Space, text: str, functions: Sequence[Function], entry: str
     return None if None in misfits else next(iter(misfits), None)  # one of several overloads is meant
 
 
-def _no_kernel(space: Space, text: str, functions: Sequence[Function], entry: str) -> str:
+def _no_kernel(space: ValidSpace, text: str, functions: Sequence[Function], entry: str) -> str:
     """Why a source in C has no such kernel; empty if it has, or nothing shows that it has not."""
     name = own_name(entry)
     kernels = [function.name for function in functions if function.is_kernel]
@@ -97,7 +99,7 @@ def _no_kernel(space: Space, text: str, functions: Sequence[Function], entry: st
     return ""
 
 
-def _misfit(space: Space, entry: str, parameters: Sequence[Parameter]) -> tuple[str, str] | None:
+def _misfit(space: ValidSpace, entry: str, parameters: Sequence[FunctionParameter]) -> tuple[str, str] | None:
     """What in the launches of a kernel does not fit one definition of it, and how; None if all does."""
     arguments = {argument.name: argument for argument in space.spec.arguments}
     numbers = [number for number, step in enumerate(space.spec.launch) if step.entry == entry]
@@ -125,7 +127,7 @@ def own_name(entry: str) -> str:
 
 
 def _hidden(
-    space: Space, entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]
+    space: ValidSpace, entry: str, parameters: Sequence[FunctionParameter], passed: Sequence[ArgumentSpec]
 ) -> tuple[str, str] | None:
     """A name in the source that a macro of the space replaces."""
     macros = {parameter.name for parameter in space.parameters}
@@ -140,7 +142,10 @@ def _hidden(
 
 
 def _wrong_count(
-    entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec], declared: Collection[str]
+    entry: str,
+    parameters: Sequence[FunctionParameter],
+    passed: Sequence[ArgumentSpec],
+    declared: Collection[str],
 ) -> str | None:
     if len(parameters) == len(passed):
         return None
@@ -154,19 +159,21 @@ def _wrong_count(
     return ", ".join(filter(None, (f"{_both_lists(entry, parameters, passed)}: {counts}", *parts))) + mend
 
 
-def _wrong_order(entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]) -> str | None:
+def _wrong_order(
+    entry: str, parameters: Sequence[FunctionParameter], passed: Sequence[ArgumentSpec]
+) -> str | None:
     names, given = [item.name for item in parameters], [item.name for item in passed]
     is_other = sorted(names) == sorted(given) and names != given
     return f"{_both_lists(entry, parameters, passed)}; write [{', '.join(names)}]" if is_other else None
 
 
-def _both_lists(entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]) -> str:
+def _both_lists(entry: str, parameters: Sequence[FunctionParameter], passed: Sequence[ArgumentSpec]) -> str:
     names, given = (", ".join(item.name for item in items) for items in (parameters, passed))
     return f"{entry} takes ({names}) in the source, but the launch plan passes ({given})"
 
 
 def _wrong_types(
-    space: Space, entry: str, parameters: Sequence[Parameter], passed: Sequence[ArgumentSpec]
+    space: ValidSpace, entry: str, parameters: Sequence[FunctionParameter], passed: Sequence[ArgumentSpec]
 ) -> tuple[str, str] | None:
     for number, (parameter, argument) in enumerate(zip(parameters, passed, strict=True), 1):
         dtype = space.problem.dtype if argument.dtype == "DTYPE" else argument.dtype
@@ -182,7 +189,7 @@ def _wrong_types(
     return None
 
 
-def _wrong_type(parameter: Parameter, argument: ArgumentSpec, dtype: str, problem: str) -> str | None:
+def _wrong_type(parameter: FunctionParameter, argument: ArgumentSpec, dtype: str, problem: str) -> str | None:
     """What an argument is, if the parameter cannot take it; None if it can, or its type is not known."""
     is_array = argument.value is None
     shown = f"the array {argument.name} of {dtype}" if is_array else f"the number {argument.name} of {dtype}"
@@ -198,7 +205,7 @@ def _wrong_type(parameter: Parameter, argument: ArgumentSpec, dtype: str, proble
     return None if fits and (wanted == "bfloat16") == (dtype == "bfloat16") else shown
 
 
-def _definitions(functions: Sequence[Function], entry: str) -> list[list[Parameter]]:
+def _definitions(functions: Sequence[Function], entry: str) -> list[list[FunctionParameter]]:
     """The parameters of each kernel that an entry may mean; none if one of them cannot be read."""
     given = arguments_of_template(entry)
     definitions = []
@@ -225,7 +232,7 @@ def arguments_of_template(entry: str) -> tuple[str, ...] | None:
     return tuple(text.strip() for text in given)
 
 
-def _parameters(function: Function, bound: Mapping[str, str]) -> list[Parameter] | None:
+def _parameters(function: Function, bound: Mapping[str, str]) -> list[FunctionParameter] | None:
     """The parameters of a kernel with what their types stand for; None if they cannot be compared.
 
     `bound` has the template's arguments by its parameters, empty for one that is not given.
@@ -247,14 +254,14 @@ def _parameters(function: Function, bound: Mapping[str, str]) -> list[Parameter]
     return parameters
 
 
-def _python_definitions(code: str, entry: str) -> list[list[Parameter]]:
+def _python_definitions(code: str, entry: str) -> list[list[FunctionParameter]]:
     """The parameters of a function of a Python source after grid and block; none if they cannot be read."""
     try:
         tree = parse_module(code)
     except SyntaxError:
         return []
     return [
-        [Parameter(argument.arg, argument.arg, "") for argument in node.args.args[2:]]
+        [FunctionParameter(argument.arg, argument.arg, "") for argument in node.args.args[2:]]
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and node.name == entry and node.args.vararg is None
     ][:1]

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from autotune.sources.bare_code import bare_lines
-from autotune.space.space import Space
+from autotune.space.space import ValidSpace
 
 _LINE = re.compile(r'[ \t]*#[ \t]*line[ \t]+(\d+)[ \t]+"(.*)"')
 
 
-def source_place(space: Space, source: str, word: str, after: str = "") -> str:
+def source_place(space: ValidSpace, source: str, word: str, after: str = "") -> str:
     """Where a source first has a word, as `FILE:LINE`; the `#line` of an included file counts.
 
     The file alone where its code does not have the word. With `after`, the word counts from the line on that

@@ -75,7 +75,7 @@ def problem_of(
     return Problem(chosen, dtype, data=data or next(iter(spec.data), ""))
 
 
-def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> Space:
+def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> ValidSpace:
     """Enumerate the configurations that satisfy the constraints of a space and the limits of a device.
 
     Landmarks that are declared wrong are left out: no search proposes them, and no cache serves them.
@@ -89,13 +89,13 @@ def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> Space:
     if not len(rows):
         line, reason = rules.contradiction()
         raise SpaceError(f"{spec.path}:{line}: no configuration is valid on {device.name}: {reason}")
-    space = Space(spec, device, problem, rows)
+    space = ValidSpace(spec, device, problem, rows)
     if spec.declared_wrong:
         places = map(space.index, spec.declared_wrong)
         rows = np.delete(rows, [place for place in places if place is not None], axis=0)
         if not len(rows):
             raise SpaceError(f"{spec.path}: all that is valid on {device.name} is declared wrong")
-        space = Space(spec, device, problem, rows)
+        space = ValidSpace(spec, device, problem, rows)
     if not spec.functions.constraints:
         return space
     kept = np.fromiter(
@@ -104,10 +104,10 @@ def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> Space:
     if not kept.any():
         names = ", ".join(map(function_name, spec.functions.constraints))
         raise SpaceError(f"{spec.path}: no configuration is valid on {device.name}: none satisfies {names}")
-    return Space(spec, device, problem, rows[kept])
+    return ValidSpace(spec, device, problem, rows[kept])
 
 
-class Space:
+class ValidSpace:
     """The valid configurations of a space, in the order of the file: the last parameter varies fastest.
 
     `rows` has shape (valid, parameters) and holds the position of each value in its parameter's list;

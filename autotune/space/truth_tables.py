@@ -32,7 +32,7 @@ class Failed:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class TruthTable:
     """The values of an expression: `values[codes]`, where codes has one axis for each of `columns`.
 
     Columns are positions of parameters, ascending. Values are distinct; True, 1 and 1.0 are three values.
@@ -59,9 +59,9 @@ class Tables:
     parameters: Sequence[Parameter]
     derived: Mapping[str, str]
     constants: Mapping[str, Any]
-    _cached: dict[str, Table] = field(default_factory=dict)  # of derived names and small expressions
+    _cached: dict[str, TruthTable] = field(default_factory=dict)  # of derived names and small expressions
 
-    def table_of(self, expression: Expression) -> Table:
+    def table_of(self, expression: Expression) -> TruthTable:
         """The table of an expression; raises TooManyOperands."""
         table = self._cached.get(expression.text)
         if table is None:
@@ -70,26 +70,26 @@ class Tables:
                 self._cached[expression.text] = table
         return table
 
-    def _of(self, expression: Expression) -> Table:
+    def _of(self, expression: Expression) -> TruthTable:
         outermost, operands = operation(expression)
         if operands:
             return _apply(outermost, [self.table_of(operand) for operand in operands])
         for name in outermost.names:
             for column, parameter in enumerate(self.parameters):
                 if parameter.name == name:
-                    return Table((column,), np.arange(len(parameter.values)), list(parameter.values))
+                    return TruthTable((column,), np.arange(len(parameter.values)), list(parameter.values))
             if name in self.derived:
                 return self.of_derived(name)
-        return Table((), np.array(0), [_value(outermost, self.constants)])
+        return TruthTable((), np.array(0), [_value(outermost, self.constants)])
 
-    def of_derived(self, name: str) -> Table:
+    def of_derived(self, name: str) -> TruthTable:
         """The table of a derived name; raises TooManyOperands."""
         if name not in self._cached:
             self._cached[name] = self.table_of(parse(self.derived[name]))
         return self._cached[name]
 
 
-def _apply(outermost: Expression, operands: Sequence[Table]) -> Table:
+def _apply(outermost: Expression, operands: Sequence[TruthTable]) -> TruthTable:
     """The table of an operation whose operands are named `0`, `1` and so on."""
     columns = tuple(sorted({column for operand in operands for column in operand.columns}))
     joint: Codes = np.zeros([1] * len(columns), np.intp)
@@ -109,7 +109,7 @@ def _apply(outermost: Expression, operands: Sequence[Table]) -> Table:
         codes.append(code_of.setdefault(_typed(value), len(values)))
         if len(code_of) > len(values):
             values.append(value)
-    return Table(columns, np.array(codes, np.intp)[joint], values)
+    return TruthTable(columns, np.array(codes, np.intp)[joint], values)
 
 
 def _distinct(numbers: Codes, limit: int) -> tuple[Codes, Codes]:

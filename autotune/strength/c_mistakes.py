@@ -11,7 +11,7 @@ from itertools import islice
 
 from tree_sitter import Node
 
-from autotune.sources.edits import Edit, instead, is_statement, reached, span, words
+from autotune.sources.edits import TextEdit, instead, is_statement, reached, span, words
 from autotune.sources.facts import BARRIERS, WARP_BARRIERS
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
 from autotune.sources.tree import descendants, field
@@ -180,7 +180,7 @@ class _Reading:
             place, target = span(self._source, statement), self._written(left)
             old = self._source.original[slice(*place)] if place else "#"
             if narrowed and place and target and "#" not in old:
-                yield Mistake(ACCUMULATION, (Edit(*place, narrowed.format(old, target)),))
+                yield Mistake(ACCUMULATION, (TextEdit(*place, narrowed.format(old, target)),))
         elif left.type != "identifier" and right is not None and _is_zero(self._tree.of(right)):
             yield from self._instead(TICKET if self._base(left) in self._counters else RESET, statement, ";")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from autotune.compilers.kernel_source import SourceText
 from autotune.core import frozen
 from autotune.core.records import Config
-from autotune.sources.edits import Edit, edited
+from autotune.sources.edits import TextEdit, edited
 from autotune.space import place_at
 
 BARRIER = "barrier dropped"
@@ -41,7 +41,7 @@ class Mistake:
     """A mistake of one kind: `edits` of the source put it in, and `configs` compile the code with it."""
 
     kind: str
-    edits: tuple[Edit, ...]
+    edits: tuple[TextEdit, ...]
     configs: tuple[Config, ...] = ()
 
     def planted(self, source: SourceText) -> SourceText:

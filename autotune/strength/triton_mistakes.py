@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from autotune.core.syntax import parse_module
-from autotune.sources.edits import Edit
+from autotune.sources.edits import TextEdit
 from autotune.strength.mistakes import (
     ACCUMULATION,
     BARRIER,
@@ -74,7 +74,7 @@ class _Reading:
         match node:
             case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _OPERATORS:
                 for new in WRONG_BOUNDS[_OPERATORS[type(operator)]]:
-                    yield Mistake(OFF_BY_ONE, (Edit(self._end(left), self._begin(right), f" {new} "),))
+                    yield Mistake(OFF_BY_ONE, (TextEdit(self._end(left), self._begin(right), f" {new} "),))
             case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
                 for part in (left, right):
                     yield self._instead(GUARD, part, _TRUE)
@@ -141,8 +141,8 @@ class _Reading:
         """A mistake that replaces a node; `{0}` in the new text is the old one."""
         return Mistake(kind, (self._edit(node, new.format(self._old(node), name)),))
 
-    def _edit(self, node: ast.expr | ast.stmt, new: str) -> Edit:
-        return Edit(self._begin(node), self._end(node), new)
+    def _edit(self, node: ast.expr | ast.stmt, new: str) -> TextEdit:
+        return TextEdit(self._begin(node), self._end(node), new)
 
     def _old(self, node: ast.expr | ast.stmt) -> str:
         return self._text[self._begin(node) : self._end(node)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.errors import NoMoreTrials
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 
 class InProcessEvaluator:
@@ -15,7 +15,7 @@ class InProcessEvaluator:
     parallel = 1
 
     def __init__(
-        self, space: Space, outcome: Callable[[Config], float | Status], budget: int | None = None
+        self, space: ValidSpace, outcome: Callable[[Config], float | Status], budget: int | None = None
     ) -> None:
         self.space = space
         self.outcome = outcome

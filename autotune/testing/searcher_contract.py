@@ -16,7 +16,7 @@ from autotune.core.trials import Status, Trial
 from autotune.devices import backend
 from autotune.errors import NoMoreTrials
 from autotune.searchers.base import Searcher
-from autotune.space import Space, bind, load_space, problem_of
+from autotune.space import ValidSpace, bind, load_space, problem_of
 from autotune.testing.evaluator import InProcessEvaluator
 
 PARAMETERS = """\
@@ -34,7 +34,7 @@ CONSTRAINTS = """\
 DEFAULT = "{ALGORITHM: tree, BLOCK_SIZE: 32, VECTOR: 2, SCALE: 1.0, UNROLL: false}"
 
 
-def make_space(folder: Path, parameters: str, constraints: str, default: str) -> Space:
+def make_space(folder: Path, parameters: str, constraints: str, default: str) -> ValidSpace:
     """Write the files of a space with these sections to a folder, and load it."""
     (folder / "example.cu").write_text("")
     (folder / "example.py").write_text("def reference(inputs, sizes): ...\n")
@@ -101,12 +101,12 @@ class SearcherContract:
 
     @pytest.fixture(scope="module")
     @classmethod
-    def space(cls, tmp_path_factory: pytest.TempPathFactory) -> Space:
+    def space(cls, tmp_path_factory: pytest.TempPathFactory) -> ValidSpace:
         """Some hundred valid configurations."""
         return make_space(tmp_path_factory.mktemp("space"), PARAMETERS, CONSTRAINTS, DEFAULT)
 
     def test_only_valid_configurations_are_asked_for_and_the_search_stops_when_the_budget_is_spent(
-        self, space: Space, searcher: Searcher
+        self, space: ValidSpace, searcher: Searcher
     ) -> None:
         """The evaluator refuses once."""
         evaluate = InProcessEvaluator(space, outcome, budget=60)
@@ -115,7 +115,7 @@ class SearcherContract:
         assert len(evaluate.tried) == 60 and evaluate.refusals == 1
 
     def test_the_seed_decides_on_the_proposals(
-        self, space: Space, searcher: Searcher, repeats: bool, depends_on_seed: bool
+        self, space: ValidSpace, searcher: Searcher, repeats: bool, depends_on_seed: bool
     ) -> None:
         """Global generators do not."""
         runs: list[list[Config]] = []
@@ -129,7 +129,7 @@ class SearcherContract:
         assert runs[0] != runs[2] or not depends_on_seed
 
     def test_global_generators_and_standard_output_are_left_alone(
-        self, space: Space, searcher: Searcher, capsys: pytest.CaptureFixture[str]
+        self, space: ValidSpace, searcher: Searcher, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """A library prints nothing, either."""
         before, before_numpy = random.getstate(), np.random.get_state()
@@ -139,7 +139,7 @@ class SearcherContract:
         assert capsys.readouterr() == ("", "")
 
     def test_a_search_resumed_with_what_is_known_goes_on_from_there(
-        self, space: Space, searcher: Searcher, repeats: bool
+        self, space: ValidSpace, searcher: Searcher, repeats: bool
     ) -> None:
         """It asks for the known trials again, which cost nothing."""
         evaluate = InProcessEvaluator(space, outcome, budget=30)
@@ -175,7 +175,7 @@ class SearcherContract:
         assert len(evaluate.tried) == len(small) or not tries_all
         assert len(evaluate.tried) >= len(small) / 4
 
-    def test_an_error_of_the_evaluator_passes_through(self, space: Space, searcher: Searcher) -> None:
+    def test_an_error_of_the_evaluator_passes_through(self, space: ValidSpace, searcher: Searcher) -> None:
         """It is not taken for one of the searcher's library."""
 
         class Broken(InProcessEvaluator):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from autotune.core.expressions import parse
 from autotune.core.trials import Measurement, Objective, Trial
-from autotune.space import Space
+from autotune.space import ValidSpace
 from autotune.tuning.finalists import by_score
 from autotune.tuning.ties import indistinguishable
 
@@ -25,13 +25,13 @@ class Group:
     best: Measurement | None  # None: no configuration of the group has a time
 
 
-def group_leaders(space: Space, trials: Iterable[Trial]) -> list[Trial]:
+def group_leaders(space: ValidSpace, trials: Iterable[Trial]) -> list[Trial]:
     """The best trial of each group that has one."""
     return [scored[0] for group in _members(space, trials).values() if (scored := by_score(group))]
 
 
 def compare_groups(
-    space: Space, trials: Iterable[Trial], measurements: Mapping[str, Measurement], objective: Objective
+    space: ValidSpace, trials: Iterable[Trial], measurements: Mapping[str, Measurement], objective: Objective
 ) -> tuple[Group, ...]:
     """The groups of a space, best first; measurements are those of the last round, by content key."""
     groups = []
@@ -57,7 +57,7 @@ def verdict(groups: tuple[Group, ...], objective: Objective) -> str:
     return f"{name} wins, {ratio:.2f} times as {how} as the next"
 
 
-def _members(space: Space, trials: Iterable[Trial]) -> dict[str, list[Trial]]:
+def _members(space: ValidSpace, trials: Iterable[Trial]) -> dict[str, list[Trial]]:
     """The trials of each group, by its name, in the order of the space file."""
     conditions = {name: parse(text) for name, text in space.spec.contrast.items()}
     members: dict[str, list[Trial]] = {name: [] for name in conditions}

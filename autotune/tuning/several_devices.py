@@ -21,7 +21,7 @@ from autotune.core.stages import Stage
 from autotune.core.trials import DeviceScale, Failure, Trial, median_interval
 from autotune.errors import SetupError
 from autotune.evaluation.fleet import DeviceGone, Fleet
-from autotune.space import Space
+from autotune.space import ValidSpace
 from autotune.tuning.context import BuiltConfig, TuningContext
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.last_round import LastRoundSetting
@@ -108,7 +108,7 @@ def _why(scale: DeviceScale) -> str:
     return times if abs(scale.scale - 1) > MAX_OFF else f"its times are noisy: {times}"
 
 
-def calibration_configs(space: Space) -> list[Config]:
+def calibration_configs(space: ValidSpace) -> list[Config]:
     """The configurations that `calibrate` times: the default, and others from all over the space."""
     rows = np.random.default_rng(0).permutation(len(space))[: CONFIGURATIONS - 1]
     return [*dict.fromkeys([space.spec.default, *(space.config(int(row)) for row in rows)])]

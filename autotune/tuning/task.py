@@ -33,7 +33,7 @@ from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
 from autotune.serving.cache import read_record, record_path
 from autotune.sources.triton import read_triton
-from autotune.space import Space, SpaceSpec, bind, load_space, problem_of
+from autotune.space import SpaceSpec, ValidSpace, bind, load_space, problem_of
 from autotune.space.yaml_document import read_document
 from autotune.tuning.local_devices import local_devices
 
@@ -64,7 +64,7 @@ class TuningTask:
     device: DeviceInfo
     spec: SpaceSpec
     source: SourceText
-    space: Space
+    space: ValidSpace
     others: tuple[Address, ...] = ()  # devices of this machine like the first, which search with it
     served_elsewhere: tuple[Config, ...] = ()  # by a framework so far; the last round compares them
 
@@ -266,7 +266,7 @@ def _with_call_mode(spec: SpaceSpec, address: Address, asked: CallMode) -> Space
     return replace(spec, measure=measure)
 
 
-def count_space(target: Target) -> tuple[Space, SourceText]:
+def count_space(target: Target) -> tuple[ValidSpace, SourceText]:
     """Enumerate a space for a device that may be absent: a GPU's name or architecture is enough.
 
     Raises InputError for wrong input.

@@ -14,8 +14,8 @@ from autotune.core.launch_plan import device_values
 from autotune.core.records import Config, Parameter
 from autotune.core.trials import Problem
 from autotune.errors import SpaceError
-from autotune.space import Constraint, Space, SpaceSpec, bind
-from autotune.space.enumeration import RowLimits, Rule, Scope, TooManyRows, enumerate_rows
+from autotune.space import Constraint, SpaceSpec, ValidSpace, bind
+from autotune.space.enumeration import Condition, RowLimits, Scope, TooManyRows, enumerate_rows
 from tests.space_example import GPU
 
 DEVICE = replace(GPU, warp_size=8, has_shuffle=False, registers_per_block=None)
@@ -152,7 +152,7 @@ def a_telling_space(rng: random.Random) -> tuple[SpaceSpec, list[tuple[int, ...]
             return spec, expected
 
 
-def rules_of(spec: SpaceSpec) -> list[Rule]:
+def rules_of(spec: SpaceSpec) -> list[Condition]:
     scope = Scope(
         spec.parameters,
         spec.derived,
@@ -177,7 +177,7 @@ def test_enumeration_equals_plain_python_on_random_spaces(batch):
                 bind(spec, DEVICE, PROBLEM)
 
 
-def check_answers(space: Space, expected: list[tuple[int, ...]], rng: random.Random) -> None:
+def check_answers(space: ValidSpace, expected: list[tuple[int, ...]], rng: random.Random) -> None:
     """Rows and configurations match both ways, and reasons are given for invalid configurations only."""
     index_of = {positions: index for index, positions in enumerate(expected)}
     assert len(space) == len(expected)

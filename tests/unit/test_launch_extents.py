@@ -9,7 +9,7 @@ import pytest
 from autotune.compilers.kernel_source import packaged
 from autotune.hardware.names import known_gpu
 from autotune.searchers.surrogate.pool import launch_extents
-from autotune.space import Space, bind, load_space, problem_of
+from autotune.space import ValidSpace, bind, load_space, problem_of
 from autotune.testing.searcher_contract import CONSTRAINTS, DEFAULT, PARAMETERS, make_space
 
 SAMPLED = 40
@@ -41,7 +41,7 @@ def test_what_a_python_function_computes_counts_as_one(tmp_path):
     space = make_space(tmp_path, PARAMETERS, CONSTRAINTS, DEFAULT)
     (launch,) = space.spec.launch
     step = replace(launch, grid=("BLOCK_SIZE", "computed"))
-    unknown = Space(replace(space.spec, launch=(step, step)), space.device, space.problem, space.rows)
+    unknown = ValidSpace(replace(space.spec, launch=(step, step)), space.device, space.problem, space.rows)
     found = launch_extents(unknown)
     assert (found.launches == 2).all()
     assert [*found.blocks] == [config["BLOCK_SIZE"] for config in space]

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -104,6 +105,16 @@ def test_modules_do_not_import_each_other():
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_no_two_public_classes_have_the_same_name():
+    names = [
+        node.name
+        for path in (ROOT / "autotune").rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
 
 
 def test_the_package_has_three_files_in_its_root():

@@ -3,7 +3,7 @@
 import pytest
 
 from autotune.errors import InputError
-from autotune.sources.edits import Edit, edited, instead
+from autotune.sources.edits import TextEdit, edited, instead
 from autotune.sources.kernel_source import read_kernel_source
 from autotune.sources.removals import ATOMICS, BARRIER_CALLS, CHECKS, without
 from autotune.sources.tree import descendants
@@ -221,5 +221,5 @@ def test_the_call_of_a_macro_after_a_directive_is_replaced_alone():
     source = read_kernel_source(text, {}, "cuda")
     call = next(node for node in descendants(source.tree.root) if node.type == "call_expression")
     edit = instead(source, call, "0")
-    assert edit == Edit(text.index("SYNC();"), text.index("SYNC();") + 6, "0")
+    assert edit == TextEdit(text.index("SYNC();"), text.index("SYNC();") + 6, "0")
     assert edited(text, [edit]).endswith("#endif\n    0;\n}\n")

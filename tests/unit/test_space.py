@@ -10,7 +10,7 @@ import pytest
 from autotune.core.records import Config, Launch
 from autotune.core.trials import Problem
 from autotune.errors import ExpressionError, InputError, SpaceError
-from autotune.space import Space, bind, load_space, problem_of
+from autotune.space import ValidSpace, bind, load_space, problem_of
 from tests.space_example import GPU, YAML, write_space
 
 
@@ -259,7 +259,7 @@ def test_macros_name_the_chosen_values(space, spec):
 def test_the_nearest_of_many_configurations_is_found_without_wide_copies_of_all(space):
     rows = np.full((200_000, 4), [1, 2, 1, 1], np.uint8)
     rows[100_000:100_002] = [[0, 0, 0, 1], [0, 1, 0, 1]]
-    large = Space(space.spec, GPU, space.problem, rows)
+    large = ValidSpace(space.spec, GPU, space.problem, rows)
     tracemalloc.start()
     try:
         nearest = large.nearest(space.spec.default)

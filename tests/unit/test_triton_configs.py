@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from autotune.sources.triton_module import Module
+from autotune.sources.triton_module import TritonModule
 from autotune.sources.triton_values import NotRead
 from tests.conftest import run_in_process
 
@@ -105,7 +105,7 @@ RUNNING = [
 
 
 def read_configs(path, text):
-    return Module(path.read_text(), path).reader.configs(ast.parse(text, mode="eval").body)
+    return TritonModule(path.read_text(), path).reader.configs(ast.parse(text, mode="eval").body)
 
 
 @pytest.mark.parametrize(("text", "found"), LISTS.items())

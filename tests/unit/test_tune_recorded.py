@@ -8,11 +8,11 @@ import pytest
 
 from autotune import InputError, tune_all
 from autotune.plans.requests import requests_of_tunings
-from autotune.recording.tunings import Array, Tuning, add_tuning
+from autotune.recording.tunings import RecordedArray, Tuning, add_tuning
 
 SPACES = Path(__file__).parents[2] / "spaces"
 OPTIONS = ("--device", "fake", "--engine", "random", "--budget", "3")
-ROWS = Array("bfloat16", (64, 1000))
+ROWS = RecordedArray("bfloat16", (64, 1000))
 CALL = Tuning(
     function="softmax",
     file="/models/net.py",
@@ -45,7 +45,7 @@ def test_sizes_and_types_come_from_the_calls_and_the_longest_tuning_is_first():
 
 
 def test_a_kernel_without_a_space_and_a_call_of_another_kernel_are_named():
-    other = replace(CALL, passed=("x",), arrays={"x": Array("float32", (7,))}, scalars={})
+    other = replace(CALL, passed=("x",), arrays={"x": RecordedArray("float32", (7,))}, scalars={})
     without = replace(CALL, function="norm")
     targets, failures, _ = requests_of_tunings([other, without], [SPACES / "triton_softmax.yaml"], None)
     assert targets == []
@@ -68,7 +68,7 @@ def test_the_command_says_how_to_begin(folder):
 
 def test_recorded_calls_are_searched(folder, monkeypatch):
     file = folder.path / "recorded.json"
-    call = replace(CALL, function="double", scalars={"n": 100}, arrays={"x": Array("int32", (100,))})
+    call = replace(CALL, function="double", scalars={"n": 100}, arrays={"x": RecordedArray("int32", (100,))})
     add_tuning(file, replace(call, passed=("x", "y", "n")))
     done = folder.run("search", "double.yaml", "--recorded", str(file), "--json", *OPTIONS)
     assert done.returncode == 0, done.stderr

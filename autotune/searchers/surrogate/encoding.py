@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.records import Value
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -32,7 +32,7 @@ class Axis:
 class Encoding:
     """The positions of a space's configurations on the axes of its parameters."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: ValidSpace) -> None:
         self.space = space
         self.axes = tuple(  # of the parameters with at least two values, in order
             _axis(column, parameter.values)

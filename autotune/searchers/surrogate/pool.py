@@ -19,7 +19,7 @@ from autotune.core.launch_plan import device_values
 from autotune.core.trials import Trial, problem_distance
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.history import History
-from autotune.space import Space
+from autotune.space import ValidSpace
 from autotune.space.truth_tables import Failed, Tables, TooManyOperands
 
 MAX_LAUNCHES = 7  # more are alike
@@ -32,7 +32,7 @@ MAX_COMBINATIONS = 1_000_000  # of the parameters that an expression reads
 class PooledEncoding(Encoding):
     """The positions of one problem's configurations on the axes that several problems share."""
 
-    def __init__(self, space: Space, sizes: dict[str, list[int]], dtypes: list[str]) -> None:
+    def __init__(self, space: ValidSpace, sizes: dict[str, list[int]], dtypes: list[str]) -> None:
         """Add axes for sizes and element types, of which these occur."""
         super().__init__(space)
         problem, extents = space.problem, launch_extents(space)
@@ -70,26 +70,26 @@ class PooledProblem:
 class Pool:
     """The trials of several problems, and the hyperparameters of the latest model of them."""
 
-    def __init__(self, spaces: Sequence[Space]) -> None:
+    def __init__(self, spaces: Sequence[ValidSpace]) -> None:
         problems = [space.problem for space in spaces]
         sizes = {name: sorted({one.sizes[name] for one in problems}) for name in problems[0].sizes}
         self._sizes = {name: known for name, known in sizes.items() if len(known) > 1}
         self._dtypes = sorted({problem.dtype for problem in problems})
-        self._trials: dict[Space, tuple[Trial, ...]] = {}
-        self._encodings: dict[Space, PooledEncoding] = {}
+        self._trials: dict[ValidSpace, tuple[Trial, ...]] = {}
+        self._encodings: dict[ValidSpace, PooledEncoding] = {}
         self.time_hyperparameters: Floats | None = None
         self.failure_hyperparameters: Floats | None = None
         self.fitted_to = 0  # trials
 
-    def learn(self, space: Space, trials: Iterable[Trial]) -> None:
+    def learn(self, space: ValidSpace, trials: Iterable[Trial]) -> None:
         """Take over the trials of a problem, in place of the known ones."""
         self._trials[space] = tuple(trials)
 
-    def count_others(self, space: Space) -> int:
+    def count_others(self, space: ValidSpace) -> int:
         """The number of trials of the other problems."""
         return sum(len(trials) for other, trials in self._trials.items() if other is not space)
 
-    def problem(self, space: Space) -> PooledProblem:
+    def problem(self, space: ValidSpace) -> PooledProblem:
         """The problem of a space."""
         if space not in self._encodings:
             self._encodings[space] = PooledEncoding(space, self._sizes, self._dtypes)
@@ -100,7 +100,7 @@ class Pool:
                 history.add([row], [trial])
         return PooledProblem(self._encodings[space], history)
 
-    def nearest(self, space: Space, count: int) -> list[PooledProblem]:
+    def nearest(self, space: ValidSpace, count: int) -> list[PooledProblem]:
         """At most so many of the other problems that have a trial with a time, the nearest first."""
         known = [
             known_space
@@ -127,7 +127,7 @@ class LaunchExtents(NamedTuple):
     blocks: Floats  # of the largest launch
 
 
-def launch_extents(space: Space) -> LaunchExtents:
+def launch_extents(space: ValidSpace) -> LaunchExtents:
     """Evaluate the launch plan for all rows.
 
     A number counts as 1 where it cannot be evaluated here: where it reads what a Python function computes, or
@@ -145,7 +145,7 @@ def launch_extents(space: Space) -> LaunchExtents:
     return LaunchExtents(np.maximum(launches, 1.0), blocks)
 
 
-def _values(space: Space, tables: Tables, text: str, kind: type[bool] | type[float] = float) -> Floats:
+def _values(space: ValidSpace, tables: Tables, text: str, kind: type[bool] | type[float] = float) -> Floats:
     expression = parse(text)
     behind = names_behind(expression.names, space.spec.derived)
     lengths = (len(parameter.values) for parameter in space.parameters if parameter.name in behind)

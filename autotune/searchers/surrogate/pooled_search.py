@@ -20,7 +20,7 @@ from autotune.searchers.surrogate.model import FailureModel, Model, points_of
 from autotune.searchers.surrogate.pool import Pool, PooledProblem
 from autotune.searchers.surrogate.run import MAX_BATCH, Run
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 # Configurations are under way at once: one for so many trials of other problems, which tell so much that a
 # few more hardly change the model. The most are three parts of three (`PARTS` of run.py).
@@ -45,7 +45,7 @@ class PooledSearch:
         self._pool, self._opening = pool, opening
         self._stop_when_unlikely = stop_when_unlikely
 
-    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
+    def search(self, space: ValidSpace, stream: TrialStream, *, seed: int) -> None:
         """Propose every configuration, the most promising first; NoMoreTrials passes through.
 
         With `stop_when_unlikely`, return when two models in a row find an improvement unlikely.
@@ -63,7 +63,7 @@ class PooledSearch:
 
 
 class _PooledModelFitter:
-    def __init__(self, pool: Pool, space: Space, rng: np.random.Generator) -> None:
+    def __init__(self, pool: Pool, space: ValidSpace, rng: np.random.Generator) -> None:
         self._pool, self._rng = pool, rng
         self.encoding = pool.problem(space).encoding
         nearest = pool.nearest(space, NEAREST)
@@ -114,7 +114,7 @@ class _PooledModelFitter:
         return Model(history, rows, times, failures, np.zeros(len(rows)), pending, max_log_score)
 
 
-def _fastest_rows(space: Space, problems: Iterable[PooledProblem], each: int) -> list[int]:
+def _fastest_rows(space: ValidSpace, problems: Iterable[PooledProblem], each: int) -> list[int]:
     """Rows of a space: the best of several problems, the second best of each, and so on."""
     ranked = [
         [problem.encoding.space.config(int(row)) for row in problem.history.rows[problem.fastest(each)]]
@@ -123,7 +123,7 @@ def _fastest_rows(space: Space, problems: Iterable[PooledProblem], each: int) ->
     return _rows(space, filter(None, chain.from_iterable(zip_longest(*ranked))))
 
 
-def _rows(space: Space, configs: Iterable[Config]) -> list[int]:
+def _rows(space: ValidSpace, configs: Iterable[Config]) -> list[int]:
     """The rows of the configurations that a space has, each once."""
     rows = (space.index(config) for config in dict.fromkeys(configs))
     return [row for row in rows if row is not None]

@@ -13,7 +13,7 @@ from autotune.searchers.surrogate.blas_threads import load_scipy, one_blas_threa
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.model import ModelFitter
 from autotune.searchers.surrogate.run import MAX_BATCH, Run
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 DESIGN_SIZE = 8  # configurations of the initial design, which compile while the default is prepared
 MAX_PENDING = 15  # trials: about as many as compilers
@@ -31,7 +31,7 @@ class SurrogateSearch(ProposesAhead):
         self._priors = priors
         self._stop_when_unlikely = stop_when_unlikely
 
-    def opening(self, space: Space, *, seed: int) -> list[Config]:
+    def opening(self, space: ValidSpace, *, seed: int) -> list[Config]:
         """As of other searchers; none where priors have to be learnt first, which takes time."""
         if self._priors:
             return []
@@ -44,7 +44,7 @@ class SurrogateSearch(ProposesAhead):
         """Load scipy, which the first proposals do not need."""
         load_scipy()
 
-    def search(self, space: Space, stream: TrialStream, *, seed: int) -> None:
+    def search(self, space: ValidSpace, stream: TrialStream, *, seed: int) -> None:
         """Propose every configuration once, the most promising first; NoMoreTrials passes through."""
         if len(space) <= DESIGN_SIZE:
             RandomSearch().search(space, stream, seed=seed)

@@ -13,14 +13,14 @@ from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import Model, ModelFitter
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 UNLIKELY = 0.01  # on recorded spaces two such models in a row were wrong 4 times of 24
 DRAWS = 500
 MIN_TIMED = 5
 
 
-def stopping_estimate(space: Space, trials: Sequence[Trial], floor: float = 0.0) -> StoppingEstimate:
+def stopping_estimate(space: ValidSpace, trials: Sequence[Trial], floor: float = 0.0) -> StoppingEstimate:
     """Estimate what is left to find after some trials, whichever searcher chose them.
 
     A trial outside the space does not count. `floor` is the best score that is possible on the device.

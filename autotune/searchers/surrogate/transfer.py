@@ -27,7 +27,7 @@ from autotune.searchers.surrogate.gaussian_process import (
 )
 from autotune.searchers.surrogate.history import MIN_SCORE, training_sample
 from autotune.searchers.surrogate.time_model import TimePrior
-from autotune.space import Space
+from autotune.space import ValidSpace
 
 MIN_OPENING = 2  # configurations that are tried before there is a model, at least
 FAST_SHARE = 0.1  # of each source's configurations: where sources are compared
@@ -81,7 +81,7 @@ class SourceModel:
         return np.asarray(self._slowest + self._scale * (covariance @ self._solved))
 
 
-def results_in_space(space: Space, source: PriorResults) -> tuple[Indices, Floats]:
+def results_in_space(space: ValidSpace, source: PriorResults) -> tuple[Indices, Floats]:
     """Rows of this space that a source has results for, ascending, with their log times (nan: failed)."""
     log_times: dict[int, float] = {}
     for config, time_ms in source.results:
