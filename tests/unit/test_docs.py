@@ -409,6 +409,7 @@ def test_the_first_kernel_in_triton_works_as_its_page_says(tmp_path):
     assert "16 valid of 16 combinations" in found and found.count("no findings") == 2
 
 
+@pytest.mark.wide
 def test_a_guessed_space_becomes_right_as_its_page_says(tmp_path):
     page = text_of("space-format.md")
     new = "autotune new products.cu"
