@@ -75,8 +75,11 @@ function addLastRound(grid) {
   const finals = view.timed.filter((row) => view.columns.final[row]);
   if (finals.length < 2) return;
   const name = (row) => `trial ${row + 1}${row === view.best ? ", best" : row === view.default ? ", default" : ""}`;
-  const isNear = (row) => finals.length === 2 || view.time[row] <= NEAR_BEST * view.bestTime;
-  const ends = extent(finals.filter(isNear).flatMap((row) => [view.time[row], ...(intervalOf(row) || [])]), false);
+  const span = (row) => [view.time[row], ...(intervalOf(row) || [])];
+  const close = finals.filter((row) => finals.length === 2 || view.time[row] <= NEAR_BEST * view.bestTime);
+  const farthest = Math.max(...close.flatMap(span)); // where times are unsteady, slower finalists stand among these
+  const isNear = (row) => view.time[row] <= farthest;
+  const ends = extent(finals.filter(isNear).flatMap(span), false);
   const bars = finals.map((row) => ({ label: name(row), isPoint: true, isStrong: row === view.best, tip: trialTip(row), act: () => openTrial(row),
     ...(isNear(row) ? { value: view.time[row], error: intervalOf(row), text: timeText(row) } : { value: NaN, text: `beyond the axis: ${timeText(row)}` }) }));
   addChart(grid, {
