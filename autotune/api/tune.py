@@ -24,7 +24,7 @@ from autotune.evaluation.ledger import OnTrial
 from autotune.evaluation.scoring import OwnObjective
 from autotune.frameworks import FORMATS
 from autotune.plans.open_plan import open_plan, opened_cluster
-from autotune.plans.search_plan import plan_of_one, run_searches
+from autotune.plans.search_plan import PlanResult, plan_of_one, run_searches
 from autotune.plans.sweep import Sweep, bind_sweep, sweep
 from autotune.searchers import engine_names, strategy_names
 from autotune.tuning.options import MAX_VARIANTS, Options, read_objective, usual_budget
@@ -111,7 +111,8 @@ def tune(
         task = known.bind(device, sizes, dtype, data, present, given.measure, devices)
         task = alone_if_enough(task, devices, options.budget, progress.warn)
         done = run_searches(plan_of_one(task, options, opened), progress)
-    return Known(done.known) if done.known else Result(*done.results)
+    (result,) = _results(done)
+    return result
 
 
 def tune_sweep(
@@ -223,7 +224,12 @@ def tune_all(
     ):
         done = run_searches(plan, progress)
     done.require_all()
-    return [Result(result) for result in done.results]
+    return _results(done)
+
+
+def _results(done: PlanResult) -> list[Result]:
+    """The results of a plan, or the known one in their place."""
+    return [Known(done.known)] if done.known else [Result(result) for result in done.results]
 
 
 class _Given:

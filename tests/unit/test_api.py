@@ -115,6 +115,15 @@ def test_several_spaces_are_searched_and_those_that_fail_are_named(here):
         tune_all(["double.yaml", "broken.yaml"], **SETTINGS)
 
 
+def test_a_known_result_is_adopted_by_each_function(here):
+    searched = tune("double.yaml", budget=200, device="fake", seed=3)
+    adopted = {"device": "fake", "strategy": "adopt"}
+    (known,) = tune_all(["double.yaml"], **adopted)
+    alone = tune("double.yaml", **adopted)
+    for result in (known, alone):
+        assert (result.best, result.time_ms, list(result.trials)) == (searched.best, searched.time_ms, [])
+
+
 def test_what_programs_requested_is_searched_and_is_no_longer_requested(here):
     for n in (100, 200):
         record_miss(here.path / "cache", CacheMiss("double", "fake-gpu", None, {"n": n}))
