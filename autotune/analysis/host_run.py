@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -133,7 +134,8 @@ def run_on_host(
         )
     require_seen(space, source.text)
     deadline = Deadline(time.perf_counter() + timeout_s)
-    way: _Way = (_Interpreted if spec.dialect == TRITON else _Threads)(space, deadline)
+    make_way = _Interpreted if spec.dialect == TRITON else _Threads
+    way: _Way = make_way(space, deadline)
     with ExitStack() as opened:
         folder = Path(opened.enter_context(scratch_folder()))
         stored = opened.enter_context(closing(StoredInputs(spec, folder)))
@@ -249,17 +251,23 @@ def _ignore(workload: Workload) -> None:
     pass
 
 
-class _Way(Protocol):
+class _Way(ABC):
     """A way to run kernels on the CPU, which several threads may use at once."""
 
     tool: str
     checks: str
-    compared: Collection[str] | None  # outputs that the reference returns; None before it has run
+
+    def __init__(self, deadline: Deadline) -> None:
+        self.compared: Collection[str] | None = None  # outputs that the reference returns; None before it ran
+        self._deadline = deadline
+        self._asked = Lock()  # a process answers one call at a time
 
     @property
     def is_over(self) -> bool:
         """True if the time is over."""
+        return self._deadline.is_over
 
+    @abstractmethod
     def check(
         self, instance: KernelInstance, workloads: Sequence[Workload], is_right: Callable[[Workload], None]
     ) -> Outcome:
@@ -268,22 +276,21 @@ class _Way(Protocol):
         Raises SetupError for a broken reference.
         """
 
+    @abstractmethod
     def close(self) -> None:
         """End its processes."""
 
 
-class _Interpreted:
+class _Interpreted(_Way):
     """Triton: its interpreter on the device of that name, one configuration at a time."""
 
     checks = "results and writes outside of arrays"
 
     def __init__(self, space: ValidSpace, deadline: Deadline) -> None:
+        super().__init__(deadline)
         (device,) = list_devices()
         self.tool = f"the interpreter of {device.runtime}"
-        self.compared: Collection[str] | None = None
-        self._deadline = deadline
         self._worker = Worker(DeviceSetting(Address(INTERPRETER, 0), space.spec.reference))
-        self._asked = Lock()
         warn_of_bfloat16(space.spec, space.problem.dtype)
 
     def check(
@@ -309,28 +316,23 @@ class _Interpreted:
                 is_right(workload)
         return PASSED
 
-    @property
-    def is_over(self) -> bool:
-        return self._deadline.is_over
-
     def close(self) -> None:
         self._worker.end()
 
 
-class _Threads:
+class _Threads(_Way):
     """C: threads under g++. Expected results come from a process of its own: references are users' code."""
 
     checks = "results, races and accesses outside of arrays"
 
     def __init__(self, space: ValidSpace, deadline: Deadline) -> None:
+        super().__init__(deadline)
         tool = find_host_sanitizer()
         if tool is None:
             raise SetupError("g++ is not installed, which runs kernels on the CPU; in Debian the package g++")
         self.tool = tool.version
-        self.compared: Collection[str] | None = None
-        self._sanitizer, self._reference, self._deadline = tool, space.spec.reference, deadline
+        self._sanitizer, self._reference = tool, space.spec.reference
         self._child = Child(_Reference, self._reference, space.device)
-        self._asked = Lock()  # a child answers one call at a time
 
     def check(
         self, instance: KernelInstance, workloads: Sequence[Workload], is_right: Callable[[Workload], None]
@@ -361,10 +363,6 @@ class _Threads:
                     raise BrokenReference(error.message) from None
                 raise SetupError(f"{self._reference}: {error}") from None
         return failure or PASSED
-
-    @property
-    def is_over(self) -> bool:
-        return self._deadline.is_over
 
     def close(self) -> None:
         self._child.kill()

@@ -83,29 +83,16 @@ def read_trials(journal: str | PathLike[str]) -> Trials:
 class Result:
     """The outcome of `tune`; `found` has everything that is known of the search."""
 
+    best: Config  # the fastest configuration that was verified, a mapping of parameters to values
+    time_ms: float  # its median time in the last round
+    speedup: float  # of the best over the default; 1 if that is not known
+    cache_file: Path  # in which `best_config` finds the result
+
     def __init__(self, found: Found) -> None:
         self.found = found
         self.trials = Trials(found.trials, found.metrics)
-
-    @property
-    def best(self) -> Config:
-        """The fastest configuration that was verified, a mapping of parameters to values."""
-        return self.found.winner.config
-
-    @property
-    def time_ms(self) -> float:
-        """Median time of the best in the last round."""
-        return self.found.final.median_ms
-
-    @property
-    def speedup(self) -> float:
-        """The speed-up of the best over the default."""
-        return self.found.speedup
-
-    @property
-    def cache_file(self) -> Path:
-        """The file in which `best_config` finds the result."""
-        return self.found.cache_file
+        self.best, self.time_ms = found.winner.config, found.final.median_ms
+        self.speedup, self.cache_file = found.speedup, found.cache_file
 
     def __repr__(self) -> str:
         return result_text(self.found)
@@ -132,28 +119,9 @@ class Known(Result):
     """The result of an earlier search, which `adopt` returns without a run: no trials, no `found`."""
 
     def __init__(self, known: KnownResult) -> None:
-        self._known = known
-        self.trials = Trials(())
-
-    @property
-    def best(self) -> Config:
-        """The configuration that the cache has."""
-        return self._known.entry.config
-
-    @property
-    def time_ms(self) -> float:
-        """Its time then."""
-        return self._known.entry.time_ms
-
-    @property
-    def speedup(self) -> float:
-        """Its speed-up over the default then; 1 if that is not known."""
-        return (self._known.entry.default_time_ms or self.time_ms) / self.time_ms
-
-    @property
-    def cache_file(self) -> Path:
-        """The file that it is in."""
-        return self._known.cache_file
+        self._known, self.trials, entry = known, Trials(()), known.entry
+        self.best, self.time_ms, self.cache_file = entry.config, entry.time_ms, known.cache_file
+        self.speedup = (entry.default_time_ms or entry.time_ms) / entry.time_ms
 
     def __repr__(self) -> str:
         return known_text(self._known)

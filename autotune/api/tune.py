@@ -296,11 +296,12 @@ class _Given:
         is_objective = isinstance(objective, str | None) or callable(objective)
         self.require("objective", objective, is_objective, "a text or a function")
         engine, named = self._engine_of(strategy)
+        budget = usual_budget(engine) if budget is None else budget
         named_objective, own = read_objective(objective)
         return Options(
             engine=engine,
             strategy=named,
-            budget=usual_budget(engine) if budget is None else _budget(budget),
+            budget=budget if isinstance(budget, Budget) else Budget(trials=int(budget)),
             seed=int(seed),
             objective=named_objective,
             own_objective=own,
@@ -318,10 +319,6 @@ class _Given:
                 return engine, strategy
         known = {*engine_names(), *(name for engine in engine_names() for name in strategy_names(engine))}
         raise InputError(f"{self._function}: unknown strategy {strategy!r}{hint(strategy, known)}")
-
-
-def _budget(given: int | Budget) -> Budget:
-    return given if isinstance(given, Budget) else Budget(trials=int(given))
 
 
 def _is_whole(value: object, least: int) -> bool:

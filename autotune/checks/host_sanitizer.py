@@ -112,12 +112,7 @@ _MISUSE = re.compile(r"^(?:\S*/)?([^ /:]+:\d+):\d+: runtime error: (.*?)(?: 0x\w
 _ERROR = re.compile(r"^(?:\S*/)?([^ /]+:\d+:\d+: (?:fatal )?error: .*\S)", re.MULTILINE)
 _BARRIER = re.compile(r"^BARRIER: (.*)$", re.MULTILINE)
 
-_ENDED_BY_OTHERS = (
-    signal.SIGKILL,
-    signal.SIGTERM,
-    signal.SIGINT,
-    signal.SIGHUP,
-)  # the machine's, or a user's
+_ENDED_BY_OTHERS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # the machine, or a user
 _NO_MEMORY = 1  # the exit code of threads.h
 
 Compare = Callable[[Workload, Mapping[str, Path]], Outcome]  # of a run's arrays, in files by name
@@ -127,15 +122,12 @@ Compare = Callable[[Workload, Mapping[str, Path]], Outcome]  # of a run's arrays
 class UnparsedEnd(Unchecked):
     """An end of the program that no report explains."""
 
-    @property
-    def finding(self) -> Failure:
-        """What it is in a configuration if others end well."""
-        return _finding(Status.WRONG_RESULT, self.reason)
-
 
 def judged(outcome: Outcome, of_default: Outcome) -> Outcome:
     """The outcome of a configuration, where an unparsed end is a finding if the default has passed."""
-    return outcome.finding if isinstance(outcome, UnparsedEnd) and of_default is PASSED else outcome
+    if isinstance(outcome, UnparsedEnd) and of_default is PASSED:
+        return _finding(Status.WRONG_RESULT, outcome.reason)
+    return outcome
 
 
 @dataclass(frozen=True)

@@ -95,10 +95,8 @@ def _evidence(diagnosis: Diagnosis) -> Iterator[str]:
     overlapped = overlap(diagnosis.time_ms, diagnosis.variants_ms)
     if overlapped is not None:
         yield f"overlap    {overlapped:.0%} of the shorter variant's time overlaps the other"
-    if diagnosis.littles_law is not None:
-        yield f"in flight  {diagnosis.littles_law}"
-    if diagnosis.arithmetic_in_flight is not None:
-        yield f"in flight  {diagnosis.arithmetic_in_flight}"
+    in_flight = (diagnosis.littles_law, diagnosis.arithmetic_in_flight)
+    yield from (f"in flight  {law}" for law in in_flight if law is not None)
     counts = diagnosis.counts
     if counts is not None:
         yield (

@@ -78,7 +78,7 @@ def _outcome_text(run: HostRun) -> str:
     if run.unrun_tiles:
         parts.append(f"{run.unrun_tiles} near its tiles not run: no time, or the reference refuses them")
     if run.doubts:
-        parts.append(f"wrong beyond the space's sizes, as the default is there: {run.doubts[0]}")
+        parts.append(f"wrong at sizes beyond the space's, but so is the default: {run.doubts[0]}")
     if run.larger:
         parts.append(f"{run.larger} not run: more than {FURTHER_LIMITS}")
     if run.invalid:

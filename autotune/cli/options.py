@@ -212,7 +212,7 @@ def add_sweep(parser: argparse._ActionsContainer, help_text: str) -> None:
 
 
 def add_config(parser: argparse._ActionsContainer, help_text: str, **settings: Any) -> None:
-    """Add configurations as texts for `config`; `what` is their help text."""
+    """Add configurations as texts for `config`; `help_text` is their help text."""
     parser.add_argument(
         "--config",
         metavar="A=1,B=x",

@@ -119,7 +119,7 @@ def _passed(value: Any, kind: str) -> Any:
 
 
 def _message(error: BaseException, program: Program, called: str) -> str:
-    """What was raised, and where: the line of a function counts from its `def`, as a file has it, too."""
+    """What was raised, and where: lines are counted from the function's `def`, as in the user's file."""
     while error.__cause__ is not None:
         error = error.__cause__
     raised = f"{type(error).__name__}: {error}"

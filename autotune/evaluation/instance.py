@@ -69,7 +69,7 @@ class KernelInstance:
     def uncompared(self, compared: Container[str]) -> tuple[str, ...]:
         """Outputs that the launches write and nothing compares; all outputs if none is compared.
 
-        A copy that takes turns with an array which is compared is none.
+        An array that only takes turns with a compared one does not count.
         """
         workload = self.workload
         outputs = [

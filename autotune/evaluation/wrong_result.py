@@ -168,7 +168,7 @@ def _varies(workload: Workload) -> bool:
 
 
 def _seem_made_whole(expected: NDArray[Any], workload: Workload) -> bool:
-    """True if expected results are whole that need not be: one number, or 0, may be so by itself."""
+    """True if all expected elements are whole although inputs vary: one, or zeros, may be so by chance."""
     return _varies(workload) and bool(np.count_nonzero(expected) > 1) and _are_whole(expected)
 
 
@@ -197,7 +197,7 @@ class WrongArrays:
     def write(self, failure: str, wrong: Iterable[GuardedBuffer]) -> str:
         """Write the found and the expected arrays; return where, as the end of a message, or nothing.
 
-        `failure` is in words.
+        `failure` is its text.
         """
         try:
             target = self._next()

@@ -43,7 +43,7 @@ class PlannedSearch:
 
 @dataclass(frozen=True)
 class PlanResult:
-    """The results of a plan, and its failures; a plan itself returns one without what its searches left."""
+    """The results of a plan, and its failures; a plan returns one without those of its searches."""
 
     failures: tuple[str, ...] = ()  # of searches that were made, or never begun
     failed: str = ""  # what they are of, such as `of 3 spaces failed`

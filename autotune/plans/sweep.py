@@ -69,9 +69,7 @@ class Sweep:
     """The results of a sweep."""
 
     results: tuple[SearchResult, ...]  # one for each problem
-    rows: tuple[
-        SizeRow, ...
-    ]  # relative times of the candidates at each; of a framework's, where there is one
+    rows: tuple[SizeRow, ...]  # relative times at each, of the candidates or of what a framework serves
     tables: tuple[VariantTable, ...]  # one for each element type; none for a framework
     seconds: float
     form: Format | None = None  # of the files that the results are for

@@ -147,7 +147,7 @@ class _OtherSets:
             return None
         if not is_robust_to_rounding(context.worker, workload):
             return None
-        inputs = f" (inputs {SHAPES[name]})" if name in SHAPES else ""
+        inputs = f" (inputs: {SHAPES[name]})" if name in SHAPES else ""
         context.observer.warn(
             f"default and reference disagree with {data_check(name)}{inputs}: {answer.detail}; "
             "no configuration is rejected because of these data; to repeat: "

@@ -149,7 +149,7 @@ def test_a_default_that_is_wrong_on_other_data_is_doubted_and_no_configuration_i
     folder.edit("{uniform: [-1, 1]}", "{normal: [0, 1]}")
     assert check("2 * x", "{rtol: 1e-6}", "numpy.minimum(2 * x, 200)", "2 * x") == ["", ""]
     doubts = folder.run("check", "double.yaml", "--device", "fake", "--config", "A=2").stderr
-    said = "default and reference disagree with data far above (inputs far above the mean): y[0] is 200"
+    said = "default and reference disagree with data far above (inputs: far above the mean): y[0] is 200"
     assert said in doubts and ", expected " in doubts and "; x[0] is " in doubts and "(at n=" in doubts
     assert "; no configuration is rejected because of these data; to repeat: autotune check doub" in doubts
     assert "-d fake:0 --config 'A=1 B=0'; see docs/checks.md, When a set counts" in doubts
