@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,11 +21,11 @@ from autotune.report.gather import gather_sources
 from autotune.report.page import cut
 from autotune.report.search_page import report_json
 from autotune.serving.cache import DEVICE_FILE, kernels
+from autotune.space.spaces_by_kernel import spaces_by_kernel
 
 _MAX_DEPTH = 4  # of folders below the one that is shown
 _BEGIN = 20  # letters of a file that show whether it is a journal
 _ENDS = (".jsonl", ".yaml", DEVICE_FILE)
-_KERNEL = re.compile(r"^kernel:\s*(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class ExploredFolder:
         sources = [source.kernel or source.path for source in chosen]
         try:
             journals = {source.path: self._read(source.path) for source in chosen if not source.kernel}
-            return report_json(gather_sources(sources, cache, _by_kernel(spaces), journals=journals))
+            return report_json(gather_sources(sources, cache, spaces_by_kernel(spaces), journals=journals))
         except AutotuneError as error:  # such as a search that has no trial yet
             return _message(str(error))
 
@@ -178,17 +177,6 @@ class ExploredFolder:
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
-
-
-def _by_kernel(spaces: Iterable[Path]) -> dict[str, Path]:
-    """Space files by the kernel that they say they are of."""
-    spaces_by_kernel: dict[str, Path] = {}
-    for path in spaces:
-        with suppress(OSError, UnicodeDecodeError):
-            match = _KERNEL.search(path.read_text(encoding="utf-8"))
-            if match:
-                spaces_by_kernel.setdefault(match[1], path)
-    return spaces_by_kernel
 
 
 def _message(text: str) -> dict[str, Any]:

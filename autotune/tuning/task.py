@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +22,7 @@ from autotune.core.text import nearest
 from autotune.core.trials import USUAL, CallMode
 from autotune.devices import BACKENDS, INTERPRETER, Address
 from autotune.devices.listing import Found, Listing, find_device, listing_for
-from autotune.errors import AutotuneError, InputError
+from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import compiler_name
 from autotune.evaluation.identity import header_sizes
 from autotune.evaluation.imports_ahead import import_ahead
@@ -34,7 +33,7 @@ from autotune.hardware.names import known_gpu
 from autotune.serving.cache import read_record, record_path
 from autotune.sources.triton import read_triton
 from autotune.space import SpaceSpec, ValidSpace, bind, load_space, problem_of
-from autotune.space.yaml_document import read_document
+from autotune.space.spaces_by_kernel import spaces_by_kernel
 from autotune.tuning.local_devices import local_devices
 
 _ARCHITECTURE = "sm_90"  # a machine without a GPU counts spaces for NVIDIA GPUs with this one's limits
@@ -138,7 +137,7 @@ def resolve(target: Target) -> Target:
 
 
 def locate(space: Path) -> Path:
-    """The path of a space file, which may be given by its name or its kernel's: here or in the package.
+    """The path of a space file, given by it, by its name here or in the package, or by its kernel's name here.
 
     Raises InputError for a missing file, and for a kernel's source, which is an easy mistake.
     """
@@ -158,11 +157,8 @@ def locate(space: Path) -> Path:
         return space
     if space.name in files:
         return files[space.name]
-    for file in sorted(space.parent.glob("*.yaml")):
-        with suppress(AutotuneError):  # one that cannot be read has no name
-            named = read_document(file)[0].mapping().get("kernel")
-            if named is not None and named.value() == space.name:
-                return file
+    if own := spaces_by_kernel(sorted(space.parent.glob("*.yaml"))).get(space.name):
+        return own
     mend = nearest(space.name, files) or "; write one with: autotune new KERNEL.cu"
     raise InputError(f"{space}: no such file; expected a space file{mend}")
 
