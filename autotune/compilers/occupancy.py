@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotune.core.expression_ops import ceil_div
+from autotune.core.expression_ops import ceil_div, round_up
 from autotune.core.records import Launch
 from autotune.hardware.architectures import MAX_BLOCK, MAX_GRID, MAX_THREADS, PARTITIONS, Architecture
 
@@ -35,7 +35,7 @@ def occupancy(
     Shared memory is static and dynamic. Only AMD's GPUs have scalar registers, which count per warp.
     """
     warps = ceil_div(threads, where.device.warp_size)
-    shared = _round_up(shared_bytes + where.reserved_shared_bytes, where.shared_memory_unit_bytes)
+    shared = round_up(shared_bytes + where.reserved_shared_bytes, where.shared_memory_unit_bytes)
     most = where.warps if where.is_amd and warps == 1 else where.blocks
     blocks_by = {
         "warps": where.warps // warps,
@@ -44,7 +44,7 @@ def occupancy(
         "shared memory": where.shared_bytes // shared if shared else most,
     }
     if where.scalar_registers:
-        scalars = _round_up(scalar_registers, _SCALAR_UNIT) + _TRAP_SCALARS
+        scalars = round_up(scalar_registers, _SCALAR_UNIT) + _TRAP_SCALARS
         blocks_by["scalar registers"] = where.scalar_registers // scalars * PARTITIONS // warps
     limit, blocks = min(blocks_by.items(), key=lambda item: item[1])
     return Occupancy(blocks, blocks * warps, blocks * warps / where.warps, limit)
@@ -84,7 +84,7 @@ def why_refused(
     warps = ceil_div(ceil_div(threads, where.device.warp_size), PARTITIONS)  # of a partition
     if warps > _warps_of_a_partition(where, registers):
         scale = where.device.warp_size * PARTITIONS
-        needed = warps * _round_up(registers, where.register_unit) * scale
+        needed = warps * round_up(registers, where.register_unit) * scale
         return (
             f"too many registers: {registers} in each of {threads} threads take {needed:,}, "
             f"at most {where.registers * scale:,}"
@@ -104,11 +104,7 @@ def too_much_shared_memory(where: Architecture, shared_bytes: int) -> str | None
 
 def _warps_of_a_partition(where: Architecture, registers: int) -> int:
     """The number of warps for which a partition of a multiprocessor has registers."""
-    return where.registers // _round_up(max(1, registers), where.register_unit)
-
-
-def _round_up(amount: int, unit: int) -> int:
-    return ceil_div(amount, unit) * unit
+    return where.registers // round_up(max(1, registers), where.register_unit)
 
 
 def _shape(extents: tuple[int, int, int]) -> str:

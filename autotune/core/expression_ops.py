@@ -20,6 +20,11 @@ def ceil_div(dividend: int, divisor: int) -> int:
     return -(-dividend // divisor)
 
 
+def round_up(number: int, multiple: int) -> int:
+    """The next multiple."""
+    return ceil_div(number, multiple) * multiple
+
+
 def _is_power_of_two(number: int) -> bool:
     return number > 0 and number & (number - 1) == 0
 
@@ -91,7 +96,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "log2": math.log2,
     "max": max,
     "min": min,
-    "round_up": lambda number, multiple: ceil_div(number, multiple) * multiple,
+    "round_up": round_up,
 }
 TAKEN = {  # number of arguments, of functions that take a fixed number
     **dict.fromkeys(("abs", "ceil", "floor", "is_power_of_two", "log2"), 1),

@@ -195,7 +195,7 @@ def _about_configs(made: TritonScaffold, space: Path) -> tuple[str, ...]:
     count = count_text(len(kernel.configs), "configuration")
     if not made.guess.landmarks:
         return (
-            f"the {count} of @triton.autotune are all combinations of the parameters' values: no landmarks; "
-            f"verify all without a GPU: {verify_all_command(space, len(kernel.configs))}",
+            f"the {count} of @triton.autotune are all combinations of the parameters' values, so none became "
+            f"a landmark; to verify all without a GPU: {verify_all_command(space, len(kernel.configs))}",
         )
     return (f"{count} of @triton.autotune became landmarks",)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
 
 from autotune.core.c_types import SCALARS
 from autotune.core.launch_plan import macros as values_of_macros
@@ -73,12 +75,13 @@ def scaffold(
     The text has headers; `own` is that without them, where it is another one. `host` is the program that
     launches the kernel, where there is one. Raises InputError where the source has no such kernel.
     """
-    guessed = _guessed(file, text, assumed, host, own or text, {}, entry)
+    guess_for = partial(_guessed, file, text, host, own or text)
+    guessed = guess_for(assumed, entry)
     dtype = "float32" if _arrays_of_search(guessed) else ""
     for macro, kind in _type_macros(guessed):
         wider = replace(assumed, defined=(*assumed.defined, (macro, "DTYPE")))
         with suppress(InputError):  # what the source makes of this type is not known
-            other = _guessed(file, text, wider, host, own or text, {}, entry)
+            other = guess_for(wider, entry)
             follows = _arrays_of_search(other) > _arrays_of_search(guessed)
             if kind == (dtype or kind) and follows and _is_alike(guessed, other):
                 guessed, assumed, dtype = other, wider, kind
@@ -86,8 +89,11 @@ def scaffold(
     if asked := chosen & _asked_of(guessed.launch.source):
         if of_types := frozenset(_choosing_types(guessed.launch, asked)):
             assumed = replace(assumed, fixed=of_types)
-            guessed = _guessed(file, text, assumed, host, own or text, {}, entry)
-        guessed = _as_compiled(guessed, file, text, assumed, host, own or text)
+            guessed = guess(guessed.launch.kernel, guessed.launch.source, assumed)
+        launch = guessed.launch
+        with suppress(InputError):  # in the branches that its defaults select, it cannot be tuned
+            config = _values(launch, launch.default)
+            guessed = guess_for(assumed, launch.kernel.name, config, launch.source.macros)
     return Scaffold(file, name, guessed, include_dirs, assumed.option, dtype or "float32")
 
 
@@ -105,8 +111,11 @@ def _arrays_of_search(guess: Guess) -> set[str]:
 
 def _is_alike(guess: Guess, other: Guess) -> bool:
     """Whether the arguments differ in nothing but that some have the element type of the search."""
-    pairs = zip(guess.launch.kernel.arguments, other.launch.kernel.arguments, strict=True)
-    return all(new.dtype in (old.dtype, "DTYPE") and new.width == old.width for old, new in pairs)
+    before, after = guess.launch.kernel.arguments, other.launch.kernel.arguments
+    return len(before) == len(after) and all(  # another kernel may be the first one
+        new.dtype in (old.dtype, "DTYPE") and new.width == old.width
+        for old, new in zip(before, after, strict=True)
+    )
 
 
 def _asked_of(source: Source) -> set[str]:
@@ -143,25 +152,14 @@ def _values(launch: GuessedLaunch, config: Mapping[str, Value]) -> dict[str, str
     return {name: str(value) for name, value in macros.items() if not name.startswith("DTYPE")}
 
 
-def _as_compiled(first: Guess, file: str, text: str, assumed: Assumptions, host: str, own: str) -> Guess:
-    """What is guessed of the branches that the defaults of a first guess select."""
-    chosen = _values(first.launch, first.launch.default)
-    name = first.launch.kernel.name
-    try:
-        again = _guessed(file, text, assumed, host, own, chosen, name, first.launch.source.macros)
-    except InputError:  # in these branches it cannot be tuned
-        return first
-    return again if again.launch.kernel.name == name else first
-
-
 def _guessed(
     file: str,
     text: str,
-    assumed: Assumptions,
     host: str,
     own: str,
-    values: Mapping[str, str],
+    assumed: Assumptions,
     entry: str | None,
+    values: Mapping[str, str] = MappingProxyType({}),
     known: tuple[OpenMacro, ...] | None = None,
 ) -> Guess:
     """What is guessed for a kernel of a source that is read for some values of its macros."""

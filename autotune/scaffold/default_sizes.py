@@ -53,7 +53,7 @@ def _of_host(launch: GuessedLaunch) -> dict[str, int]:
     kernel = launch.kernel
     if kernel.launch is None:
         return {}
-    host = launch.source.host or launch.source.read
+    host = launch.source.host
     known: Mapping[str, ast.expr] = {**host.constants, **kernel.launch.variables}
     names = (item.name for item in kernel.arguments if not item.symbol)
     numbers = {

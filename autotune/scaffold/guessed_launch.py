@@ -28,7 +28,7 @@ from autotune.scaffold.guessed_parameters import (
 )
 from autotune.scaffold.host_formulas import HostFormulas, KnownNames, declared_extents
 from autotune.scaffold.macros import OpenMacro
-from autotune.scaffold.reading import Assumptions, FoundKernel, KernelArgument, Source
+from autotune.scaffold.reading import Assumptions, FoundKernel, KernelArgument, Source, reads
 from autotune.scaffold.roles import is_offset, scalar_value
 from autotune.scaffold.tiles import (
     reads_index,
@@ -126,9 +126,9 @@ class GuessedLaunch:
     def doubts(self) -> list[str]:
         """Why grid and block are not those of the host, where it launches the kernel or at least names it."""
         if self.host is None:
-            name, host = self.kernel.name, self.source.host or self.source.read
+            name, host = self.kernel.name, self.source.host
             callers = (one for one in host.functions if one.is_of_host)
-            naming = [one.name for one in callers if any(_is_name(part, name) for part in one.parts)]
+            naming = [one.name for one in callers if reads(one, name)]
             found = f"names {name}, but no launch of it was found: {_guessed('launch')}"
             return [f"{one}() {found}" for one in naming[:1]]
         doubts = []
@@ -251,7 +251,7 @@ def _host(launch: GuessedLaunch) -> HostFormulas:
     used |= {name for one in functions for name in one.declared}
     known = KnownNames(launch.names, launch.constants, used, KnownTypes.of(kernel.function.source).bytes_of)
     arguments = [argument.name for argument in kernel.arguments]
-    return HostFormulas.of(kernel.launch, source.host or source.read, arguments, launch.block, known)
+    return HostFormulas.of(kernel.launch, source.host, arguments, launch.block, known)
 
 
 def _parameters_and_block(
@@ -305,7 +305,7 @@ def _without_threads(kernel: FoundKernel, source: Source, axes: Sequence[str]) -
     """The axes along which the kernel reads no thread's index, and the host's block has one thread."""
     if kernel.launch is None:
         return []
-    formulas = {**(source.host or source.read).constants, **kernel.launch.variables}
+    formulas = {**source.host.constants, **kernel.launch.variables}
     extents = zip(axes, kernel.launch.block, strict=False)
     alone = [axis for axis, extent in extents if number_of(extent, formulas) == 1]
     return [axis for axis in alone if not reads_index(kernel.facts, axis, "threadIdx")]
@@ -380,31 +380,19 @@ def _block(
     return declared if not named_block and readable and len(axes) == 1 else named_block
 
 
-def _takes_any_block(kernel: FoundKernel) -> bool:
-    """True for a kernel that asks for the extents of its block."""
-    return any(_is_name(part, "blockDim") for part in kernel.function.parts)
-
-
-def _is_name(part: ast.AST, name: str) -> bool:
-    return isinstance(part, ast.Name) and part.id == name
-
-
 def _host_block(kernel: FoundKernel, source: Source, names: Collection[str]) -> tuple[str, ...]:
     """The host's block, with nothing for an extent that is not read; empty if the kernel's own counts."""
-    if kernel.launch is None or _takes_any_block(kernel) or len(kernel.function.block) == 3:
+    if kernel.launch is None or not kernel.host_block:
         return ()
-    host = source.host or source.read
-    formulas = {**source.read.constants, **host.constants, **kernel.launch.variables}
+    formulas = {**source.read.constants, **source.host.constants, **kernel.launch.variables}
     formulas = {name: value for name, value in formulas.items() if name not in names}
-    parts = map(ast.unparse, kernel.launch.block)
-    return tuple(next(iter(declared_extents([part], names, formulas)), "") for part in parts)
+    return tuple(next(iter(declared_extents([part], names, formulas)), "") for part in kernel.block)
 
 
 def _unread_block(kernel: FoundKernel, source: Source, names: Collection[str]) -> str:
     """The first extent of the host's block that is not read; empty if there is none that counts."""
     extents = _host_block(kernel, source, names)
-    parts = map(ast.unparse, kernel.launch.block if kernel.launch else ())
-    return next((part for part, extent in zip(parts, extents, strict=False) if not extent), "")
+    return next((part for part, extent in zip(kernel.block, extents, strict=False) if not extent), "")
 
 
 def _block_macros(macros: Sequence[OpenMacro], axes: Sequence[str]) -> tuple[str, ...]:

@@ -56,7 +56,6 @@ class HostFormulas:
     """
 
     _launch: HostLaunch
-    _formulas: Mapping[str, ast.expr]  # what variables and constants of the host stand for
     _reader: _Reader
     _threads: Sequence[tuple[int, str]]  # along each axis: the host's number, or 0, and the launch plan's
     _taken: frozenset[str]  # names that no new size may have
@@ -97,7 +96,7 @@ class HostFormulas:
         fixed = frozenset(constants).union(*(_behind(extent, formulas) for extent in launch.block))
         reader = _Reader(names, launch.block, block, formulas, functions, known.bytes_of, fixed)
         taken = frozenset((*known.names, *known.used, *parameters, *RESERVED_NAMES))
-        return cls(launch, formulas, reader, numbers, taken)
+        return cls(launch, reader, numbers, taken)
 
     @property
     def grid(self) -> tuple[str, ...]:
@@ -122,13 +121,13 @@ class HostFormulas:
         given = self._launch.arguments[place]
         if is_whole:
             return self._text(given)
-        value = real_number_of(given, self._formulas)
+        value = real_number_of(given, self._reader.formulas)
         return "" if value is None else repr(value)
 
     def default(self, size: str) -> int | None:
         """The number that the host has for one of the sizes that only it knows."""
         node = self.sizes[size]
-        return number_of(self._formulas.get(ast.unparse(node), node), self._formulas)
+        return number_of(self._reader.formulas.get(ast.unparse(node), node), self._reader.formulas)
 
     def with_sizes(self) -> HostFormulas:
         """The same with a size for each quantity that shapes the grid; without, if other parts are unread."""
@@ -206,7 +205,7 @@ class _Reader:
     names: Mapping[str, str]  # what a part of the host's formulas is called in the launch plan
     host_block: Sequence[ast.expr]
     block: Sequence[str]
-    formulas: Mapping[str, ast.expr]
+    formulas: Mapping[str, ast.expr]  # what variables and constants of the host stand for
     functions: Functions
     bytes_of: Callable[[str], int | None]  # the size of a type
     fixed: frozenset[str] = frozenset()  # names of numbers that are no sizes
@@ -256,10 +255,9 @@ class _Reader:
         may_be_size = self._is_own(node)
         if value is None or not depth:
             raise _Unreadable(node, may_be_size=may_be_size)
-        if number_of(value, {}) is not None:
-            is_size = self.wants_sizes and may_be_size and not _LIMIT.fullmatch(name)
-            if is_size:
-                raise _Unreadable(node, may_be_size=True)
+        is_size = self.wants_sizes and may_be_size and not _LIMIT.fullmatch(name)
+        if is_size and number_of(value, {}) is not None:
+            raise _Unreadable(node, may_be_size=True)
         try:
             return self.read(value, depth - 1)
         except _Unreadable as why:

@@ -78,21 +78,27 @@ class KernelArgument:
 
 @dataclass(frozen=True)
 class FoundKernel:
-    """A kernel.
-
-    Its block has three extents, or one if only the number of threads is declared, or none. It is the host's
-    if the kernel declares none and does not ask for its extents.
-    """
+    """A kernel."""
 
     name: str  # in the source
     entry: str  # in a launch plan: with namespaces, template arguments and types where needed
     arguments: tuple[KernelArgument, ...]  # of a launch, and variables that the kernel uses
-    block: tuple[str, ...]
     template: tuple[ReadTemplate, ...]  # the numbers that its template takes
     types: Mapping[str, str]  # guesses for types that the source leaves to its user
     launch: HostLaunch | None  # the first by the host's code
     function: Function
     wanted: Mapping[str, str]  # what the conditions around it want of macros
+
+    @property
+    def host_block(self) -> tuple[ast.expr, ...]:
+        """The block of the host's launch; empty where the kernel's own counts, or any block will do."""
+        is_open = len(self.function.block) < 3 and not reads(self.function, "blockDim")
+        return self.launch.block if self.launch and is_open else ()
+
+    @property
+    def block(self) -> tuple[str, ...]:
+        """The host's block, else the declared one: three extents, the number of threads alone, or none."""
+        return tuple(map(ast.unparse, self.host_block)) or self.function.block
 
     @property
     def integers(self) -> list[str]:
@@ -126,7 +132,7 @@ class Source:
     macros: tuple[OpenMacro, ...]
     read: KernelSource
     branches: Branches
-    host: KernelSource | None = None
+    host: KernelSource
     refusals: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
 
@@ -144,7 +150,7 @@ def read_kernels(
     own_branches = branches if own == text else read_branches(own)
     try:
         source = read_kernel_source(text, values)
-        program = read_kernel_source(host, {}, "cuda") if host else None
+        program = read_kernel_source(host, {}, "cuda") if host else source
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
     if any(variable.type.startswith("texture<") for variable in source.variables):
@@ -158,7 +164,7 @@ def read_kernels(
             )
     readable: list[FoundKernel] = []
     refusals: list[str] = []
-    launches = (program or source).launches
+    launches = program.launches
     types = KnownTypes.of(source, assumed.generic)
     for function, wanted in kernels_and_wanted:
         if function.source is not types.source:
@@ -285,7 +291,6 @@ def _kernel(
         called = "::".join((*function.namespace, called))
     if function.specialised or template:
         called += f"<{function.specialised or ', '.join(item.given for item in template)}>"
-    of_host = tuple(map(ast.unparse, own[0].block)) if own and not _reads(function, "blockDim") else ()
     replaced = any(argument.type_name == "size_t" and not argument.is_pointer for argument in arguments)
     return FoundKernel(
         function.name,
@@ -294,7 +299,6 @@ def _kernel(
             argument if argument.dtype != UNKNOWN else _with_stand_in(argument, types)
             for argument in arguments
         ),
-        function.block if len(function.block) == 3 else of_host or function.block,
         tuple(item for item in template if item.kind != "type"),
         {kind: types.stand_in(kind) for kind in kinds if kind not in source.types.declared}
         | ({"size_t": "ulong"} if replaced and source.dialect == "opencl" else {}),
@@ -310,7 +314,7 @@ def _with_stand_in(argument: KernelArgument, types: KnownTypes) -> KernelArgumen
     return replace(argument, dtype=dtype, width=width)
 
 
-def _reads(function: Function, name: str) -> bool:
+def reads(function: Function, name: str) -> bool:
     """True if a function reads a variable."""
     return any(isinstance(part, ast.Name) and part.id == name for part in function.parts)
 
@@ -354,7 +358,7 @@ def _is_used(variable: Variable, function: Function) -> bool:
     if not variable.is_constant:
         return False
     return any(
-        _reads(other, variable.name)
+        reads(other, variable.name)
         for other in function.source.device_functions
         if other is function or not other.is_kernel
     )

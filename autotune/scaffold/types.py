@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from autotune.core.expression_ops import round_up
 from autotune.sources.facts import names_in
 from autotune.sources.kernel_source import KernelSource
 from autotune.sources.type_layouts import (
@@ -16,7 +17,6 @@ from autotune.sources.type_layouts import (
     UNKNOWN,
     TypeLayouts,
     assumed_bytes,
-    round_up,
 )
 
 _OF_VECTOR = re.compile(r"[xyzw]{1,4}|[sS][0-9a-fA-F]+|lo|hi|odd|even")

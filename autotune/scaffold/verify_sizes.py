@@ -9,6 +9,7 @@ from itertools import product
 from math import prod
 from types import MappingProxyType
 
+from autotune.core.expression_ops import round_up
 from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
 from autotune.errors import ExpressionError
@@ -58,22 +59,18 @@ def _in_other_order(extents: Sequence[int], steps: Sequence[int]) -> tuple[int, 
     """Small extents of which the first is the longest where that of others is the shortest."""
     ranks = sorted(extents, reverse=True)
     short = (_SHORT + _APART * ranks.index(extent) for extent in extents)
-    return tuple(map(_rounded_up, short, steps))
+    return tuple(map(round_up, short, steps))
 
 
 def _differing(tiles: Sequence[int], edges: Sequence[int], steps: Sequence[int]) -> tuple[int, ...]:
     """For each size, a multiple of its tile, moved to its edge, that no other size has."""
     sizes_out: list[int] = []
     for tile, edge, step in zip(tiles, edges, steps, strict=True):
-        extent = _rounded_up(2 * tile + edge * step, step)
+        extent = round_up(2 * tile + edge * step, step)
         while extent in sizes_out:
-            extent = _rounded_up(extent + tile, step)
+            extent = round_up(extent + tile, step)
         sizes_out.append(extent)
     return tuple(sizes_out)
-
-
-def _rounded_up(extent: int, step: int) -> int:
-    return -(-extent // step) * step
 
 
 def _largest_tiles(

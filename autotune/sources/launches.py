@@ -41,7 +41,6 @@ def launches(
     variables = {**given}
     for statement, is_reached in _in_order(body, variables):
         calls = [*_calls(statement)]
-        known_functions = {**functions, **functions_of(variables)}
         for call in calls:
             if parts := _parts(call, variables):
                 kernel, template, grid, block, shared_bytes, arguments = parts
@@ -49,8 +48,8 @@ def launches(
                 yield HostLaunch(
                     _kernel_name(kernel, variables),
                     tuple(text if text in known else defaults.get(text, text) for text in template),
-                    _extents(grid, variables, known_functions),
-                    _extents(block, variables, known_functions),
+                    _extents(grid, variables, functions),
+                    _extents(block, variables, functions),
                     shared_bytes,
                     tuple(arguments),
                     known,
@@ -66,7 +65,7 @@ def launches(
             case ast.AugAssign(target=ast.Name(id=name)):
                 variables.pop(name, None)
             case ast.Assign([ast.Attribute(ast.Name(name), "x" | "y" | "z" as axis)], value):
-                extents = [*_extents(ast.Name(name), variables, known_functions)]
+                extents = [*_extents(ast.Name(name), variables, functions)]
                 extents["xyz".index(axis)] = value
                 variables[name] = ast.Call(ast.Name("dim3"), extents, [])
             case ast.Assign([ast.Attribute() as member], value):
@@ -145,9 +144,9 @@ def _extents(
 ) -> tuple[ast.expr, ...]:
     """The three extents of a `dim3` or of a number."""
     one = ast.Constant(value=1)
-    meaning = variables.get(ast.unparse(value))
+    meaning, known = variables.get(ast.unparse(value)), {**functions, **functions_of(variables)}
     for candidate in (value, meaning):
-        match inlined(candidate, functions) if candidate else None:
+        match inlined(candidate, known) if candidate else None:
             case ast.List(given) | ast.Call(ast.Name("dim3"), given):
                 return (*given, one, one, one)[:3]
     return (value, one, one)

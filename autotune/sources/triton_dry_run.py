@@ -12,6 +12,7 @@ import ast
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -223,14 +224,11 @@ class TritonDryRun(LaunchRun, Follower[Any]):
 
     def _decided(self, value: Any) -> bool | None:
         if isinstance(value, Value):
-            return bool(value.data.any()) if value.data.size == 1 and value.known.all() else None
+            return bool(value.data.any()) if _is_one(value) else None
         return None if isinstance(value, Places) else bool(value)
 
     def _joined(self, values: Sequence[Any]) -> Any:
-        first, *others = values or [None]
-        for further in others:
-            first = self._either(first, further)
-        return first
+        return reduce(self._either, values) if values else None
 
     def _either(self, value: Any, other: Any) -> Any:
         """What is known of one of two values; of pointers to one array, at least that."""
@@ -329,8 +327,7 @@ class TritonDryRun(LaunchRun, Follower[Any]):
     def _binary(self, left: Any, operator: ast.operator, right: Any) -> Any:
         kind_of = type(operator)
         if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
-            is_known = kind_of in _FOLLOWED and kind_of in BINARY
-            return BINARY[kind_of](left, right) if is_known else UNKNOWN
+            return BINARY[kind_of](left, right) if kind_of in _FOLLOWED else UNKNOWN
         if isinstance(right, Places) and kind_of is ast.Add:
             left, right = right, left
         if isinstance(left, Places) and kind_of in (ast.Add, ast.Sub):
@@ -464,15 +461,18 @@ class TritonDryRun(LaunchRun, Follower[Any]):
             writers[inside] = self._number
 
 
+def _is_one(value: Value) -> bool:
+    """Whether all elements have one number, which is known."""
+    return value.data.size == 1 and bool(value.known.all())
+
+
 def _numbers(values: Any) -> list[int] | None:
     """The numbers of a tuple that are the same in all elements; None if one of them is not known."""
     numbers = []
     for value in values if isinstance(values, list) else [None]:
         if isinstance(value, int) and not isinstance(value, bool):
             numbers.append(value)
-        elif isinstance(value, Value) and value.kind not in ("", "i1") and value.data.size == 1:
-            if not value.known.all():
-                return None
+        elif isinstance(value, Value) and value.kind not in ("", "i1") and _is_one(value):
             numbers.append(int(value.data.item()))
         else:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from autotune.core.frozen import dataclass
 from autotune.core.records import Value
@@ -46,11 +46,8 @@ def launches(module: TritonModule) -> dict[str, list[TritonLaunch]]:
                     values[name] = ast.Lambda(node.args, value)
                 case ast.Call(ast.Subscript(ast.Name(name), grid)) if name in launches_of:
                     launched.append((name, grid, node))
-        found_here = (
-            (name, TritonLaunch(_grid(grid, values), _made(call, values))) for name, grid, call in launched
-        )
-        for name, launch in found_here:
-            launches_of[name].append(launch)
+        for name, grid, call in launched:
+            launches_of[name].append(TritonLaunch(_grid(grid, values), _made(call, values)))
     return launches_of
 
 
@@ -84,21 +81,18 @@ def _grid(grid: ast.expr, values: Mapping[str, ast.expr]) -> list[str]:
 
 
 def _made(call: ast.Call, values: Mapping[str, ast.expr]) -> dict[int | str, str]:
-    def places() -> Iterator[tuple[int | str, ast.expr]]:
-        yield from enumerate(call.args)
-        yield from ((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)
-
-    made = {}
-    for place, given in places():
-        if dtype := _allocated(values.get(given.id, given) if isinstance(given, ast.Name) else given):
-            made[place] = dtype
-    return made
+    places: dict[int | str, ast.expr] = {**dict(enumerate(call.args))}
+    places |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    made = {
+        place: _allocated(values.get(given.id, given) if isinstance(given, ast.Name) else given)
+        for place, given in places.items()
+    }
+    return {place: dtype for place, dtype in made.items() if dtype}
 
 
 def _allocated(node: ast.expr) -> str:
     """The element type that a call makes an array of; empty for another call, or a type that is not read."""
-    called = decorator_name(node) if isinstance(node, ast.Call) else ""
-    if not isinstance(node, ast.Call) or called not in (*_MADE, *_MADE_LIKE):
+    if not isinstance(node, ast.Call) or (called := decorator_name(node)) not in (*_MADE, *_MADE_LIKE):
         return ""
     dtype = next((keyword.value for keyword in node.keywords if keyword.arg == "dtype"), None)
     match dtype:

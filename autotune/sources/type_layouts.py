@@ -10,6 +10,7 @@ from math import prod
 from typing import NamedTuple
 
 from autotune.core.c_types import C_TYPES, SCALARS, element_bytes
+from autotune.core.expression_ops import round_up
 from autotune.sources.kernel_source import KernelSource
 from autotune.sources.statements import parsed_expression
 from autotune.sources.type_table import StructField
@@ -99,14 +100,11 @@ class TypeLayouts:
     def constant(self, text: str) -> int | None:
         """The value of an expression of numbers and constants; None if it has others."""
         node = parsed_expression(text)
-        return None if node is None else number_of(node, self.constants)
+        return None if node is None else number_of(_WithSizes(self).visit(node), self.constants)
 
     def count(self, declared: StructField) -> int:
         """The number of elements of a field; 0 if that is not known."""
-        nodes = [parsed_expression(text) for text in declared.extents]
-        sized = [None if node is None else _WithSizes(self).visit(node) for node in nodes]
-        counts = [None if node is None else number_of(node, self.constants) for node in sized]
-        return 0 if None in counts else prod(count for count in counts if count is not None)
+        return prod(self.constant(text) or 0 for text in declared.extents)
 
     def structure(self, name: str) -> Layout:
         """A structure: its elements are bytes where the types of its fields differ."""
@@ -147,11 +145,6 @@ class _WithSizes(ast.NodeTransformer):
             case ast.Call(ast.Name("sizeof"), [ast.Constant(value=str(kind))]):
                 return ast.Constant(self._types.bytes_of(kind))
         return node
-
-
-def round_up(number: int, multiple: int) -> int:
-    """The next multiple."""
-    return -(-number // multiple) * multiple
 
 
 def assumed_bytes(dtype: str) -> int:

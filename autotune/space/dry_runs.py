@@ -131,10 +131,6 @@ class _InC(_Source):
     def of(cls, space: ValidSpace, config: Config, read: KernelSource) -> _InC:
         """The source of a configuration, given that of the default."""
         macros = space_macros(space, config)
-        for option in space.options(config, space.device.backend):
-            if option.startswith("-D"):
-                name, _, value = option[2:].partition("=")
-                macros[name] = value or "1"
         head = ""
         if any(kernel.has_error for kernel in read.kernels):  # the name of a macro is a part of another one
             head = "".join(f"#define {name} {value}\n" for name, value in macros.items())
@@ -349,20 +345,14 @@ class _Plan:
         far = (
             self._further(launch, axis, [extent + farthest], steps) if any(map(np.any, new.values())) else {}
         )
-        unreached = [
-            (int(elements.sum()), name, int(elements.argmax()))
-            for name, elements in new.items()
-            if elements.any() and name in far and not far[name].any()
-        ]
-        if not unreached:
+        new = {name: new[name] for name in new.keys() & far.keys() if not far[name].any()}
+        if not any(map(np.any, new.values())):
             following = self._further(launch, axis, [extent], steps)
-            unreached = [
-                (int(elements.sum()), name, int(elements.argmax()))
-                for name, reached in before.items()
-                if following.keys() >= before.keys() and self._arguments[name].role == "out"
-                if (elements := following[name] & ~reached).any()
-            ]
-        return max(unreached, default=(0, "", 0))
+            outputs = [name for name in before if self._arguments[name].role == "out"]
+            is_inside = following.keys() >= before.keys()
+            new = {name: following[name] & ~before[name] for name in outputs} if is_inside else {}
+        counted = ((int(elements.sum()), name, int(elements.argmax())) for name, elements in new.items())
+        return max((item for item in counted if item[0]), default=(0, "", 0))
 
     def _further(self, launch: Launch, axis: int, indices: Sequence[int], steps: Steps) -> dict[str, Bools]:
         """The elements that blocks beyond a grid reach of the arrays that they do not leave."""

@@ -558,10 +558,10 @@ def _untried_edges(space: ValidSpace) -> Iterator[Finding]:
         if missing:
             *before, last = map(str, missing)
             added = f"sizes of {', '.join(before)} and {last}" if before else f"a size of {last}"
-            little = "one" if {*edges} >= {tile - 1, tile + 1} else "as little as `constraints` allow"
+            close = "" if {*edges} >= {tile - 1, tile + 1} else ", as near as `constraints` allow"
             detail = (
-                f"verify_sizes needs sizes {little} less than, equal to and {little} more than a multiple "
-                f"of the largest tile, {tile}: add {added}"
+                f"verify_sizes needs a multiple of the largest tile, {tile}, and sizes just below and just "
+                f"above one{close}: add {added}"
             )
             yield Finding("untried_edge", name, detail, located(space.spec.path, "verify_sizes"))
 

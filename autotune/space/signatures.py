@@ -61,10 +61,11 @@ def mismatches(space: ValidSpace, text: str, source: KernelSource | None) -> Ite
 
 def space_macros(space: ValidSpace, config: Config) -> dict[str, str]:
     """The macros that compile a configuration, as texts: those of the space, and of compiler options."""
-    options = (one for dialect in space.spec.compiler_options for one in space.options(config, dialect))
-    given = (one[2:].partition("=") for one in options if one.startswith("-D"))
-    found = {name: value or "1" for name, _, value in given}
-    return found | {name: str(value) for name, value in space.macros(config).items()}
+    dialects = sorted(space.spec.compiler_options, key=lambda dialect: dialect == space.device.backend)
+    options = (option for dialect in dialects for option in space.options(config, dialect))
+    given = (option[2:].partition("=") for option in options if option.startswith("-D"))
+    macros = {name: value or "1" for name, _, value in given}  # the device's own count last
+    return macros | {name: str(value) for name, value in space.macros(config).items()}
 
 
 def _mismatch(

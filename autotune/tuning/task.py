@@ -137,7 +137,7 @@ def resolve(target: Target) -> Target:
 
 
 def locate(space: Path) -> Path:
-    """The path of a space file, given by it, by its name here or in the package, or by its kernel's name here.
+    """The path of a space file, given by itself, its name (here or in the package) or its kernel's (here).
 
     Raises InputError for a missing file, and for a kernel's source, which is an easy mistake.
     """
