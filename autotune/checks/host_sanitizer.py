@@ -15,7 +15,6 @@ import os
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import tempfile
 import time
@@ -435,39 +434,29 @@ def _at(finding: Failure, workload: Workload) -> Failure:
     return replace(finding, detail=f"{finding.detail} (at {size_text(workload.problem.sizes)})")
 
 
-def _used(workload: Workload) -> list[Array]:
-    return [array for array in workload.arrays if array.name in workload.used_names]
-
-
-def _is_saved(array: Array) -> bool:
-    """True if its content after a run is known."""
-    return array.role != "scratch"
-
-
 def _saved(workload: Workload) -> list[Array]:
-    """The arrays that a program saves."""
-    return [array for array in _used(workload) if _is_saved(array)]
+    """The arrays whose content after a run is known."""
+    return [
+        array for array in workload.arrays if array.role != "scratch" and array.name in workload.used_names
+    ]
 
 
 def _program(source: str, workloads: Sequence[Workload], folder: Path) -> str:
-    """A program that runs any of the workloads: CUDA's words, the source and a main function.
+    """A program that runs any of the workloads, by its number: CUDA's words, the source and a main function.
 
-    Its text has no sizes: these are in a file of each workload, named by its number, next to its inputs.
+    It has the names of their arrays and their calls of kernels; the rest is numbers in a file of each.
     """
-    arrays = {array.name: array for workload in workloads for array in _used(workload)}
-    places = {name: f"array_{name}" for name in arrays}
+    arrays = workloads[0].arrays  # of all of them, in other sizes
+    places = {array.name: f"array_{array.name}" for array in arrays}
     lines = [f"static autotune::any_pointer {place};" for place in places.values()]
-    launches: dict[str, int] = {}
+    calls: dict[str, int] = {}
     for number, workload in enumerate(workloads):
-        inputs, used = (
-            draw_inputs(workload.problem, workload.arrays),
-            {one.name: one for one in _used(workload)},
-        )
+        inputs = draw_inputs(workload.problem, workload.arrays)
+        for name, content in inputs.items():
+            np.ascontiguousarray(content).tofile(folder / f"{number}.{name}")
         numbers: list[int | float] = []
-        for name in arrays:
-            if has_content := name in inputs and name in used:
-                np.ascontiguousarray(inputs[name]).tofile(folder / f"{number}.{name}")
-            numbers += [has_content, used[name].size_bytes if name in used else 0]
+        for array in workload.arrays:
+            numbers += [array.name in inputs, array.size_bytes]
         for local in workload.local:
             size_bytes = array_bytes(local.dtype, local.shape)
             place = f"local_{local.name}_{size_bytes}"
@@ -475,28 +464,23 @@ def _program(source: str, workloads: Sequence[Workload], folder: Path) -> str:
             lines.append(f"static autotune::any_pointer {place}() {{ {shared} return {{memory}}; }}")
             places[local.name] = f"{place}()"
         for launch in workload.launches:
-            call, own = _call(launch, workload, places)
-            kind = launches.setdefault(call, len(launches))
-            numbers += [kind, *launch.grid, *launch.block, launch.shared_bytes, len(own), *own]
+            call, passed = _call(launch, workload, places)
+            kind = calls.setdefault(call, len(calls))
+            numbers += [kind, *launch.grid, *launch.block, launch.shared_bytes, len(passed), *passed]
         (folder / str(number)).write_bytes(b"".join(map(_packed, numbers)))
     dynamic = max((launch.shared_bytes for workload in workloads for launch in workload.launches), default=0)
-    main = [f'{place} = autotune::array("{name}");' for name, place in places.items() if name in arrays]
-    main += [
-        f"autotune::set_variable(&{one.symbol}, {places[one.name]});" for one in arrays.values() if one.symbol
-    ]
-    main.append("autotune::run(launches);")
-    main += [
-        f'autotune::save("{one.name}", {places[one.name]});' for one in arrays.values() if _is_saved(one)
+    main = [f'{places[array.name]} = autotune::array("{array.name}");' for array in arrays]
+    for array in arrays:
+        if array.symbol:
+            main.append(f"autotune::set_variable(&{array.symbol}, {places[array.name]});")
+    saved = [array.name for array in arrays if array.role != "scratch"]
+    main += ["autotune::run(calls);", *(f'autotune::save("{name}", {places[name]});' for name in saved)]
+    lines += [
+        f"static void (*const calls[])() = {{{', '.join(calls)}}};",
+        f"int main(int, char **words) {{ autotune::start(words[1], {MAX_CPU_S});",
     ]
     return "\n".join(
-        (
-            _with_own_words(source, max(1, dynamic)),
-            *dict.fromkeys(lines),
-            f"static void (*const launches[])() = {{{', '.join(launches)}}};",
-            f"int main(int, char **words) {{ autotune::start(words[1], {MAX_CPU_S});",
-            *main,
-            "return 0; }\n",
-        )
+        (_with_own_words(source, max(1, dynamic)), *dict.fromkeys(lines), *main, "return 0; }\n")
     )
 
 
@@ -504,22 +488,22 @@ def _call(launch: Launch, workload: Workload, places: Mapping[str, str]) -> tupl
     """A function that calls the kernel of a launch, and the numbers that it passes."""
     views = {view.name: view for view in workload.views}
     values = {scalar.name: scalar.value for scalar in workload.scalars}
-    numbers: list[int | float] = []
+    passed: list[int | float] = []
     words = []
     for name in launch.arguments:
-        number, value = f"autotune::numbers[{len(numbers)}]", values.get(name)
+        number, value = f"autotune::numbers[{len(passed)}]", values.get(name)
         if name in views:
-            numbers.append(views[name].offset_bytes)
+            passed.append(views[name].offset_bytes)
             words.append(f"{places[views[name].of]}.from({number}.whole)")
         elif isinstance(value, int | float):
-            numbers.append(value)
+            passed.append(value)
             words.append(f"{number}.{'whole' if isinstance(value, int) else 'real'}")
         else:
             words.append(repr(value) if value else places[name])
     call = f"({launch.entry})({', '.join(words)});"  # never a function of threads.h with this name
-    return f"[] {{ {call} }}", numbers
+    return f"[] {{ {call} }}", passed
 
 
 def _packed(number: int | float) -> bytes:
-    """Eight bytes, as threads.h reads them."""
-    return struct.pack("=Q", int(number) % 2**64) if isinstance(number, int) else struct.pack("=d", number)
+    """The eight bytes of a number, as threads.h reads them."""
+    return (np.float64(number) if isinstance(number, float) else np.uint64(int(number) % 2**64)).tobytes()
