@@ -33,10 +33,6 @@
 /* Watched for its address: an atomic tells races.h itself what it does. */
 #define ATOMIC __attribute__((no_sanitize("thread"), noinline)) static
 
-#ifndef DYNAMIC_BYTES /* of shared memory whose size comes with the launch */
-#define DYNAMIC_BYTES 1
-#endif
-
 struct uint3 { unsigned int x, y, z; };
 
 /* ------------------------------------------------------------------------------------------- fibers */
@@ -45,6 +41,7 @@ namespace autotune {
 
 constexpr size_t STACK_BYTES = 65536 + 320; /* no power of two, for the sake of caches */
 constexpr size_t ARENA_BYTES = 1ul << 33, GAP_BYTES = 1 << 20;
+constexpr size_t DYNAMIC_BYTES = 1 << 20; /* of shared memory whose size comes with the launch: more than GPUs have */
 constexpr int FOUND = 86;
 constexpr unsigned int MAX_THREADS = 1024, MAX_COPIES = 128; /* of a block; of a thread, more are made at once */
 
@@ -270,9 +267,12 @@ UNWATCHED char *dynamic_shared()
 
 UNWATCHED void launch(uint3 grid, uint3 block_of_threads, size_t shared_bytes, void (*body)())
 {
+    const size_t dynamic_bytes = shared_bytes < DYNAMIC_BYTES ? shared_bytes : DYNAMIC_BYTES;
+    for (shared_t *one = shared; one != shared + shared_count; one++)
+        if (one->at == dynamic_shared())
+            one->bytes = dynamic_bytes;
     __asan_unpoison_memory_region(dynamic_shared(), DYNAMIC_BYTES);
-    if (shared_bytes < DYNAMIC_BYTES)
-        __asan_poison_memory_region(dynamic_shared() + shared_bytes, DYNAMIC_BYTES - shared_bytes);
+    __asan_poison_memory_region(dynamic_shared() + dynamic_bytes, DYNAMIC_BYTES - dynamic_bytes);
     grid_extent = grid, block_extent = block_of_threads, kernel = body;
     count = block_extent.x * block_extent.y * block_extent.z;
     const unsigned int blocks = grid.x * grid.y * grid.z;
@@ -385,9 +385,9 @@ struct any_pointer {
     any_pointer from(size_t bytes) const { return {address + bytes}; }
 };
 
-/* What a program runs is in a file of eight-byte numbers: of each array whether a file has its content, and its bytes; of
- * each launch which of the program's it is, three extents of its grid and of its blocks, bytes of dynamic shared memory,
- * how many numbers it passes, and these.
+/* What a program runs is in a file of eight-byte numbers: of each array whether a file has its content, and its
+ * bytes; of each launch which of the program's it is, the extents of its grid and of its blocks, its bytes of dynamic
+ * shared memory, how many numbers it passes, and these.
  */
 union number_t { unsigned long whole; double real; };
 

@@ -294,7 +294,7 @@ def _entries(workloads: Sequence[Workload]) -> set[str]:
     return {launch.entry for workload in workloads for launch in workload.launches}
 
 
-def _with_own_words(source: str, dynamic_bytes: int) -> str:
+def _with_own_words(source: str) -> str:
     """The source after the definitions that it needs, some of which replace its own.
 
     It is in an unnamed namespace: only then does g++ watch static variables in templates and inline
@@ -317,7 +317,7 @@ def _with_own_words(source: str, dynamic_bytes: int) -> str:
     texts["threads.h"] = texts["threads.h"].replace(races, texts["races.h"])
     head = [f'#line 1 "{name}"\n{texts[name]}' for name in words]
     includes = [f"#include <{name}>" for name in headers]
-    return "\n".join([f"#define DYNAMIC_BYTES {dynamic_bytes}", *includes, *head, "namespace {", source, "}"])
+    return "\n".join([*includes, *head, "namespace {", source, "}"])
 
 
 def _run_command(
@@ -468,7 +468,6 @@ def _program(source: str, workloads: Sequence[Workload], folder: Path) -> str:
             kind = calls.setdefault(call, len(calls))
             numbers += [kind, *launch.grid, *launch.block, launch.shared_bytes, len(passed), *passed]
         (folder / str(number)).write_bytes(b"".join(map(_packed, numbers)))
-    dynamic = max((launch.shared_bytes for workload in workloads for launch in workload.launches), default=0)
     main = [f'{places[array.name]} = autotune::array("{array.name}");' for array in arrays]
     for array in arrays:
         if array.symbol:
@@ -479,9 +478,7 @@ def _program(source: str, workloads: Sequence[Workload], folder: Path) -> str:
         f"static void (*const calls[])() = {{{', '.join(calls)}}};",
         f"int main(int, char **words) {{ autotune::start(words[1], {MAX_CPU_S});",
     ]
-    return "\n".join(
-        (_with_own_words(source, max(1, dynamic)), *dict.fromkeys(lines), *main, "return 0; }\n")
-    )
+    return "\n".join((_with_own_words(source), *dict.fromkeys(lines), *main, "return 0; }\n"))
 
 
 def _call(launch: Launch, workload: Workload, places: Mapping[str, str]) -> tuple[str, list[int | float]]:
