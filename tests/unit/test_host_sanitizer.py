@@ -309,6 +309,15 @@ def test_a_program_is_kept_and_serves_other_sizes_but_no_other_source(tmp_path):
     assert host.check(wrong, [larger], Deadline()).status is BOUNDS and len(_kept(tmp_path)) == len(kept) + 1
 
 
+def test_a_program_is_not_taken_for_one_with_other_headers(monkeypatch):
+    if find_host_sanitizer() is None:
+        pytest.skip("needs g++")
+    compiler = host_sanitizer._Compiler("g++", Deadline())
+    before = compiler.identity
+    monkeypatch.setenv("CPATH", "/elsewhere")
+    assert compiler.identity != before and "CPATH=/elsewhere" in compiler.identity
+
+
 def test_a_program_that_another_process_still_has_open_runs_later(tmp_path):
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\nexit 3\n")
