@@ -80,7 +80,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     kernel, sizes, values = guess.kernel, guess.sizes, guess.values
     landmarks = guess.landmarks
     extents = ", ".join(f"{one}: {extent:_}" for one, extent in sizes.items())
-    half, chosen = kernel.found.has_dot and not kernel.is_precise, guess.default
+    half, chosen = kernel.is_half, guess.default
     tiles = [tile for part in guess.grid for tile in _TILED.findall(part)]
     # a loop turns twice only at sizes beyond the tile that it steps by
     tiles += [f"ceil_div({one.bound}, {one.name})" for one in kernel.tiles.values() if one.is_looped]

@@ -215,9 +215,9 @@ class TritonKernel:
         return (self.found.computed & self.roles.keys()) - {*self.index_arrays}
 
     @property
-    def is_precise(self) -> bool:
-        """Whether elements go, as they are, to functions that Triton has for 32 bits."""
-        return not self.found.precise.isdisjoint(self.roles)
+    def is_half(self) -> bool:
+        """Whether arrays hold 16 bits: matrices, unless elements go to functions that Triton has for 32."""
+        return self.found.has_dot and self.found.precise.isdisjoint(self.roles)
 
 
 def kernels(text: str, path: Path) -> dict[str, tuple[TritonParameter, ...]]:

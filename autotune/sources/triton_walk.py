@@ -89,6 +89,7 @@ class TritonFindings:
     choices: dict[str, list[Value]] = field(default_factory=dict)  # what a parameter is compared with
     kinds: set[str] = field(default_factory=set)  # parameters that are element types
     whole_kinds: set[str] = field(default_factory=set)  # of these, types of indices
+    sum_kinds: set[str] = field(default_factory=set)  # and of what begins at a value or is summed up
     indices: set[str] = field(default_factory=set)  # numbers that are whole, as their use shows
     loaded_indices: set[str] = field(default_factory=set)  # arrays whose elements become whole numbers
     reals: dict[str, set[str]] = field(default_factory=dict)  # arrays whose elements a number meets
@@ -346,7 +347,10 @@ class _Walker(Follower[Sum]):
         place = {"to": 1, "cast": 1, "zeros": 1, "full": 2}.get(called)
         if place is not None and len(own) > place:
             candidates.append(own[place])
-        self.found.kinds.update(candidate.parameter for candidate in candidates if candidate.parameter)
+        kinds = {candidate.parameter for candidate in candidates if candidate.parameter}
+        self.found.kinds.update(kinds)
+        if called not in ("to", "cast"):
+            self.found.sum_kinds.update(kinds)
         for key in ("cache_modifier", "eviction_policy"):  # texts, of which the empty one changes nothing
             if key in named and named[key].parameter:
                 self.found.choices.setdefault(named[key].parameter, []).insert(0, "")
