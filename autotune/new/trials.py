@@ -52,7 +52,9 @@ def run_default(space: Path) -> list[Note]:
     doubts = [Note(False, text) for text in observer.texts]
     if trial.failure:
         why = failed_default(task, trial)
-        said = "; ".join((f"{why.cause}: {trial.failure}" if why.cause else str(trial.failure), *why.helps[:1]))
+        said = "; ".join(
+            (f"{why.cause}: {trial.failure}" if why.cause else str(trial.failure), *why.helps[:1])
+        )
         return [*doubts, Note(False, f"the default does not run yet: {said}")]
     return [*doubts, Note(True, f"the default took {trial.time_ms:.4g} ms on {task.device.name}")]
 
@@ -105,7 +107,8 @@ def compile_default(space: Path) -> list[Note]:
 
 def _in_a_line(log: str) -> str:
     """What a compiler's log says; Triton's names a place, shows the lines around it, and then the reason."""
-    first, last = first_error(log), log.strip().splitlines()[-1].strip()
+    first, lines = first_error(log), [line.strip() for line in log.splitlines()]
+    last = next(line for line in reversed(lines) if line not in ("", "^"))  # of assertions the line itself
     return f"{first} {last}" if first.endswith(":") and last != first else first
 
 

@@ -219,7 +219,9 @@ class TritonGuess:
         large = [*numbers, *dict.fromkeys(missing)]
         ends = {word for text in kernel.ends for word in names_in_text(text)}
         counts = ends - kernel.tiles.keys() - {word for tile in tiles for word in names_in_text(tile.bound)}
-        fixed = {name: self._known_extent(name) or (_FEW if name in counts else _WIDTH) for name in self.fixed}
+        fixed = {
+            name: self._known_extent(name) or (_FEW if name in counts else _WIDTH) for name in self.fixed
+        }
         if len(large) + len(fixed) == 1 and large:
             return {large[0]: _LINE}
         extents = {name: _EXTENTS[min(place, len(_EXTENTS) - 1)] for place, name in enumerate(large)}
@@ -263,8 +265,13 @@ class TritonGuess:
             elif one.has_default:
                 continue
             elif name in kernel.found.kinds:
-                is_short = kernel.is_half and name not in kernel.found.sum_kinds  # as what it is multiplied by
-                yield name, ("int32" if name in kernel.found.whole_kinds else "float16" if is_short else "float32",)
+                is_short = (
+                    kernel.is_half and name not in kernel.found.sum_kinds
+                )  # as what it is multiplied by
+                yield (
+                    name,
+                    ("int32" if name in kernel.found.whole_kinds else "float16" if is_short else "float32",),
+                )
             elif name in kernel.found.flags:
                 yield name, (False,)
             elif name in kernel.found.choices:

@@ -64,7 +64,9 @@ def test_every_kernel_of_the_repository_gets_a_space_with_a_valid_default(tmp_pa
 def test_sizes_that_fill_a_line_are_written_as_yaml(tmp_path):
     names = [f"number_of_elements_{axis}" for axis in "abcdef"]
     bounds = " && ".join(f"threadIdx.x < {name}" for name in names)
-    text = kernel(f"if ({bounds}) x[threadIdx.x] = 1;", f"float *x, {', '.join(f'int {name}' for name in names)}")
+    text = kernel(
+        f"if ({bounds}) x[threadIdx.x] = 1;", f"float *x, {', '.join(f'int {name}' for name in names)}"
+    )
     assert list(load_space(write(tmp_path, made(text), text)).verify_sizes[0]) == names
 
 

@@ -449,7 +449,9 @@ def test_a_text_that_is_no_entry_is_refused(entry):
 
 
 def test_a_size_that_the_source_compares_with_numbers_is_one_of_them(made):
-    text = HEAD + """
+    text = (
+        HEAD
+        + """
 @triton.jit
 def convolved(x, w, y, n, WIDTH: tl.constexpr, B: tl.constexpr):
     at = tl.program_id(0) * B + tl.arange(0, B)
@@ -461,11 +463,14 @@ def convolved(x, w, y, n, WIDTH: tl.constexpr, B: tl.constexpr):
             total += tl.load(w + 3 - k) * tl.load(x + at + k, mask=at + k < n)
     tl.store(y + at, total, mask=at < n)
 """
+    )
     assert made(text).sizes["default"]["WIDTH"] == 3
 
 
 def test_matrices_are_multiplied_in_the_type_of_the_arrays_and_summed_up_in_32_bits(made):
-    text = HEAD + """
+    text = (
+        HEAD
+        + """
 @triton.jit
 def product(a, b, c, M, N, own: tl.constexpr, sums: tl.constexpr, result: tl.constexpr, B: tl.constexpr):
     at = tl.arange(0, B)
@@ -476,5 +481,6 @@ def product(a, b, c, M, N, own: tl.constexpr, sums: tl.constexpr, result: tl.con
     total = tl.dot(left, right, total, out_dtype=sums)
     tl.store(c + rows[:, None] * N + at[None, :], total.to(result), mask=rows[:, None] < M)
 """
+    )
     kinds = {name: listed for name, listed in values(made(text)).items() if name in ("own", "sums", "result")}
     assert kinds == {"own": ("float16",), "sums": ("float32",), "result": ("float16",)}
