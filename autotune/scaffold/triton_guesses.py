@@ -228,7 +228,7 @@ class TritonGuess:
         return {**extents, **fixed} or {self._free("n"): 2**20}
 
     def _known_extent(self, name: str) -> int:
-        """An extent that the source compares a size with, for it may have code for no other; 0 without one."""
+        """An extent that the source compares a size with: it may have code for no other; 0 without one."""
         compared = self.kernel.found.choices.get(name, ())
         return next((value for value in compared if isinstance(value, int) and value > 1), 0)
 
@@ -265,13 +265,7 @@ class TritonGuess:
             elif one.has_default:
                 continue
             elif name in kernel.found.kinds:
-                is_short = (
-                    kernel.is_half and name not in kernel.found.sum_kinds
-                )  # as what it is multiplied by
-                yield (
-                    name,
-                    ("int32" if name in kernel.found.whole_kinds else "float16" if is_short else "float32",),
-                )
+                yield name, (self._element_type(name),)
             elif name in kernel.found.flags:
                 yield name, (False,)
             elif name in kernel.found.choices:
@@ -291,6 +285,13 @@ class TritonGuess:
                 yield name, _distinct(config.get(name, DEFAULTS[name]) for config in kernel.configs)
             elif name in self._constants or name in usual:
                 yield name, _OPTION_VALUES[name]
+
+    def _element_type(self, name: str) -> str:
+        """The type that a constant stands for: of indices, of sums, or of the arrays."""
+        found = self.kernel.found
+        if name in found.whole_kinds:
+            return "int32"
+        return "float16" if self.kernel.is_half and name not in found.sum_kinds else "float32"
 
     def _tile_values(self, count: int) -> tuple[Value, ...]:
         if self.kernel.found.has_dot:
