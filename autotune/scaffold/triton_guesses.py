@@ -291,7 +291,7 @@ class TritonGuess:
         found = self.kernel.found
         if name in found.whole_kinds:
             return "int32"
-        return "float16" if self.kernel.is_half and name not in found.sum_kinds else "float32"
+        return "float32" if name in found.sum_kinds else self.kernel.element_type
 
     def _tile_values(self, count: int) -> tuple[Value, ...]:
         if self.kernel.found.has_dot:

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from autotune.core.records import Value
-from autotune.sources.triton_follower import WHOLE_TYPES, Follower
+from autotune.sources.triton_follower import SHORT_TYPES, WHOLE_TYPES, Follower
 from autotune.sources.triton_module import LOOP_RANGES, RESHAPING, TritonModule, decorator_name
 
 _MAX_TERMS, _MAX_FACTORS, _MAX_CALLS, _MAX_LOOPS = 16, 16, 500, 3
@@ -90,6 +90,7 @@ class TritonFindings:
     kinds: set[str] = field(default_factory=set)  # parameters that are element types
     whole_kinds: set[str] = field(default_factory=set)  # of these, types of indices
     sum_kinds: set[str] = field(default_factory=set)  # and of what begins at a value or is summed up
+    short_types: set[str] = field(default_factory=set)  # of 16 bits, to which values are converted
     indices: set[str] = field(default_factory=set)  # numbers that are whole, as their use shows
     loaded_indices: set[str] = field(default_factory=set)  # arrays whose elements become whole numbers
     reals: dict[str, set[str]] = field(default_factory=dict)  # arrays whose elements a number meets
@@ -328,6 +329,7 @@ class _Walker(Follower[Sum]):
                 kinds = {value.parameter for value in own[1:]}
                 self.found.whole_kinds.update(kinds & self.found.kinds)
             kind = next(reversed([*own[1:], *named.values()]), NOTHING)
+            self.found.short_types.update({kind.constant} & {*SHORT_TYPES})
             if kind.constant in WHOLE_TYPES:
                 self.found.loaded_indices.update(name for term in first.terms for name in term.loaded)
             return Sum(_cast(first.terms), first.text, first.items)

@@ -484,3 +484,22 @@ def product(a, b, c, M, N, own: tl.constexpr, sums: tl.constexpr, result: tl.con
     )
     kinds = {name: listed for name, listed in values(made(text)).items() if name in ("own", "sums", "result")}
     assert kinds == {"own": ("float16",), "sums": ("float32",), "result": ("float16",)}
+
+
+@pytest.mark.parametrize(
+    ("own", "dtype"), [("bfloat16", "bfloat16"), ("float16", "float16"), ("float32", "float16")]
+)
+def test_matrices_have_the_type_to_which_others_are_converted(made, own, dtype):
+    text = (
+        HEAD
+        + f"""
+@triton.jit
+def product(a, b, c, M, B: tl.constexpr):
+    at = tl.arange(0, B)
+    rows = tl.program_id(0) * B + at
+    left = tl.load(a + rows[:, None] * B + at[None, :], mask=rows[:, None] < M)
+    right = tl.load(b + at[:, None] * B + at[None, :]).to(tl.{own})
+    tl.store(c + rows[:, None] * B + at[None, :], tl.dot(left, right), mask=rows[:, None] < M)
+"""
+    )
+    assert made(text).dtypes == (dtype,)
