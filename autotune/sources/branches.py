@@ -157,8 +157,8 @@ def _wants(condition: ast.expr | None, *, is_met: bool = True) -> dict[str, str]
         case ast.Compare(ast.Name(name), [sign], [ast.Constant(int(number))]) if type(sign) in _ORDERS:
             compares = _ORDERS[type(sign)]
             near = (0, number - 1, number, number + 1)  # 0 is the value of what nothing defines
-            value = next(one for one in near if compares(one, number) == is_met)
-            return {name: str(value)} if value and not BUILT_IN.fullmatch(name) else {}
+            fitting = next(one for one in near if compares(one, number) == is_met)
+            return {name: str(fitting)} if fitting and not BUILT_IN.fullmatch(name) else {}
         case ast.Call(func=ast.Name("defined"), args=[ast.Name(name)]) if is_met:
             return {name: ""}
         case ast.Name(name) if is_met:

@@ -329,7 +329,7 @@ class _Walker(Follower[Sum]):
                 kinds = {value.parameter for value in own[1:]}
                 self.found.whole_kinds.update(kinds & self.found.kinds)
             kind = next(reversed([*own[1:], *named.values()]), NOTHING)
-            self.found.short_types.update({kind.constant} & {*SHORT_TYPES})
+            self.found.short_types.update(one for one in SHORT_TYPES if one == kind.constant)
             if kind.constant in WHOLE_TYPES:
                 self.found.loaded_indices.update(name for term in first.terms for name in term.loaded)
             return Sum(_cast(first.terms), first.text, first.items)
