@@ -22,8 +22,10 @@ from autotune.scaffold import Scaffold
 from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import definitions
 from autotune.sources.branches import wanted_by
-from autotune.sources.dialects import INTRODUCER
+from autotune.sources.dialects import INTRODUCER, OPENCL
+from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.preprocessor import IfCondition, compiled_lines
+from autotune.sources.type_layouts import UNKNOWN
 
 _ROUNDS = 6  # of compilations: each finds what the one before was stopped by
 _CONVERSION = re.compile(r"CONVERT_(\w+)")
@@ -88,18 +90,19 @@ def _definitions(
     for word in missing:
         if word in known or not (word in called or word in unknown):
             continue
-        lines = _include(word, missing.keys(), source, front)
+        lines = _include(word, missing.keys(), source, front, made.source.read)
         if word in called:
             lines += _conversion(word, called[word], made)
         if line := next((one for one in lines if one not in refused), ""):
             yield word, line
 
 
-def _include(word: str, missing: Set[str], source: Path, front: Path) -> list[str]:
+def _include(word: str, missing: Set[str], source: Path, front: Path, read: KernelSource) -> list[str]:
     """An include of the file next to a source that defines a word, and the most of all that is missing.
 
-    If the file does so under a condition, what that asks for is defined, as an option of a compiler does.
-    None if several fit: only the host knows which.
+    If the file does so under a condition, what that asks for is defined, as an option of a compiler does. Of
+    several files, the right one has functions for what `read`, the source, passes. None if several fit: only
+    the host knows which.
     """
     candidates: dict[Path, tuple[int, IfCondition | None]] = {}
     for file in defining_files(word, source):
@@ -115,6 +118,8 @@ def _include(word: str, missing: Set[str], source: Path, front: Path) -> list[st
             candidates[file] = len(missing & definitions(text)), best
     most = max((count for count, _ in candidates.values()), default=0)
     chosen = [(file, inner) for file, (count, inner) in candidates.items() if count == most]
+    if len(chosen) > 1:
+        chosen = [(file, inner) for file, inner in chosen if _fits(source_text(file), inner, read)]
     if len(chosen) != 1:
         return []
     ((file, inner),) = chosen
@@ -125,6 +130,25 @@ def _include(word: str, missing: Set[str], source: Path, front: Path) -> list[st
 
 def _asked(inner: IfCondition | None) -> dict[str, str]:
     return {name: value or "1" for name, value in wanted_by(inner).items()}
+
+
+def _fits(text: str, inner: IfCondition | None, read: KernelSource) -> bool:
+    """True if a source calls functions of a text as they are declared, whose types it uses, too."""
+    called = {name: count for function in read.device_functions for name, count in function.called.items()}
+    types, used = KnownTypes.of(read), {name for function in read.device_functions for name in function.types}
+    functions = [
+        function
+        for function in read_kernel_source(text, _asked(inner), OPENCL).functions
+        if function.name in called
+    ]
+    return bool(functions) and all(
+        len(function.parameters) == called[function.name]
+        and all(
+            parameter.type in used or types.layout(parameter.type)[0] != UNKNOWN
+            for parameter in function.parameters
+        )
+        for function in functions
+    )
 
 
 def _conversion(word: str, arguments: int, made: Scaffold) -> list[str]:

@@ -48,6 +48,14 @@ def test_a_function_that_two_neighbours_define_is_left_to_the_user(fronted):
     assert front.count("#include") == 2 and "'twice'" in complaint
 
 
+def test_of_two_neighbours_the_one_whose_function_takes_what_is_passed_is_included(fronted):
+    one = "float twice(float x) { return x + x; }"
+    two = "float twice(float x, float y) { return x + y; }"
+    three = two.replace("float y", "OTHER y")
+    front, complaint = fronted(KERNEL.replace("2 * y[i]", "twice(y[i], y[i])"), a=one, b=two, c=three)
+    assert '#include "b.h"' in front and front.count("#include") == 3 and complaint == ""
+
+
 def test_a_word_that_a_neighbour_asks_for_and_uses_as_a_number_is_one(fronted):
     one = "#ifdef AXIS\nint first(Shape shape) { return shape.extents[AXIS]; }\n#endif\n"
     front, complaint = fronted(KERNEL.replace("shape.first", "first(shape)"), a=one)
