@@ -134,7 +134,7 @@ def test_the_chart_has_who_works_and_on_what(tmp_path):
     file = tmp_path / "t.json"
     spans = [
         span("search", 0.0, 1, process_name="autotune search"),
-        span("wait: verify and time", 0.0, 1, process_name="autotune search"),
+        span("wait: verify and time", 0.5, 1, process_name="autotune search"),
         span("verify and time", 1.0, 2),
         span("take samples", 1.5, 2),
         span("reference at n=1", 2.0, 2, "preparation_0"),
