@@ -4,9 +4,9 @@
     python -m tests.recorder compare before.json        # what differs now; the exit code is 1 then
 
 Recorded are the `--json` of every command that has it and the files of `export`, the proposals of every
-searcher by seed, answers of `best_config` on random caches, the bytes that `store` writes, and stored
-journals as they are parsed. Times of this machine are masked. `--without-prose` compares no text that has a
-space in it: for a change of messages.
+searcher by seed, answers of `best_config` on random caches, the bytes that `store` writes, stored journals as
+they are parsed, and a search that is killed and resumed. Times of this machine are masked. `--without-prose`
+compares no text that has a space in it: for a change of messages.
 """
 
 import contextlib
@@ -55,10 +55,11 @@ RENAMED_KEYS: dict[str, str] = {}  # keys of JSON that were renamed on purpose, 
 MASKED = {  # what this machine decides on
     *("seconds", "compile_ms", "cost_s", "host", "tuned_at", "thinking_ms", "timestamp"),
     *("CompilationTime", "BenchmarkTime", "TimeStamp", "compilation", "benchmark", "framework"),
-    "stages",
+    *("stages", "doubts"),
     *("compile_time", "benchmark_time", "verification_time", "strategy_time", "framework_time"),
 }
 ANSWERS, PER_CACHE, SEARCHES = 10_000, 100, 2
+KILLED_AFTER = 5  # trials
 MOST = 40  # differences that are printed
 GOLDEN = Path(__file__).parent / "golden"
 T4 = GOLDEN / "recorded/convolution/A100_T4.json"
@@ -157,15 +158,17 @@ def commands(folder):
         found[f"file {kind}"] = _rows(lines)
     code, devices = run(folder, "devices", "--json")
     found["devices"] = [code, [one for one in devices if one["backend"] == "fake"]]
-    found["united"] = {
-        str(file.relative_to(folder)): _rows(file.read_text().splitlines())
-        for file in sorted((folder / "united").rglob("*"))
-        if file.is_file()
-    }
+    found["united"] = _files(folder / "united")
     return found
 
 
 EXPORTS = ("t4", "kernel-tuner", "journal")
+
+
+def _files(folder, pattern="**/*"):
+    """The files of a folder, masked, by their paths in it."""
+    paths = (path for path in sorted(folder.glob(pattern)) if path.is_file())
+    return {str(path.relative_to(folder)): _rows(path.read_text().splitlines()) for path in paths}
 
 
 def _rows(lines):
@@ -296,7 +299,32 @@ def journals(folder):
     return found
 
 
-SECTIONS = (commands, proposals, answers, stored, journals)
+def resumed(folder):
+    """What a search leaves, and what is different after one that was killed and went on.
+
+    Next to the trials of the latter, the best one is timed less often: its binary is not in the journal.
+    """
+    from tests.conftest import Folder
+    from tests.faults.test_resume import SLOW, kill_when
+
+    options = ("--engine", "random", "--seed", "3", "--journal", "j.jsonl", "--json")
+    command = ("search", "double.yaml", "--device", "fake", *options)
+    whole, killed = folder / "whole", folder / "killed"
+    for path in (whole, killed):
+        path.mkdir()
+        made = Folder(path)
+        made.write(SLOW)
+        if path is killed:
+            kill_when(made.start(*command), path / "j.jsonl", KILLED_AFTER)
+        run(path, *command)
+    expected, left = ({**_files(path / "cache"), **_files(path, "*.jsonl")} for path in (whole, killed))
+    return {
+        **expected,
+        "differences": [line for line in differences(expected, left) if "/control: is gone" not in line],
+    }
+
+
+SECTIONS = (commands, proposals, answers, stored, journals, resumed)
 
 
 def record(sections=SECTIONS):
