@@ -181,7 +181,7 @@ def _estimate_difference(
     """Estimate from pairs of sources how devices differ; without enough in common, from how each varies."""
     fast = [source.fastest[:MAX_COMPARED] for source in sources]
     at = np.unique(np.concatenate([*fast, *(np.array(rows) for rows in optima)]))
-    pairs = [one.log - other.log for one, other in combinations(sources, 2)]
+    pairs = [source.log - other.log for source, other in combinations(sources, 2)]
     pairs = [log for log in pairs if (~np.isnan(log[at])).sum() >= MIN_COMPARED]
     if pairs:
         return _variogram(pairs, at, positions, MIN_SPREAD)

@@ -219,9 +219,9 @@ def open_context(
         elif task.others:
             fleet = opened.enter_context(closing(LocalFleet(processes.workers(maker, default), on_lost)))
         if fleet is None:
-            (own,) = processes.workers(maker, default).values()
-            runner: JobRunner = OneDevice(own)
-            worker: DeviceWorker = own
+            (single,) = processes.workers(maker, default).values()
+            runner: JobRunner = OneDevice(single)
+            worker: DeviceWorker = single
         else:
             runner, worker = fleet, fleet.worker(next(iter(fleet.names)))
         references = opened.enter_context(closing(processes.references()))

@@ -103,7 +103,7 @@ def _search_result(
         time_was_over=context.evaluator.time_was_over,
         timed_again=frozenset(trial.config for trial in trials.values() if measured_binary(trial) in again),
         lacked_time=setting.deadline.is_strict
-        and any(measured_binary(one) not in again for one in setting.choice.fastest(trials.values())),
+        and any(measured_binary(trial) not in again for trial in setting.choice.fastest(trials.values())),
         journal=context.journal.path,
         cache_file=Path(record_path(str(setting.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,

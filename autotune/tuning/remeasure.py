@@ -231,5 +231,5 @@ def _can_run_aside(spec: SpaceSpec, kind: str) -> bool:
 
     Inputs that a file or a function gives are left out: to know them takes time as well.
     """
-    fills = {item.fill.kind for item in spec.arguments if item.fill is not None}
+    fills = {argument.fill.kind for argument in spec.arguments if argument.fill is not None}
     return kind == "gpu" and not fills & {"file", INPUTS} and not may_use_device(spec.reference)
