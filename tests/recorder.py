@@ -61,7 +61,8 @@ MASKED = {  # what this machine decides on
 ANSWERS, PER_CACHE, SEARCHES = 10_000, 100, 2
 KILLED_AFTER = 5  # trials
 MOST = 40  # differences that are printed
-GOLDEN = Path(__file__).parent / "golden"
+ROOT = Path(__file__).parents[1]
+GOLDEN = ROOT / "tests/golden"
 T4 = GOLDEN / "recorded/convolution/A100_T4.json"
 UNREPEATABLE = {"diff_evo", "bayes_opt", "skopt"}
 
@@ -86,14 +87,14 @@ def masked(value):
 
 
 def run(folder, *arguments):
-    """Exit code and output of a command in a folder, JSON as values; the folder's name is left out."""
+    """Exit code and output of a command in a folder, JSON as values; names of folders are left out."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             code = place("main")(list(map(str, arguments)))
         except SystemExit as error:  # a command that answers no
             code = error.code
-    text = out.getvalue().replace(str(folder), "DIR")
+    text = out.getvalue().replace(str(folder), "DIR").replace(str(ROOT), "ROOT")
     try:
         return [code, masked(json.loads(text))]
     except ValueError:
@@ -102,7 +103,7 @@ def run(folder, *arguments):
 
 def commands(folder):
     """Every command with `--json`, on the fake device, on caches that are made here, on recorded files."""
-    from tests.conftest import ROOT, Folder
+    from tests.conftest import Folder
     from tests.unit.test_tune_recorded import CALL, ROWS
 
     made = Folder(folder)
@@ -158,14 +159,14 @@ def commands(folder):
         found[f"file {kind}"] = _rows(lines)
     code, devices = run(folder, "devices", "--json")
     found["devices"] = [code, [one for one in devices if one["backend"] == "fake"]]
-    found["united"] = _files(folder / "united")
+    found["united"] = _files(folder, "united/**/*")
     return found
 
 
 EXPORTS = ("t4", "kernel-tuner", "journal")
 
 
-def _files(folder, pattern="**/*"):
+def _files(folder, pattern):
     """The files of a folder, masked, by their paths in it."""
     paths = (path for path in sorted(folder.glob(pattern)) if path.is_file())
     return {str(path.relative_to(folder)): _rows(path.read_text().splitlines()) for path in paths}
@@ -317,7 +318,7 @@ def resumed(folder):
         if path is killed:
             kill_when(made.start(*command), path / "j.jsonl", KILLED_AFTER)
         run(path, *command)
-    expected, left = ({**_files(path / "cache"), **_files(path, "*.jsonl")} for path in (whole, killed))
+    expected, left = (_files(path, "cache/**/*") | _files(path, "*.jsonl") for path in (whole, killed))
     return {
         **expected,
         "differences": [line for line in differences(expected, left) if "/control: is gone" not in line],

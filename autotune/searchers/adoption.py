@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.searchers.base import PriorResults, TrialStream, evaluate
-from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.searchers.surrogate.transfer import results_in_space, source_weight
+from autotune.searchers.whole_space import RandomSearch
 from autotune.space import ValidSpace
 
 MAX_BESTS = 4  # sources whose best is always tried

@@ -18,7 +18,7 @@ from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import ItemResult, Laps
 from autotune.searchers.base import collect_next, evaluate
-from autotune.searchers.random_search import RandomSearch
+from autotune.searchers.whole_space import RandomSearch
 from autotune.space import bind
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
