@@ -68,10 +68,7 @@ class DeviceWorker(Protocol):
 
 @dataclass
 class _Process:
-    """A device process, with all that is to forget when it ends.
-
-    It is set up, then ready, and runs one thing at a time; one that was broken is no longer the worker's.
-    """
+    """A device process, and what is to be forgotten when it ends."""
 
     child: Child
     loaded: frozenset[str] | None = None  # data keys of the problems in device memory; None: not set up yet
@@ -151,8 +148,7 @@ class Worker:
 
     def begin_item(self, item: WorkItem, timeout_s: float) -> Callable[[], Measurement | Failure]:
         """Prepare the workloads of an item and begin its run; the returned function waits for the outcome."""
-        unprepared = self.load(*item.verify_workloads, item.workload)
-        if unprepared is not None:
+        if (unprepared := self.load(*item.verify_workloads, item.workload)) is not None:
             return lambda: unprepared
         process = self._begin_run(verify_and_time, item, timeout_s=timeout_s)
         process.runs += item.runs_incumbent  # which may be to blame for a failure
@@ -176,8 +172,7 @@ class Worker:
         blame = _blame(answer)
         if blame is Blame.MACHINE or (blame is Blame.PROCESS and not is_first):
             self.discard_child()
-            unprepared = self._load_workloads()
-            if unprepared is not None:
+            if (unprepared := self._load_workloads()) is not None:
                 return unprepared
             repeat()
             answer = self._wait(timeout_s)
