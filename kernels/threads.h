@@ -33,10 +33,6 @@
 /* Watched for its address: an atomic tells races.h itself what it does. */
 #define ATOMIC __attribute__((no_sanitize("thread"), noinline)) static
 
-#ifndef DYNAMIC_BYTES /* of shared memory whose size comes with the launch */
-#define DYNAMIC_BYTES 1
-#endif
-
 struct uint3 { unsigned int x, y, z; };
 
 /* ------------------------------------------------------------------------------------------- fibers */
@@ -45,6 +41,7 @@ namespace autotune {
 
 constexpr size_t STACK_BYTES = 65536 + 320; /* no power of two, for the sake of caches */
 constexpr size_t ARENA_BYTES = 1ul << 33, GAP_BYTES = 1 << 20;
+constexpr size_t DYNAMIC_BYTES = 1 << 20; /* of shared memory whose size comes with the launch: more than GPUs have */
 constexpr int FOUND = 86;
 constexpr unsigned int MAX_THREADS = 1024, MAX_COPIES = 128; /* of a block; of a thread, more are made at once */
 
@@ -270,9 +267,12 @@ UNWATCHED char *dynamic_shared()
 
 UNWATCHED void launch(uint3 grid, uint3 block_of_threads, size_t shared_bytes, void (*body)())
 {
+    const size_t dynamic_bytes = shared_bytes < DYNAMIC_BYTES ? shared_bytes : DYNAMIC_BYTES;
+    for (shared_t *one = shared; one != shared + shared_count; one++)
+        if (one->at == dynamic_shared())
+            one->bytes = dynamic_bytes;
     __asan_unpoison_memory_region(dynamic_shared(), DYNAMIC_BYTES);
-    if (shared_bytes < DYNAMIC_BYTES)
-        __asan_poison_memory_region(dynamic_shared() + shared_bytes, DYNAMIC_BYTES - shared_bytes);
+    __asan_poison_memory_region(dynamic_shared() + dynamic_bytes, DYNAMIC_BYTES - dynamic_bytes);
     grid_extent = grid, block_extent = block_of_threads, kernel = body;
     count = block_extent.x * block_extent.y * block_extent.z;
     const unsigned int blocks = grid.x * grid.y * grid.z;
@@ -380,34 +380,77 @@ UNWATCHED void limit(unsigned int seconds)
 
 struct any_pointer {
     char *address;
+    size_t bytes;
     template <class T> operator T *() const { return (T *)address; }
     any_pointer from(size_t bytes) const { return {address + bytes}; }
 };
 
-/* An array with the content of a file, or with none. */
-UNWATCHED any_pointer array(const char *path, size_t bytes)
+/* What a program runs is in a file of eight-byte numbers: of each array whether a file has its content, and its
+ * bytes; of each launch which of the program's it is, the extents of its grid and of its blocks, its bytes of dynamic
+ * shared memory, how many numbers it passes, and these.
+ */
+union number_t { unsigned long whole; double real; };
+
+static const number_t *numbers, *numbers_end; /* the next ones; while a launch runs, those that it passes */
+static const char *problem;                   /* files of a problem begin with its number, in the folder above */
+
+UNWATCHED size_t read(const char *suffix, void *memory, size_t bytes)
+{
+    char path[512];
+    snprintf(path, sizeof path, "../%s%s%s", problem, *suffix ? "." : "", suffix);
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        _exit(1);
+    const size_t found = fread(memory, 1, bytes, file);
+    fclose(file);
+    return found;
+}
+
+UNWATCHED void start(const char *problem_number, unsigned int seconds)
+{
+    constexpr size_t MAX_BYTES = 1ul << 30;
+    limit(seconds);
+    problem = problem_number;
+    numbers = (number_t *)reserved(MAX_BYTES);
+    numbers_end = numbers + read("", (void *)numbers, MAX_BYTES) / sizeof(number_t);
+}
+
+/* The next array of the numbers, with the content of a file or with none. */
+UNWATCHED any_pointer array(const char *name)
 {
     char *memory = free_arena;
+    const bool has_content = numbers++->whole;
+    const size_t bytes = numbers++->whole;
     free_arena += (bytes + 255) / 256 * 256 + GAP_BYTES;
-    FILE *file = path ? fopen(path, "rb") : 0;
-    if (free_arena > arena + ARENA_BYTES || (path && (!file || fread(memory, 1, bytes, file) != bytes)))
+    if (free_arena > arena + ARENA_BYTES || (has_content && read(name, memory, bytes) != bytes))
         _exit(1);
-    if (file)
-        fclose(file);
-    else if (UNWRITTEN)
+    if (!has_content && UNWRITTEN)
         memset(memory, UNWRITTEN, bytes);
     __asan_poison_memory_region(memory - GAP_BYTES, GAP_BYTES);
     __asan_poison_memory_region(memory + bytes, GAP_BYTES);
-    return {memory};
+    return {memory, bytes};
 }
 
 /* To a variable of the source, whose padding is forbidden memory. */
-UNWATCHED void set_variable(void *variable, any_pointer array, size_t bytes) { memcpy(variable, array.address, bytes); }
+UNWATCHED void set_variable(void *variable, any_pointer array) { memcpy(variable, array.address, array.bytes); }
 
-UNWATCHED void save(const char *path, any_pointer array, size_t bytes)
+UNWATCHED void run(void (*const *bodies)())
 {
+    while (numbers != numbers_end) {
+        const number_t *of = numbers;
+        const auto extent = [of](int which) { return (unsigned int)of[which].whole; };
+        numbers += 9;
+        launch({extent(1), extent(2), extent(3)}, {extent(4), extent(5), extent(6)}, of[7].whole, bodies[of->whole]);
+        numbers += of[8].whole;
+    }
+}
+
+UNWATCHED void save(const char *name, any_pointer array)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s.%s", problem, name);
     FILE *file = fopen(path, "wb");
-    if (!file || fwrite(array.address, 1, bytes, file) != bytes || fclose(file))
+    if (!file || fwrite(array.address, 1, array.bytes, file) != array.bytes || fclose(file))
         _exit(1);
 }
 

@@ -5,6 +5,8 @@ of kernels run, one fiber per thread: the portable dialect, plain CUDA C++ witho
 and plain OpenCL C without images. A kernel runs twice: watched by kernels/races.h, with memory that starts as
 zeros, and under AddressSanitizer, with memory that starts as ones. If the outputs differ, they depend on
 memory that the kernel has not written. A caller may compare the arrays of the latter run with a reference.
+
+The sizes of a workload are in a file: binaries are kept by the source, and serve other sizes, too.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
+from hashlib import sha256
 from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Any
@@ -25,16 +29,19 @@ from typing import Any
 import numpy as np
 
 from autotune.checks.deadline import Deadline
+from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
 from autotune.compilers.elf import read_sections, read_symbols
+from autotune.compilers.hidden_reads import variables_text
 from autotune.compilers.host_code import without_host_code
 from autotune.compilers.kernel_source import packaged
 from autotune.core import timeline
 from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Unchecked
-from autotune.core.records import Scalar as ScalarValue
+from autotune.core.records import Launch
+from autotune.core.syntax import retried
 from autotune.core.text import size_text
-from autotune.core.trials import Failure, Status
+from autotune.core.trials import Binary, Failure, Status
 from autotune.devices.element_types import array_bytes, numpy_dtype
-from autotune.errors import CompileError
+from autotune.errors import ChildDied, CompileError
 from autotune.evaluation.wrong_result import element_text
 from autotune.problem.covering import threads
 from autotune.problem.inputs import draw_inputs
@@ -53,6 +60,7 @@ _OPTIONS = (
     *("-std=c++17", "-O1", "-g1", "-fno-pie", "-no-pie", "-ffp-contract=off", "-fpermissive", "-w"),
     "-D_GLIBCXX_BITS_SPECFUN_H",  # leaves out std::beta and the like, which take a third of the time
 )
+_ASKED = ("-dumpfullversion", "-dumpmachine")
 _LIBRARIES = ("-lm", "-lc", "-lgcc")
 _BUILDS = {
     "addresses": (
@@ -131,10 +139,44 @@ def judged(outcome: Outcome, of_default: Outcome) -> Outcome:
 
 
 @dataclass(frozen=True)
+class _Compiler:
+    """g++, which is killed with the processes of a deadline."""
+
+    program: str
+    deadline: Deadline
+
+    @property
+    def identity(self) -> str:
+        """All that a binary depends on besides source and options."""
+        words = (*map(partial(program_version, self.program), _ASKED), variables_text("g++"), *_OPTIONS)
+        return " ".join((*words, *_LIBRARIES))
+
+    def compile(self, source: str, options: Sequence[str], _: Sequence[str] = ()) -> Binary:
+        """Compile and link a program.
+
+        Raises CompileError, with the first error if the compiler says one, TimeoutExpired, and ChildDied.
+        """
+        began_s = time.perf_counter()
+        with tempfile.TemporaryDirectory() as name:
+            source_file, program = Path(name) / "kernel.cpp", Path(name) / "kernel"
+            source_file.write_text(source)
+            files = (source_file, *_LIBRARIES, "-o", program)
+            done = _run_command([self.program, *_OPTIONS, *options, *files], self.deadline)
+            if done.returncode < 0:
+                raise ChildDied("g++ was killed")
+            if done.returncode:
+                error = _ERROR.search(done.stderr)
+                raise CompileError(f": {error[1]}" if error else "")
+            data = program.read_bytes()
+        return Binary(data, sha256(data).hexdigest(), "", (time.perf_counter() - began_s) * 1e3)
+
+
+@dataclass(frozen=True)
 class HostSanitizer:
-    """A compiler with AddressSanitizer."""
+    """A compiler with AddressSanitizer, and the folder in which its binaries are kept."""
 
     compiler: str
+    binaries: Path
 
     @property
     def version(self) -> str:
@@ -166,6 +208,8 @@ class HostSanitizer:
                 )
             except CompileError as error:
                 outcome = Unchecked(f"g++ refuses the source{error}")
+            except ChildDied as error:
+                return Unchecked(str(error), is_late=True)
             except subprocess.TimeoutExpired:
                 return NO_TIME if deadline.is_over else Unchecked(f"ran out of {TIMEOUT_S:g} s")
         if outcome is PASSED and left:
@@ -182,23 +226,18 @@ class HostSanitizer:
     ) -> Outcome:
         """The first finding, or why some workload did not come to its end.
 
-        Raises CompileError, with the first error if the compiler says one, and TimeoutExpired.
+        Raises what `_Compiler.compile` does.
         """
-        (folder / "kernel.cpp").write_text(_program(source, workloads, folder))
+        text = _program(source, workloads, folder)
+        compiler = CachedCompiler(_Compiler(self.compiler, deadline), BinaryCache(self.binaries))
         ended = dict(enumerate(workloads))  # that the builds so far ran to their end
         late: Outcome = PASSED
         for build in _BUILDS:
             program = folder / build / "kernel"
             program.parent.mkdir(exist_ok=True)
-            words: list[str | Path] = [*_OPTIONS, f"-I{packaged('kernels')}", *_BUILDS[build]]
-            command = [self.compiler, *words, folder / "kernel.cpp", *_LIBRARIES, "-o", program]
             with timeline.span(f"g++ for {build}"):
-                done = _run_command(command, deadline)
-            if done.returncode < 0:
-                return Unchecked("g++ was killed", is_late=True)
-            if done.returncode:
-                error = _ERROR.search(done.stderr)
-                raise CompileError(f": {error[1]}" if error else "")
+                program.write_bytes(compiler.compile(text, _BUILDS[build]).data)
+            program.chmod(0o700)
             variables = {"AUTOTUNE_SHARED": _shared_variables(program)}
             for number, workload in [*ended.items()]:
                 with timeline.span(f"{build} at {size_text(workload.problem.sizes)}"):
@@ -230,10 +269,13 @@ def program_version(program: str, option: str) -> str:
     return f"{Path(program).name} {lines[-1]}"
 
 
-def find_host_sanitizer() -> HostSanitizer | None:
-    """Return the sanitizers of the host; None without g++."""
+def find_host_sanitizer(binaries: Path | None = None) -> HostSanitizer | None:
+    """Return the sanitizers of the host; None without g++.
+
+    Without a folder for their binaries, they use that of all compilers.
+    """
     compiler = shutil.which("g++")
-    return HostSanitizer(compiler) if compiler else None
+    return HostSanitizer(compiler, binaries or default_folder()) if compiler else None
 
 
 def workloads_for_cpu(workloads: Sequence[Workload]) -> list[Workload]:
@@ -252,7 +294,7 @@ def _entries(workloads: Sequence[Workload]) -> set[str]:
     return {launch.entry for workload in workloads for launch in workload.launches}
 
 
-def _with_own_words(source: str, dynamic_bytes: int) -> str:
+def _with_own_words(source: str) -> str:
     """The source after the definitions that it needs, some of which replace its own.
 
     It is in an unnamed namespace: only then does g++ watch static variables in templates and inline
@@ -270,9 +312,12 @@ def _with_own_words(source: str, dynamic_bytes: int) -> str:
             source = pattern.sub(replacement, source)
     else:
         source = _DYNAMIC.sub(r"\1 *const \2 = (\1 *)autotune::dynamic_shared();", source)
-    head = [f'#line 1 "{name}"\n{(packaged("kernels") / name).read_text()}' for name in words]
+    races = '#include "races.h"'
+    texts = {name: (packaged("kernels") / name).read_text() for name in (*words, "races.h")}
+    texts["threads.h"] = texts["threads.h"].replace(races, texts["races.h"])
+    head = [f'#line 1 "{name}"\n{texts[name]}' for name in words]
     includes = [f"#include <{name}>" for name in headers]
-    return "\n".join([f"#define DYNAMIC_BYTES {dynamic_bytes}", *includes, *head, "namespace {", source, "}"])
+    return "\n".join([*includes, *head, "namespace {", source, "}"])
 
 
 def _run_command(
@@ -280,10 +325,12 @@ def _run_command(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; raises TimeoutExpired."""
     pipe = subprocess.PIPE
+    begin = partial(
+        subprocess.Popen, command, stdout=pipe, stderr=pipe, text=True, errors="replace", **options
+    )
     with (
-        subprocess.Popen(
-            command, stdout=pipe, stderr=pipe, text=True, errors="replace", **options
-        ) as process,
+        # a program that was just written is busy while a process that another thread begins has it open
+        retried(begin, OSError) as process,
         deadline.processes.holding(process.kill),
     ):
         try:
@@ -388,56 +435,72 @@ def _at(finding: Failure, workload: Workload) -> Failure:
 
 
 def _saved(workload: Workload) -> list[Array]:
-    """The arrays that a program saves: those whose content after a run is known."""
+    """The arrays whose content after a run is known."""
     return [
         array for array in workload.arrays if array.role != "scratch" and array.name in workload.used_names
     ]
 
 
 def _program(source: str, workloads: Sequence[Workload], folder: Path) -> str:
-    """A program: CUDA's words, the source, and a main function that runs the workload of a given number."""
-    arrays, cases = [], []
+    """A program that runs any of the workloads, by its number: CUDA's words, the source and a main function.
+
+    It has the names of their arrays and their calls of kernels; the rest is numbers in a file of each.
+    """
+    arrays = workloads[0].arrays  # of all of them, in other sizes
+    places = {array.name: f"array_{array.name}" for array in arrays}
+    lines = [f"static autotune::any_pointer {place};" for place in places.values()]
+    calls: dict[str, int] = {}
     for number, workload in enumerate(workloads):
-        steps = []
         inputs = draw_inputs(workload.problem, workload.arrays)
-        values = {scalar.name: _literal(scalar.value) for scalar in workload.scalars}
+        for name, content in inputs.items():
+            np.ascontiguousarray(content).tofile(folder / f"{number}.{name}")
+        numbers: list[int | float] = []
         for array in workload.arrays:
-            if array.name in workload.used_names:
-                path = "0"
-                if array.name in inputs:
-                    file = folder / f"{number}.{array.name}"
-                    np.ascontiguousarray(inputs[array.name]).tofile(file)
-                    path = f'"{file}"'
-                values[array.name] = f"array_{number}_{array.name}"
-                arrays.append(f"static autotune::any_pointer {values[array.name]};")
-                steps.append(f"{values[array.name]} = autotune::array({path}, {array.size_bytes}ul);")
-                if array.symbol:
-                    content = f"{values[array.name]}, {array.size_bytes}ul"
-                    steps.append(f"autotune::set_variable(&{array.symbol}, {content});")
+            numbers += [array.name in inputs, array.size_bytes]
         for local in workload.local:
-            name = f"local_{number}_{local.name}"
-            values[local.name] = f"{name}()"
-            shared = f"__shared__ __align__(16) char memory[{array_bytes(local.dtype, local.shape)}];"
-            arrays.append(f"static autotune::any_pointer {name}() {{ {shared} return {{memory}}; }}")
-        values |= {view.name: f"{values.get(view.of)}.from({view.offset_bytes}ul)" for view in workload.views}
+            size_bytes = array_bytes(local.dtype, local.shape)
+            place = f"local_{local.name}_{size_bytes}"
+            shared = f"__shared__ __align__(16) char memory[{size_bytes}];"
+            lines.append(f"static autotune::any_pointer {place}() {{ {shared} return {{memory}}; }}")
+            places[local.name] = f"{place}()"
         for launch in workload.launches:
-            arguments = ", ".join(values[name] for name in launch.arguments)
-            call = f"({launch.entry})({arguments});"  # never a function of threads.h with this name
-            grid, block = (
-                ", ".join(f"{extent}u" for extent in shape) for shape in (launch.grid, launch.block)
-            )
-            launched = f"{{{grid}}}, {{{block}}}, {launch.shared_bytes}ul, [] {{ {call} }}"
-            steps.append(f"autotune::launch({launched});")
-        for array in _saved(workload):
-            steps.append(
-                f'autotune::save("{number}.{array.name}", {values[array.name]}, {array.size_bytes}ul);'
-            )
-        cases.append(f"if (autotune_case == {number}) {{ {' '.join(steps)} }}")
-    case = "const int autotune_case = atoi(autotune_words[1]);"  # no names of kernels
-    main = f"int main(int, char **autotune_words) {{ autotune::limit({MAX_CPU_S}); {case}"
-    dynamic = max((launch.shared_bytes for workload in workloads for launch in workload.launches), default=0)
-    return "\n".join([_with_own_words(source, max(1, dynamic)), *arrays, main, *cases, "return 0; }", ""])
+            call, passed = _call(launch, workload, places)
+            kind = calls.setdefault(call, len(calls))
+            numbers += [kind, *launch.grid, *launch.block, launch.shared_bytes, len(passed), *passed]
+        (folder / str(number)).write_bytes(b"".join(map(_packed, numbers)))
+    main = [f'{places[array.name]} = autotune::array("{array.name}");' for array in arrays]
+    for array in arrays:
+        if array.symbol:
+            main.append(f"autotune::set_variable(&{array.symbol}, {places[array.name]});")
+    saved = [array.name for array in arrays if array.role != "scratch"]
+    main += ["autotune::run(calls);", *(f'autotune::save("{name}", {places[name]});' for name in saved)]
+    lines += [
+        f"static void (*const calls[])() = {{{', '.join(calls)}}};",
+        f"int main(int, char **words) {{ autotune::start(words[1], {MAX_CPU_S});",
+    ]
+    return "\n".join((_with_own_words(source), *dict.fromkeys(lines), *main, "return 0; }\n"))
 
 
-def _literal(value: ScalarValue) -> str:
-    return f"{int(value)}ul" if isinstance(value, int) else repr(value)
+def _call(launch: Launch, workload: Workload, places: Mapping[str, str]) -> tuple[str, list[int | float]]:
+    """A function that calls the kernel of a launch, and the numbers that it passes."""
+    views = {view.name: view for view in workload.views}
+    values = {scalar.name: scalar.value for scalar in workload.scalars}
+    passed: list[int | float] = []
+    words = []
+    for name in launch.arguments:
+        number, value = f"autotune::numbers[{len(passed)}]", values.get(name)
+        if name in views:
+            passed.append(views[name].offset_bytes)
+            words.append(f"{places[views[name].of]}.from({number}.whole)")
+        elif isinstance(value, int | float):
+            passed.append(value)
+            words.append(f"{number}.{'whole' if isinstance(value, int) else 'real'}")
+        else:
+            words.append(repr(value) if value else places[name])
+    call = f"({launch.entry})({', '.join(words)});"  # never a function of threads.h with this name
+    return f"[] {{ {call} }}", passed
+
+
+def _packed(number: int | float) -> bytes:
+    """The eight bytes of a number, as threads.h reads them."""
+    return (np.float64(number) if isinstance(number, float) else np.uint64(int(number) % 2**64)).tobytes()

@@ -37,14 +37,14 @@ def _tree(text: str, mode: str) -> Any:
         raise SyntaxError(str(error)) from None
 
 
-def retried(build: Callable[[], T]) -> T:
-    """The result of `build`, which is called again while it raises SystemError.
+def retried(build: Callable[[], T], passing: type[Exception] = SystemError) -> T:
+    """The result of `build`, which is called again while it raises an error that passes.
 
     It also serves `numpy.load`, which parses a file's header as Python.
     """
     for pause_s in _PAUSES_S:
         try:
             return build()
-        except SystemError:
+        except passing:
             sleep(pause_s)
     return build()

@@ -15,7 +15,7 @@ from autotune.scaffold.guessed_launch import ACROSS, GuessedLaunch
 from autotune.scaffold.index_bounds import IndexBounds, LaunchShape, expression_of
 from autotune.scaffold.reading import KernelArgument
 from autotune.scaffold.roles import Role
-from autotune.scaffold.tiles import bounds_of
+from autotune.scaffold.tiles import bounds_of, indices_in
 from autotune.sources.bare_code import WORD
 from autotune.sources.facts import Facts
 
@@ -237,11 +237,16 @@ def _extents(index: ast.expr, launch: GuessedLaunch) -> tuple[str, ...]:
 
 
 def _counts_of(words: Collection[str], launch: GuessedLaunch) -> set[str]:
-    """How many blocks there are along the axes whose indices some words are, or stand for."""
+    """How many blocks there are along the axes whose indices some words are, or stand for.
+
+    Where rows end unguarded, it is the threads along the axis.
+    """
     along = {f"blockIdx.{axis}": extent for axis, extent in zip("xyz", launch.grid, strict=False)}
+    rows = {f"blockIdx.{axis}": size for axis, size in launch.unguarded.items()}
     values = {word: launch.facts.value(word) for word in words}
     texts = {ast.unparse(value) if value is not None else word for word, value in values.items()}
-    return {along[text] for text in texts if text in along}
+    read = {index for value in values.values() if value is not None for index in indices_in(value)}
+    return {along[text] for text in texts if text in along} | {rows[index] for index in read & rows.keys()}
 
 
 def _monomials(node: ast.expr | None, facts: Facts, sizes: Sequence[str], depth: int) -> set[Monomial]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import lcm
 
+from autotune.core.expressions import integer, parse
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
 from autotune.core.syntax import parse_expression
@@ -32,6 +33,7 @@ from autotune.scaffold.reading import Assumptions, FoundKernel, KernelArgument, 
 from autotune.scaffold.roles import is_offset, scalar_value
 from autotune.scaffold.tiles import (
     reads_index,
+    row_length,
     rows_of_blocks,
     size_along,
     threads_along,
@@ -53,6 +55,7 @@ _SIZE = re.compile(
 _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
 _FREE_NAMES = ("n", "count", "elements", *(f"n_{number}" for number in range(1000)))  # for a size without one
 OF_HOST = "as the host passes it"
+STATIC_BYTES = 49_152  # of shared memory, for the arrays of a block whose extents the source gives
 PLACEHOLDER = "VARIANT"  # the parameter of a source without one
 _ANY = "any number will do?"
 _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
@@ -90,6 +93,13 @@ class GuessedLaunch:
         for size, name in self.divided:
             steps[size] = lcm(steps.get(size, 1), int(self.default[name]))
         return steps
+
+    @property
+    def unguarded(self) -> Mapping[str, str]:
+        """By axis, the size that ends a row of threads, where no condition keeps them out of the next row."""
+        asked = {name for test in self.facts.compared if not test.is_loop for name in names_in(test.right)}
+        lengths = {axis: row_length(axis, self.facts, self.sizes) for axis in self.axes}
+        return {axis: size for axis, size in lengths.items() if size and size not in asked}
 
     @property
     def names(self) -> frozenset[str]:
@@ -225,7 +235,29 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     launch = GuessedLaunch(
         *(kernel, source, tuple(axes), tuple(parameters), fixed, sizes, divided, block),
     )
-    return _with_host(launch)
+    return _with_host(_fitting(launch))
+
+
+def _fitting(launch: GuessedLaunch) -> GuessedLaunch:
+    """The launch with smaller defaults where static arrays would need more shared memory than there is."""
+    needed, numbers = parse(launch.static_shared_bytes or "0"), {*launch.default}
+    numbers -= {name for name, value in launch.default.items() if isinstance(value, str)}
+    if not needed.names <= numbers:
+        return launch
+    while integer(needed, launch.default) > STATIC_BYTES:
+        lower = {
+            item.name: max(value for value in item.values if value < item.default)  # type: ignore[operator]
+            for item in launch.parameters
+            if item.name in needed.names and least_value(item) < item.default  # type: ignore[operator]
+        }
+        if not lower:
+            break
+        name = max(lower, key=lambda one: int(launch.default[one]))
+        parameters = (
+            replace(one, default=lower[name]) if one.name == name else one for one in launch.parameters
+        )
+        launch = replace(launch, parameters=tuple(parameters))
+    return launch
 
 
 def _with_host(launch: GuessedLaunch) -> GuessedLaunch:
@@ -414,10 +446,13 @@ def _size_names(kernel: FoundKernel, taken: Iterable[str]) -> tuple[str, ...]:
     integers = [name for name in kernel.integers if name not in kernel.facts.calls]
     able = [name for name in integers if not is_offset(name, kernel.facts)]
     chosen = [name for name in integers if _SIZE.fullmatch(name)]
+    rows = {
+        row_length(axis, kernel.facts, able) for axis in "xyz" if not size_along(axis, kernel.facts, able)
+    }
     if chosen:
-        bounds = {size_along(axis, kernel.facts, able) for axis in "xyz"}
+        bounds = {size_along(axis, kernel.facts, able) for axis in "xyz"} | rows
         chosen = [name for name in integers if name in bounds or name in chosen]
-    bounding = {ast.unparse(test.right) for test in kernel.facts.compared}
+    bounding = {ast.unparse(test.right) for test in kernel.facts.compared} | rows
     chosen = chosen or [name for name in integers if name in bounding]
     chosen = chosen or able[:1] or ["n"]
     unusable = {*RESERVED_NAMES, *taken}
@@ -451,7 +486,7 @@ def _shown_grid(launch: GuessedLaunch) -> tuple[str, ...]:
     """The grid that the kernel's own text shows: what it says of tiles and sizes first, names second."""
     read = launch.facts
     axes, block, sizes = launch.axes, launch.block, launch.sizes
-    along = {axis: size_along(axis, read, sizes) for axis in axes}
+    along = {axis: size_along(axis, read, sizes) or row_length(axis, read, sizes) for axis in axes}
     left = [name for name in sizes if name not in along.values()] or sizes
     across = next((name for name in left if ACROSS.fullmatch(name)), left[0])
     others = [name for name in left if name != across] or [across]

@@ -15,7 +15,7 @@ from functools import cached_property
 from math import ceil
 
 from autotune.core.syntax import parse_expression
-from autotune.sources.facts import Access, Facts, names_in
+from autotune.sources.facts import Access, Facts, addends_of, names_in
 from autotune.sources.statements import parsed_expression
 
 _BLOCKS = re.compile(r"ceil_div\((\w+), (.*)\)$")
@@ -204,12 +204,12 @@ class IndexBounds:
 
     def _place(self, index: ast.expr) -> UpperBound | None:
         """The bound of an index; it, or a sum in it, may be compared with a size as it stands."""
-        added = [*_addends(index)]
+        added = [*addends_of(index)]
         for test in self._facts.compared:
             is_size = isinstance(test.right, ast.Name) and test.right.id in self._launch.names
             if not is_size or test.operator != "<":
                 continue
-            bounded = [ast.unparse(part) for part in _addends(test.left)]
+            bounded = [ast.unparse(part) for part in addends_of(test.left)]
             others = [part for part in added if ast.unparse(part) not in bounded]
             if len(others) + len(bounded) == len(added) and (len(bounded) > 1 or not others):
                 total = UpperBound.atom(ast.unparse(test.right)) + UpperBound.of(-1)
@@ -319,16 +319,6 @@ class IndexBounds:
 
 def _names_of(bound: UpperBound) -> set[str]:
     return {name for words in bound.terms for atom in words for name in re.findall(r"[A-Za-z_]\w*", atom)}
-
-
-def _addends(node: ast.expr) -> Iterator[ast.expr]:
-    """The parts of a sum; anything else is its own."""
-    match node:
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            yield from _addends(left)
-            yield from _addends(right)
-        case _:
-            yield node
 
 
 def _is_sum(node: ast.expr) -> bool:

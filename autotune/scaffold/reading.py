@@ -14,7 +14,7 @@ from autotune.scaffold.macros import OpenMacro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template
 from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import WORD, without_comments
-from autotune.sources.branches import Branches, kernels_of_branches, read_branches
+from autotune.sources.branches import Branches, kernels_of_branches, read_branches, readings_of_branches
 from autotune.sources.dialects import INTRODUCER, OPENCL, portable_macros
 from autotune.sources.facts import Facts, facts
 from autotune.sources.kernel_source import (
@@ -155,7 +155,8 @@ def read_kernels(
         raise InputError(f"{name}: {error}") from None
     if any(variable.type.startswith("texture<") for variable in source.variables):
         raise InputError(f"{name}: has a texture reference, which CUDA 12 does not know; {_AN_ARRAY}")
-    kernels_and_wanted = [*kernels_of_branches(source, values, branches)]
+    readings = [*readings_of_branches(source, values, branches)]
+    kernels_and_wanted = [*kernels_of_branches(source, branches, readings)]
     for code in dict.fromkeys((source.code.text, *(one.source.code.text for one, _ in kernels_and_wanted))):
         if placeholder := _PLACEHOLDER.search(code):
             raise InputError(
@@ -191,7 +192,7 @@ def read_kernels(
         *source.prefixes,
         *(portable_macros() if dialect == "portable" else ()),
     }
-    unknown = {name for one in (source, *(each.function.source for each in readable)) for name in one.unknown}
+    unknown = {name for one in (source, *(again for _, again in readings)) for name in one.unknown}
     macros = find_macros(source, branches, unknown, taken, assumed.undefined)
     chosen = tuple(macro for macro in macros if macro.name not in of_headers)
     refused, fixed = (*dict.fromkeys(refusals),), (*_fixed(source, branches, own_branches),)

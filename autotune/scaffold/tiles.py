@@ -9,7 +9,7 @@ import ast
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from autotune.sources.facts import Facts, factors_around, names_in, substituted
+from autotune.sources.facts import Facts, addends_of, factors_around, names_in, substituted
 
 _DERIVATIONS = 3  # of a variable from the block's index, one from another
 
@@ -228,10 +228,10 @@ def size_along(axis: str, facts: Facts, sizes: Collection[str]) -> str:
     direct = {
         ast.unparse(test.right)
         for test in facts.compared
-        if block in _indices_in(test.left) and len(_axes_in(test.left)) == 1
+        if block in indices_in(test.left) and len(_axes_in(test.left)) == 1
     } & {*sizes}
     variables = {
-        name for name, values in facts.values.items() if any(block in _indices_in(value) for value in values)
+        name for name, values in facts.values.items() if any(block in indices_in(value) for value in values)
     }
     reached = set(variables)
     for _ in range(_DERIVATIONS):
@@ -247,12 +247,35 @@ def size_along(axis: str, facts: Facts, sizes: Collection[str]) -> str:
     return ""
 
 
-def _indices_in(node: ast.expr) -> set[str]:
+def row_length(axis: str, facts: Facts, sizes: Collection[str]) -> str:
+    """The size that ends a row of threads along an axis; empty if not exactly one.
+
+    It multiplies another index where the one along the axis is added alone: `c[row * columns + column]`.
+    """
+    block, lengths = f"blockIdx.{axis}", set()
+    for access in facts.accesses:
+        whole = facts.written_out(access.index)
+        if any({*factors} & {*sizes} for factors in _factors(whole, block)):
+            continue
+        others = [addend for addend in addends_of(whole) if block not in indices_in(addend)]
+        if block in indices_in(whole):
+            lengths |= {text for other in others for text in _row_factors(other)} & {*sizes}
+    return lengths.pop() if len(lengths) == 1 else ""
+
+
+def _row_factors(addend: ast.expr) -> list[str]:
+    """The factors of a product; none of anything else."""
+    is_product = isinstance(addend, ast.BinOp) and isinstance(addend.op, ast.Mult)
+    return _parts(addend) if is_product else []
+
+
+def indices_in(node: ast.expr) -> set[str]:
+    """The indices of blocks and threads in an expression, and what else has a name after a point."""
     return {ast.unparse(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
 
 
 def _axes_in(node: ast.expr) -> set[str]:
-    return {text[-1] for text in _indices_in(node) if text.startswith(("blockIdx.", "threadIdx."))}
+    return {text[-1] for text in indices_in(node) if text.startswith(("blockIdx.", "threadIdx."))}
 
 
 def bounds_of(variables: Collection[str], facts: Facts) -> set[str]:

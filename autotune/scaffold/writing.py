@@ -11,7 +11,7 @@ from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
 from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_arguments import GuessedArgument
-from autotune.scaffold.guessed_launch import GuessedLaunch
+from autotune.scaffold.guessed_launch import STATIC_BYTES, GuessedLaunch
 from autotune.scaffold.guesses import Guess
 from autotune.scaffold.reading import FoundKernel
 from autotune.scaffold.roles import Role
@@ -19,7 +19,7 @@ from autotune.sources.bare_code import WORD
 from autotune.sources.type_layouts import assumed_bytes
 
 _WIDTH = 108
-_STATIC_BYTES = 49_152  # of shared memory, for the arrays of a block whose extents the source gives
+_AROUND = "1, and around multiples of the largest tile"
 _C_TYPE = """'"double" if DTYPE == "float64" else "float"'"""  # of the search: sources need not name DTYPE
 _STATIC_SHARED = {"cuda": "49152", "portable": "min(49152, device.shared_bytes_per_block)"}
 
@@ -131,7 +131,9 @@ def _sizes(guess: Guess) -> list[str]:
 
     gpu, cpu = ([extents[kind] for extents in guess.sizes.values()] for kind in (0, 1))
     checks = [f"{{{mapping(extents)}}}" for extents in guess.verify_sizes]
-    remark = "1, and around multiples of the largest tile" if len(checks) > 1 else "no bounds check?"
+    rows = " and ".join(dict.fromkeys(guess.launch.unguarded.values()))
+    around = f"nothing guards the end of a row: multiples of all tiles for {rows}" if rows else _AROUND
+    remark = around if len(checks) > 1 else "no bounds check?"
     return [
         "sizes:",
         f"  default: {{{mapping(gpu)}}}  # what do you tune for?",
@@ -172,7 +174,7 @@ def _shared_limit(launch: GuessedLaunch) -> list[str]:
         needed, of_default = (integer(parse(text), values) for values in (largest, launch.default))
     except ExpressionError:
         return []
-    if not of_default <= _STATIC_BYTES < needed:
+    if not of_default <= STATIC_BYTES < needed:
         return []
     return [f"{text} <= {limit}  # the limit of shared memory without `extern`: 48 KiB"]
 

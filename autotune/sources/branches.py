@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from autotune.sources.bare_code import WORD
@@ -159,10 +159,28 @@ def _wants(condition: ast.expr | None, *, is_met: bool = True) -> dict[str, str]
     return {}
 
 
-def kernels_of_branches(
+def readings_of_branches(
     source: KernelSource, values: Mapping[str, str], branches: Branches
+) -> Iterator[tuple[Mapping[str, str], KernelSource]]:
+    """The source as other values of its macros select kernels, with what the conditions around these want."""
+    wanted = (behind(asked, branches) for _, asked in branches.kernels)
+    conditions = list(dict.fromkeys(tuple(one.items()) for one in wanted))
+    for condition in conditions[:_READINGS]:
+        given = {}
+        for name, value in condition:
+            is_name = value.isidentifier()
+            given[name] = values.get(value, _UNIQUE) if is_name else value or "1"
+            given |= {value: given[name]} if is_name else {}
+        if not values.items() >= given.items():
+            yield dict(condition), read_kernel_source(source.original, {**values, **given}, source.dialect)
+
+
+def kernels_of_branches(
+    source: KernelSource,
+    branches: Branches,
+    readings: Iterable[tuple[Mapping[str, str], KernelSource]],
 ) -> Iterator[tuple[Function, Mapping[str, str]]]:
-    """The kernels of a source in the text's order, and those that other values of its macros would select.
+    """The kernels of a source in the text's order, and those of its other readings.
 
     Each comes with what the conditions around it want.
     """
@@ -170,21 +188,12 @@ def kernels_of_branches(
     known = {kernel.place for kernel in source.kernels}
     kernels = [(kernel, _around(kernel.place, wanted)) for kernel in source.kernels]
     names = {kernel.name for kernel in source.kernels}
-    conditions = list(dict.fromkeys(tuple(one.items()) for one in wanted.values()))
-    for condition in conditions[:_READINGS]:
-        given = {}
-        for name, value in condition:
-            is_name = value.isidentifier()
-            given[name] = values.get(value, _UNIQUE) if is_name else value or "1"
-            given |= {value: given[name]} if is_name else {}
-        if values.items() >= given.items():
-            continue
-        again = read_kernel_source(source.original, {**values, **given}, source.dialect)
+    for condition, again in readings:
         for one in again.kernels:
             if one.place not in known and one.name not in names:
                 known.add(one.place)
                 names.add(one.name)
-                kernels.append((one, _around(one.place, wanted) or dict(condition)))
+                kernels.append((one, _around(one.place, wanted) or condition))
     for one, own in sorted(kernels, key=lambda item: item[0].place):
         yield one, {**branches.required, **own}
 

@@ -433,6 +433,16 @@ def substituted(node: ast.expr, change: Callable[[ast.expr], ast.expr]) -> ast.e
     return change(node if is_same else type(node)(**parts))
 
 
+def addends_of(node: ast.expr) -> Iterator[ast.expr]:
+    """The parts of a sum; anything else is its own."""
+    match node:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            yield from addends_of(left)
+            yield from addends_of(right)
+        case _:
+            yield node
+
+
 def factors_around(node: ast.expr, index: str) -> Iterator[list[ast.expr]]:
     """For each place of an index or a variable in a sum of products, the factors of its product."""
     match node:

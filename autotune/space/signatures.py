@@ -19,7 +19,7 @@ from autotune.core.records import ArgumentSpec, Config
 from autotune.core.syntax import parse_module
 from autotune.core.text import count_text, hint
 from autotune.sources.bare_code import without_comments
-from autotune.sources.branches import kernels_of_branches, read_branches
+from autotune.sources.branches import kernels_of_branches, read_branches, readings_of_branches
 from autotune.sources.kernel_source import Function, FunctionParameter, KernelSource
 from autotune.space.findings import Finding
 from autotune.space.source_places import source_place
@@ -45,7 +45,8 @@ def mismatches(space: ValidSpace, text: str, source: KernelSource | None) -> Ite
     names = {function.name for function in functions}
     if source is not None and not {own_name(step.entry) for step in space.spec.launch} <= names:
         branches = read_branches(source.original)
-        others = kernels_of_branches(source, space_macros(space, space.spec.default), branches)
+        readings = readings_of_branches(source, space_macros(space, space.spec.default), branches)
+        others = kernels_of_branches(source, branches, readings)
         functions = (*functions, *(function for function, _ in others if function.name not in names))
     for entry in dict.fromkeys(step.entry for step in space.spec.launch):
         if mismatch := _mismatch(space, text, functions, entry):

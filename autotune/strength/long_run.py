@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from autotune.checks.deadline import Deadline
-from autotune.checks.host_sanitizer import UnparsedEnd, find_host_sanitizer, judged
+from autotune.checks.host_sanitizer import UnparsedEnd, judged
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.launch_plan import TRITON
 from autotune.core.outcomes import data_check
@@ -24,6 +24,7 @@ from autotune.problem.data_sets import DATA_SETS, other_data
 from autotune.problem.workload import Workload
 from autotune.tuning.context import TuningContext
 from autotune.tuning.data_checks import default_command
+from autotune.tuning.sanitizer_checks import host_sanitizer
 from autotune.tuning.stress_checks import SCHEDULES
 
 _SEEDS = (101, 102)  # of more data
@@ -122,9 +123,9 @@ class LongRun:
                     yield Witness(failure, self._size_mend(right, name, workload.problem.sizes))
 
     def _on_host(self, right: KernelInstance, wrong: KernelInstance, deadline: Deadline) -> Iterator[Witness]:
-        host = find_host_sanitizer() if self._context.task.spec.dialect != TRITON else None
+        host = host_sanitizer(self._context)
         workloads = [workload for _, workload in self._more_sizes(right)][:_ON_HOST]
-        if host is None or self._context.processes.skips_sanitizers or not workloads:
+        if host is None or not workloads:
             return
         outcome = host.check(wrong.source, workloads, deadline)
         if not isinstance(outcome, Failure | UnparsedEnd):

@@ -35,7 +35,9 @@ def sanitizers(context: TuningContext) -> str | None:
 
 def host_sanitizer(context: TuningContext) -> HostSanitizer | None:
     """The sanitizers of the CPU; None without g++, for other sources than C, or if left out."""
-    return find_host_sanitizer() if context.task.is_c and not context.processes.skips_sanitizers else None
+    if not context.task.is_c or context.processes.skips_sanitizers:
+        return None
+    return find_host_sanitizer(context.processes.binaries)
 
 
 def under_host_sanitizer(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:

@@ -51,6 +51,7 @@ class Processes:
         self.skips_sanitizers = not options.sanitizer  # although there may be some
         self.scratch = opened.enter_context(scratch_folder())
         self._ended = opened.enter_context(ExitStack())  # last, once all others are being killed
+        self.binaries = default_folder() if options.binary_cache else Path(self.scratch) / "binaries"
         self.variables = cold_variables(self.scratch)
         self._wrong_arrays = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
         self._reference_cache = ReferenceCache(

@@ -1,6 +1,7 @@
 """What the sanitizers of g++ find in kernels whose results are right; a right kernel passes."""
 
 import re
+import threading
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -284,12 +285,57 @@ def test_an_entry_that_only_large_sizes_launch_is_not_checked():
     )
 
 
-def test_a_check_that_the_time_limit_ends_had_no_time_left():
+def _kept(folder):
+    """The binaries of a folder; one that is compiled again is another file."""
+    return {file.name: file.stat().st_ino for file in folder.iterdir()}
+
+
+def test_a_program_is_kept_and_serves_other_sizes_but_no_other_source(tmp_path):
+    host = find_host_sanitizer(tmp_path)
+    if host is None:
+        pytest.skip("needs g++")
+    source = render(source_of_text(KERNEL, "last.cu"), {})
+    (step,) = PROBLEM.launches
+    scalars = (Scalar("n", "int32", 2 * N),)
+    shapes = {"x": (2 * N,), "room": (7,)}
+    arrays = tuple(replace(one, shape=shapes.get(one.name, one.shape)) for one in PROBLEM.arrays)
+    launches = (replace(step, grid=(6, 1, 1)), replace(step, grid=(1, 1, 1)))
+    larger = replace(PROBLEM, scalars=scalars, arrays=arrays, launches=launches)
+    assert host.check(source, [PROBLEM], Deadline()) is PASSED
+    kept = _kept(tmp_path)
+    assert len(kept) == len(host_sanitizer._BUILDS)
+    assert host.check(source, [PROBLEM, larger], Deadline()) is PASSED and _kept(tmp_path) == kept
+    wrong = source.replace("k < 32", "k <= 32")
+    assert host.check(wrong, [larger], Deadline()).status is BOUNDS and len(_kept(tmp_path)) == len(kept) + 1
+
+
+def test_a_program_is_not_taken_for_one_with_other_headers(monkeypatch):
+    if find_host_sanitizer() is None:
+        pytest.skip("needs g++")
+    compiler = host_sanitizer._Compiler("g++", Deadline())
+    before = compiler.identity
+    monkeypatch.setenv("CPATH", "/elsewhere")
+    assert compiler.identity != before and "CPATH=/elsewhere" in compiler.identity
+
+
+def test_a_program_that_another_process_still_has_open_runs_later(tmp_path):
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o700)
+    with program.open("a") as file:
+        closing = threading.Timer(0.01, file.close)
+        closing.start()
+        done = host_sanitizer._run_command([program], Deadline())
+        closing.join()
+    assert done.returncode == 3
+
+
+def test_a_check_that_the_time_limit_ends_had_no_time_left(tmp_path):
     if find_host_sanitizer() is None:
         pytest.skip("needs g++")
     context = SimpleNamespace(
         task=SimpleNamespace(is_c=True),
-        processes=SimpleNamespace(skips_sanitizers=False),
+        processes=SimpleNamespace(skips_sanitizers=False, binaries=tmp_path),
         further_sizes=ONLY_VERIFIED,
     )
     source = render(source_of_text(KERNEL, "last.cu"), {})
@@ -301,7 +347,7 @@ def test_a_check_that_the_time_limit_ends_had_no_time_left():
 
 
 @pytest.mark.parametrize("default", [KERNEL, ABORTS])
-def test_an_end_that_no_report_explains_is_a_finding_unless_the_default_ends_so_too(default):
+def test_an_end_that_no_report_explains_is_a_finding_unless_the_default_ends_so_too(default, tmp_path):
     host = find_host_sanitizer()
     if host is None:
         pytest.skip("needs g++")
@@ -315,7 +361,7 @@ def test_an_end_that_no_report_explains_is_a_finding_unless_the_default_ends_so_
     ]
     context = SimpleNamespace(
         task=SimpleNamespace(is_c=True),
-        processes=SimpleNamespace(skips_sanitizers=False),
+        processes=SimpleNamespace(skips_sanitizers=False, binaries=tmp_path),
         further_sizes=ONLY_VERIFIED,
         default=instances[0],
     )
@@ -342,7 +388,7 @@ def test_what_the_memory_of_a_thread_does_not_hold_is_not_checked():
 
 
 @pytest.mark.parametrize(("kind", "threads"), [("gpu", {"sanitizer_0"}), ("cpu", set())])
-def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, threads):
+def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, threads, tmp_path):
     if find_host_sanitizer() is None:
         pytest.skip("needs g++")
     source = render(source_of_text(KERNEL, "last.cu"), {})
@@ -356,7 +402,7 @@ def test_what_may_be_stored_is_checked_while_a_gpu_times_it_and_only_once(kind, 
             spec=SimpleNamespace(default=config, variants=()),
         ),
         worker=SimpleNamespace(compared=frozenset()),
-        processes=SimpleNamespace(skips_sanitizers=False, sanitizer=None),
+        processes=SimpleNamespace(skips_sanitizers=False, sanitizer=None, binaries=tmp_path),
         further_sizes=ONLY_VERIFIED,
         pool=SimpleNamespace(size=1),
         default=instance,

@@ -151,8 +151,8 @@ def test_functions_of_libdevice_compute_as_on_a_gpu(scale):
         "    v = inputs['x'].astype('float64')\n"
         f"    return {{'y': np.stack([{', '.join(meanings.values())}])}}\n"
     )
-    done = scale.run("space", "scale.yaml", "--run", "--dtype", "float32")
-    assert done.stdout.startswith("default  ok at 2 sizes"), done.stdout
+    done = scale.run("run", "scale.yaml", "--device", "interpreter", "--dtype", "float32")
+    assert done.returncode == 0 and "at n=1, n=33" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("imported", ["extra.libdevice import rint", "extra.cuda.libdevice import rint"])

@@ -1,7 +1,9 @@
 """What `autotune new` makes of index arithmetic: halos, padding, local memory, alternatives, structures."""
 
 import pytest
+import yaml
 
+from autotune.core.expressions import integer, parse
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
 from autotune.sources.kernel_source import read_kernel_source
@@ -381,6 +383,66 @@ def test_an_array_without_bounds_checks_holds_whole_tiles():
         """
     )
     assert 'shape: ["round_up(n, TILE) + BLOCK_SIZE - TILE"]' in found["x"]
+
+
+def test_rows_that_nothing_guards_hold_whole_tiles_and_are_as_long_as_their_stride():
+    text = """
+        __global__ void product(
+            int rows_of_a, int rows_of_b, int length, const float *a, const float *b, float *c)
+        {
+            const int m = blockDim.x * blockIdx.x + threadIdx.x, n = blockDim.y * blockIdx.y + threadIdx.y;
+            float sum = 0.0f;
+            for (int k = 0; k < length; k++)
+                sum += a[k * rows_of_a + m] * b[k * rows_of_b + n];
+            c[n * rows_of_a + m] = sum;
+        }
+    """
+    space = scaffold("product.cu", "product", text).space
+    assert 'grid: ["ceil_div(rows_of_a, BLOCK_SIZE_X)", "ceil_div(rows_of_b, BLOCK_SIZE_Y)"]' in space
+    found = arguments(text, "product.cu")
+    assert "shape: [length, rows_of_a]" in found["a"] and "shape: [rows_of_b, rows_of_a]" in found["c"]
+    extents = [check["rows_of_a"] for check in yaml.safe_load(space)["verify_sizes"]]
+    assert len(extents) > 1 and not any(extent % 64 for extent in extents)
+    assert "nothing guards the end of a row: multiples of all tiles for rows_of_a and rows_of_b" in space
+    guarded = text.replace("c[n *", "if (m < rows_of_a && n < rows_of_b) c[n *")
+    assert "nothing guards the end of a row" not in scaffold("product.cu", "product", guarded).space
+
+
+def test_a_macro_that_only_another_branch_needs_is_a_parameter():
+    text = """
+        __global__ void twice(float *x, int n)
+        {
+            const int i = blockIdx.x * BLOCK_SIZE + threadIdx.x;
+        #if STAGED == 1
+            __shared__ float staged[ROOM];
+            staged[threadIdx.x % ROOM] = x[i];
+        #endif
+            if (i < n) x[i] *= 2.0f;
+        }
+    """
+    assert "  ROOM: [" in scaffold("twice.cu", "twice", text).space
+
+
+def test_a_default_whose_static_arrays_are_too_large_for_shared_memory_is_lowered():
+    text = """
+        __global__ void blur(const float *in, float *out, int n)
+        {
+            __shared__ float tile[BLOCK_SIZE_Y * TILE_SIZE_Y + 2][BLOCK_SIZE_X * TILE_SIZE_X + 2];
+            const int x = blockIdx.x * BLOCK_SIZE_X * TILE_SIZE_X + threadIdx.x;
+            const int y = blockIdx.y * BLOCK_SIZE_Y * TILE_SIZE_Y + threadIdx.y;
+            for (int j = 0; j < TILE_SIZE_Y; j++)
+                for (int i = 0; i < TILE_SIZE_X; i++)
+                    tile[threadIdx.y + j * BLOCK_SIZE_Y][threadIdx.x + i * BLOCK_SIZE_X] =
+                        in[(y + j * BLOCK_SIZE_Y) * n + x + i * BLOCK_SIZE_X];
+            __syncthreads();
+            if (x < n && y < n) out[y * n + x] = tile[threadIdx.y + 1][threadIdx.x + 1];
+        }
+    """
+    space = scaffold("blur.cu", "blur", text).space
+    limit = "4 * (BLOCK_SIZE_Y * TILE_SIZE_Y + 2) * (BLOCK_SIZE_X * TILE_SIZE_X + 2)"
+    assert f"  - {limit} <= 49152" in space
+    default = yaml.safe_load(space)["default"]
+    assert integer(parse(limit), default) <= 49_152
 
 
 def test_a_load_that_a_condition_keeps_inside_reaches_no_further_than_it():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from autotune.compilers.kernel_source import source_of_text
 from autotune.errors import InputError
 from autotune.sources.bare_code import definitions
-from autotune.sources.branches import kernels_of_branches, read_branches
+from autotune.sources.branches import kernels_of_branches, read_branches, readings_of_branches
 from autotune.sources.facts import facts
 from autotune.sources.files import decoded, unwrapped
 from autotune.sources.kernel_source import read_kernel_source
@@ -84,13 +84,17 @@ def test_the_branch_that_the_values_of_macros_select_is_read():
     assert len(signatures(text)["k"]) == 1 and len(signatures(text, {"WITH_COUNT": "1"})["k"]) == 2
 
 
+def _kernels_of_branches(text):
+    source, branches = read_kernel_source(text), read_branches(text)
+    return kernels_of_branches(source, branches, readings_of_branches(source, {}, branches))
+
+
 def test_kernels_of_branches_that_are_left_out_come_with_what_these_want():
     text = (
         "#if LAYOUT == 2\n__global__ void a(int *x) {}\n"
         "#elif LAYOUT == MIXED\n__global__ void b(int *x) {}\n#endif\n"
     )
-    source = read_kernel_source(text)
-    found = kernels_of_branches(source, {}, read_branches(text))
+    found = _kernels_of_branches(text)
     assert [(one.name, dict(wanted)) for one, wanted in found] == [
         ("a", {"LAYOUT": "2"}),
         ("b", {"LAYOUT": "MIXED"}),
@@ -109,7 +113,7 @@ def test_kernels_of_branches_that_are_left_out_come_with_what_these_want():
 )
 def test_of_several_ways_to_a_kernel_the_first_is_wanted(condition, wanted):
     text = f"#if {condition}\n__global__ void a(int *x) {{}}\n#endif\n"
-    found = kernels_of_branches(read_kernel_source(text), {}, read_branches(text))
+    found = _kernels_of_branches(text)
     assert [dict(one) for _, one in found] == [wanted]
 
 

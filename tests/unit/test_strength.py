@@ -11,6 +11,7 @@ from autotune.compilers.kernel_source import read_source
 from autotune.report.gather import gather_sources
 from autotune.report.search_page import report_json
 from autotune.sources.edits import edited
+from autotune.strength import strength as measure_strength
 from autotune.strength.c_mistakes import mistakes_in_c
 from autotune.strength.long_run import lacking
 from autotune.strength.mistakes import KINDS, in_turns
@@ -207,9 +208,10 @@ scale(GLOBAL const float *RESTRICT x, GLOBAL float *RESTRICT y, const unsigned l
 
 
 @pytest.fixture
-def strength(tmp_path):
-    """Checks a space with some sizes to verify, on the CPU."""
+def strength(tmp_path, monkeypatch):
+    """Checks a space with some sizes to verify, on the CPU, with one mistake of each kind."""
     devices_here("opencl")
+    monkeypatch.setattr(measure_strength, "_OF_EACH_KIND", 1)
 
     def check(sizes, *words, factor=2, source=SCALE):
         (tmp_path / "scale.cu").write_text(source)
