@@ -4,9 +4,9 @@
     python -m tests.recorder compare before.json        # what differs now; the exit code is 1 then
 
 Recorded are the `--json` of every command that has it and the files of `export`, the proposals of every
-searcher by seed, answers of `best_config` on random caches, the bytes that `store` writes, and stored
-journals as they are parsed. Times of this machine are masked. `--without-prose` compares no text that has a
-space in it: for a change of messages.
+searcher by seed, answers of `best_config` on random caches, the bytes that `store` writes, stored journals as
+they are parsed, and a search that is killed and resumed. Times of this machine are masked. `--without-prose`
+compares no text that has a space in it: for a change of messages.
 """
 
 import contextlib
@@ -55,12 +55,14 @@ RENAMED_KEYS: dict[str, str] = {}  # keys of JSON that were renamed on purpose, 
 MASKED = {  # what this machine decides on
     *("seconds", "compile_ms", "cost_s", "host", "tuned_at", "thinking_ms", "timestamp"),
     *("CompilationTime", "BenchmarkTime", "TimeStamp", "compilation", "benchmark", "framework"),
-    "stages",
+    *("stages", "doubts"),
     *("compile_time", "benchmark_time", "verification_time", "strategy_time", "framework_time"),
 }
 ANSWERS, PER_CACHE, SEARCHES = 10_000, 100, 2
+KILLED_AFTER = 5  # trials
 MOST = 40  # differences that are printed
-GOLDEN = Path(__file__).parent / "golden"
+ROOT = Path(__file__).parents[1]
+GOLDEN = ROOT / "tests/golden"
 T4 = GOLDEN / "recorded/convolution/A100_T4.json"
 UNREPEATABLE = {"diff_evo", "bayes_opt", "skopt"}
 
@@ -85,14 +87,14 @@ def masked(value):
 
 
 def run(folder, *arguments):
-    """Exit code and output of a command in a folder, JSON as values; the folder's name is left out."""
+    """Exit code and output of a command in a folder, JSON as values; names of folders are left out."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             code = place("main")(list(map(str, arguments)))
         except SystemExit as error:  # a command that answers no
             code = error.code
-    text = out.getvalue().replace(str(folder), "DIR")
+    text = out.getvalue().replace(str(folder), "DIR").replace(str(ROOT), "ROOT")
     try:
         return [code, masked(json.loads(text))]
     except ValueError:
@@ -101,7 +103,7 @@ def run(folder, *arguments):
 
 def commands(folder):
     """Every command with `--json`, on the fake device, on caches that are made here, on recorded files."""
-    from tests.conftest import ROOT, Folder
+    from tests.conftest import Folder
     from tests.unit.test_tune_recorded import CALL, ROWS
 
     made = Folder(folder)
@@ -157,15 +159,17 @@ def commands(folder):
         found[f"file {kind}"] = _rows(lines)
     code, devices = run(folder, "devices", "--json")
     found["devices"] = [code, [one for one in devices if one["backend"] == "fake"]]
-    found["united"] = {
-        str(file.relative_to(folder)): _rows(file.read_text().splitlines())
-        for file in sorted((folder / "united").rglob("*"))
-        if file.is_file()
-    }
+    found["united"] = _files(folder, "united/**/*")
     return found
 
 
 EXPORTS = ("t4", "kernel-tuner", "journal")
+
+
+def _files(folder, pattern):
+    """The files of a folder, masked, by their paths in it."""
+    paths = (path for path in sorted(folder.glob(pattern)) if path.is_file())
+    return {str(path.relative_to(folder)): _rows(path.read_text().splitlines()) for path in paths}
 
 
 def _rows(lines):
@@ -296,7 +300,32 @@ def journals(folder):
     return found
 
 
-SECTIONS = (commands, proposals, answers, stored, journals)
+def resumed(folder):
+    """What a search leaves, and what is different after one that was killed and went on.
+
+    Next to the trials of the latter, the best one is timed less often: its binary is not in the journal.
+    """
+    from tests.conftest import Folder
+    from tests.faults.test_resume import SLOW, kill_when
+
+    options = ("--engine", "random", "--seed", "3", "--journal", "j.jsonl", "--json")
+    command = ("search", "double.yaml", "--device", "fake", *options)
+    whole, killed = folder / "whole", folder / "killed"
+    for path in (whole, killed):
+        path.mkdir()
+        made = Folder(path)
+        made.write(SLOW)
+        if path is killed:
+            kill_when(made.start(*command), path / "j.jsonl", KILLED_AFTER)
+        run(path, *command)
+    expected, left = (_files(path, "cache/**/*") | _files(path, "*.jsonl") for path in (whole, killed))
+    return {
+        **expected,
+        "differences": [line for line in differences(expected, left) if "/control: is gone" not in line],
+    }
+
+
+SECTIONS = (commands, proposals, answers, stored, journals, resumed)
 
 
 def record(sections=SECTIONS):

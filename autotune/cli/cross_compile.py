@@ -59,15 +59,15 @@ def compile_space(parsed: argparse.Namespace) -> None:
     with opt.progress(parsed, first_line_s=0.3) as progress:
         surveys = survey(target, architectures, settings, progress.stage)
     if parsed.json:
-        emit([survey_json(item) for item in surveys])
+        emit([survey_json(surveyed) for surveyed in surveys])
     else:
         failures = failures_table(surveys)
         notes = [*_most_spilled(surveys), *_idle_parameters(surveys, spec.dialect)]
         emit(_table(surveys), *(("", failures) if failures else ()), *(("", *notes) if notes else ()))
-    for item in surveys:
-        if item.failure:
+    for surveyed in surveys:
+        if surveyed.failure:
             subject = "the default configuration" if chosen is None else chosen
-            raise SetupError(f"{subject} cannot run on {item.architecture.name}: {item.failure}")
+            raise SetupError(f"{subject} cannot run on {surveyed.architecture.name}: {surveyed.failure}")
 
 
 def _budget(text: str) -> int:

@@ -104,6 +104,6 @@ def next_steps(result: FirstSpace) -> str:
         steps.insert(0, f"write {result.reference}: it says what is expected")
     if draft.arrays:
         named = (f'**{{"{name}": ...}}' if iskeyword(name) else f"{name}=..." for name in draft.numbers)
-        given = ", ".join((*draft.arrays, *named))
-        steps.append(f'in a program: autotune.load_kernel("{space.stem}")({given})')
+        arguments = ", ".join((*draft.arrays, *named))
+        steps.append(f'in a program: autotune.load_kernel("{space.stem}")({arguments})')
     return "\n".join(f"{'then' if number else 'next'}  {step}" for number, step in enumerate(steps))

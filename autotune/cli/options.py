@@ -113,9 +113,9 @@ def config(texts: Iterable[str], spec: SpaceSpec) -> Config:
     """
     values: dict[str, Value] = dict(spec.default)
     domains = {
-        item.name: {str(int(value)): value for value in item.values if isinstance(value, bool)}
-        | {str(value).lower(): value for value in item.values}
-        for item in spec.parameters
+        parameter.name: {str(int(value)): value for value in parameter.values if isinstance(value, bool)}
+        | {str(value).lower(): value for value in parameter.values}
+        for parameter in spec.parameters
     }
     for part in ",".join(texts).replace(",", " ").split():
         name, separator, value = part.partition("=")
@@ -368,7 +368,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def call_mode(text: str) -> CallMode:
     """Parse `warm,graph`: the state of the caches and the kind of launches, in any order."""
     words = text.replace(" ", "").split(",")
-    caches, launches = ([word for word in words if word in known] for known in (CACHES, LAUNCHES))
+    caches, launches = ([word for word in words if word in choices] for choices in (CACHES, LAUNCHES))
     if len(caches) + len(launches) < len(words) or max(len(caches), len(launches)) > 1:
         raise argparse.ArgumentTypeError(
             f"{text!r}: expected one of {' or '.join(CACHES)}, and of "

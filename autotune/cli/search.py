@@ -167,8 +167,8 @@ def _require_consistent(parsed: argparse.Namespace) -> None:
     if parsed.recorded:
         opt.require_unset(parsed, "--recorded tunes what a program asked for", "wanted")
     if parsed.wanted or parsed.recorded:
-        own = ("size", "dtype", "sweep", "format", "journal")
-        opt.require_unset(parsed, "requests name their sizes and types", *own)
+        problem_options = ("size", "dtype", "sweep", "format", "journal")
+        opt.require_unset(parsed, "requests name their sizes and types", *problem_options)
     elif parsed.space is None:
         raise InputError(f"name a space, or give --wanted; for example: {EXAMPLE}")
     if parsed.wanted or parsed.recorded or _is_sweep(parsed):

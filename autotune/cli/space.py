@@ -135,7 +135,7 @@ def space_text(
     path, is_here = space.spec.path, device.driver != NOT_HERE
     looks = ("--run",) if space.spec.dialect == "opencl" else ("--run", "--compile")
     steps = [f"search {path}"] if is_here else [f"space {path} {how}" for how in looks]
-    rows = [(item.kind, item.subject, item.placed) for item in findings.mistakes]
+    rows = [(finding.kind, finding.subject, finding.placed) for finding in findings.mistakes]
     yield ""
     yield table(("finding", "", ""), rows) if rows else "no findings"
     if findings.left_out:
@@ -163,9 +163,9 @@ def space_json(
         "kernel": space.spec.kernel,
         "valid": len(space),
         "combinations": space.cartesian,
-        "parameters": {item.name: list(item.values) for item in space.parameters},
+        "parameters": {parameter.name: list(parameter.values) for parameter in space.parameters},
         "conditions": dict(space.spec.conditions),
-        "constraints": [asdict(item) for item in constraints],
-        "findings": [asdict(item) for item in findings.mistakes],
+        "constraints": [asdict(constraint) for constraint in constraints],
+        "findings": [asdict(finding) for finding in findings.mistakes],
         "left_out": [dict(sizes) for sizes in findings.left_out],
     }

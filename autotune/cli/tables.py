@@ -123,8 +123,8 @@ def _unbroken(title: str, *cells: str) -> list[str]:
 
 
 def _is_numeric(cells: Iterable[str]) -> bool:
-    known = [text for text in cells if text not in _NOT_KNOWN]
-    return bool(known) and all(text.lstrip("+-<>")[:1].isdigit() and ", " not in text for text in known)
+    numbers = [text for text in cells if text not in _NOT_KNOWN]
+    return bool(numbers) and all(text.lstrip("+-<>")[:1].isdigit() and ", " not in text for text in numbers)
 
 
 def table(

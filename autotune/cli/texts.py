@@ -13,7 +13,7 @@ from autotune.space.spec import DTYPES
 def space_problem(space: ValidSpace) -> str:
     """The problem of a bound space: `n=4,194,304, int32`, without the type if the space names none."""
     problem, spec = space.problem, space.spec
-    is_typed = spec.dtypes != DTYPES or any(item.dtype == "DTYPE" for item in spec.arguments)
+    is_typed = spec.dtypes != DTYPES or any(argument.dtype == "DTYPE" for argument in spec.arguments)
     return problem_text(problem.sizes, problem.dtype if is_typed else None, problem.data)
 
 

@@ -123,10 +123,10 @@ def _ratio_cell(time_ms: float | None, tuned_ms: float | None) -> str:
 
 def _where_it_pays(comparisons: Sequence[Versus]) -> str:
     """The size from which on a call with copies beats the host."""
-    known = [comparison for comparison in comparisons if comparison.pays is not None]
-    if not known:
+    compared = [comparison for comparison in comparisons if comparison.pays is not None]
+    if not compared:
         return "whole calls are not compared: that needs times of copies to a GPU, and of the host"
-    paying = (row for place, row in enumerate(known) if all(later.pays for later in known[place:]))
+    paying = (row for place, row in enumerate(compared) if all(later.pays for later in compared[place:]))
     pays_from = next(paying, None)
     if pays_from is None:
         return "with pageable copies the host is faster, at the largest size too"

@@ -90,7 +90,7 @@ class Evaluator:
         limits the time of a configuration; it gets less once one has run.
         """
         self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
-        self._ledger, self._policy = ledger, policy
+        self._ledger, self.policy = ledger, policy
         self._timeout_s, self._on_stage = timeout_s, on_stage
         self.beside_budget = 0  # trials that cost no budget
         self.time_was_over = False  # before all configurations were tried or the other limit was reached
@@ -276,7 +276,7 @@ class Evaluator:
             self._send_job(job)
 
     def _send_job(self, job: list[RunningItem]) -> Future[list[ItemResult]]:
-        limit_s = self._timeout_s + self._policy.energy_limit_s
+        limit_s = self._timeout_s + self.policy.energy_limit_s
         future = self._devices.submit([running.item for running in job], limit_s)
         self._running[future] = job
         future.add_done_callback(self._events.put)
@@ -309,7 +309,7 @@ class Evaluator:
             trial = self._make_trial(instance, compiled, failure, self._devices.laps.next_s())
             self._end_trial(trial, submission, compiled)
         else:
-            item = instance.work_item(compiled, self._policy, self._ledger.incumbent, self._ledger.batch)
+            item = instance.work_item(compiled, self.policy, self._ledger.incumbent, self._ledger.batch)
             self._duplicates[key] = []
             return RunningItem(submission, instance, item)
         return None
@@ -405,7 +405,7 @@ class Evaluator:
             failure,
             measurement=outcome if isinstance(outcome, Measurement) else None,
             cost_s=cost_s,
-            objective=self._ledger.objective,
+            objective=self._ledger.scoring.objective,
         )
         if binary is None:
             return trial

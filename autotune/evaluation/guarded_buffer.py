@@ -199,8 +199,8 @@ class GuardedBuffer:
         """Index of the first wrong element of the sample, and their number."""
         if self.sample is None:
             return None
-        places, found, expected = self.compared(0, self.count)
-        wrong = places[unlike(found, expected, tolerance, self.magnitude_at(places))]
+        places, actual, expected = self.compared(0, self.count)
+        wrong = places[unlike(actual, expected, tolerance, self.magnitude_at(places))]
         return (int(wrong[0]), len(wrong)) if len(wrong) else None
 
     def magnitude_at(self, places: Indices) -> NDArray[Any] | None:
@@ -225,8 +225,8 @@ class GuardedBuffer:
         """Read elements from `start` on: as they are in memory, and as expected, or else as initialised."""
         offset_bytes, size_bytes = start * self.item_bytes, count * self.item_bytes
         memories = (self._memory, self._expected or self._pristine)
-        found, expected = (memory.read(offset_bytes, size_bytes).view(self.dtype) for memory in memories)
-        return found, expected
+        actual, expected = (memory.read(offset_bytes, size_bytes).view(self.dtype) for memory in memories)
+        return actual, expected
 
     def compared(self, start: int, count: int) -> tuple[Indices, NDArray[Any], NDArray[Any]]:
         """The compared ones of `count` elements from `start` on: indices, found values, expected values."""

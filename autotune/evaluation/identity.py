@@ -137,11 +137,11 @@ def _arguments_text(spec: SpaceSpec) -> str:
 
 
 def _bounds_text(spec: SpaceSpec) -> str:
-    own = (
+    bounds = (
         f", {name} within rtol {rtol} and atol {atol}"
         for name, (rtol, atol) in sorted(spec.tolerances.items())
     )
-    return "".join(own) + "".join(
+    return "".join(bounds) + "".join(
         f", {name} within {error.kind} accumulate({error.operations}) in {error.dtype or 'its type'} "
         f"of {error.magnitude}"
         for name, error in sorted(spec.errors.items())

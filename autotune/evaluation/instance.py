@@ -148,7 +148,7 @@ class InstanceMaker:
             config=config,
             source=generate(config) if generate else render(self._source, space.macros(config)),
             options=options,
-            names=space.symbol_names(step for item in workloads for step in item.launches),
+            names=space.symbol_names(step for workload in workloads for step in workload.launches),
             verify_workloads=workloads[:-1],
             workload=workloads[-1],
             floor_ms=self._floor_ms(values),
@@ -178,7 +178,7 @@ class InstanceMaker:
 
     def has_same_inputs(self, first: Problem, second: Problem) -> bool:
         """True if all inputs of two problems are stored and equal."""
-        kinds = {item.fill.kind for item in self.space.spec.arguments if item.fill is not None}
+        kinds = {argument.fill.kind for argument in self.space.spec.arguments if argument.fill is not None}
         if self._stored is None or not kinds <= {"file", INPUTS}:
             return False
         hashes = [
@@ -246,10 +246,10 @@ class InstanceMaker:
             if item.value is None and item.role not in ("view", "local")
         )
         usual = _tolerance(space.spec.rtol, space.spec.atol, values)
-        own = {name: _tolerance(*texts, values) for name, texts in space.spec.tolerances.items()}
+        bounds = {name: _tolerance(*texts, values) for name, texts in space.spec.tolerances.items()}
         for array in arrays:
             if (error := space.spec.errors.get(array.name)) and array.dtype in UNIT_ROUNDOFF:
-                own[array.name] = _bound(error, array.dtype, own.get(array.name, usual), values)
+                bounds[array.name] = _bound(error, array.dtype, bounds.get(array.name, usual), values)
         is_trusted = space.spec.full == TRUSTED and not to_verify
         workload = Workload(
             problem=problem,
@@ -262,7 +262,7 @@ class InstanceMaker:
             tolerance=usual,
             views=_views(evaluated, arrays),
             local=tuple(item for item in evaluated if item.role == "local"),
-            bounds=tuple((array.name, own[array.name]) for array in arrays if array.name in own),
+            bounds=tuple((array.name, bounds[array.name]) for array in arrays if array.name in bounds),
         )
         if not (is_trusted and self._stored):
             return workload
@@ -322,13 +322,13 @@ def _work(space: ValidSpace, values: Mapping[str, Any]) -> dict[str, float]:
 
 def _views(evaluated: Iterable[Argument], arrays: Iterable[Array]) -> tuple[Argument, ...]:
     """The arguments that are views; raises ExpressionError for one that begins beyond its array."""
-    views = tuple(item for item in evaluated if item.role == "view")
+    views = tuple(view for view in evaluated if view.role == "view")
     sizes = {array.name: array.size_bytes for array in arrays}
-    for item in views:
-        if item.offset_bytes > sizes[item.of]:
+    for view in views:
+        if view.offset_bytes > sizes[view.of]:
             raise ExpressionError(
-                f"argument {item.name}: begins {item.offset_bytes} bytes after the start of {item.of}, "
-                f"which has {sizes[item.of]}"
+                f"argument {view.name}: begins {view.offset_bytes} bytes after the start of {view.of}, "
+                f"which has {sizes[view.of]}"
             )
     return views
 

@@ -64,7 +64,7 @@ class LastRound(NamedTuple):
     @property
     def on_fresh_inputs(self) -> Outcomes:
         """The outcome on fresh inputs, the same for all configurations; empty if there were none to draw."""
-        fresh = [one[FRESH_INPUTS] for one in self.outcomes.values() if FRESH_INPUTS in one]
+        fresh = [outcomes[FRESH_INPUTS] for outcomes in self.outcomes.values() if FRESH_INPUTS in outcomes]
         return {FRESH_INPUTS: worst(fresh)} if fresh else {}
 
 

@@ -62,7 +62,7 @@ def _decode_measurement(row: object, place: str) -> Measurement:
     conditions = fields.get("conditions")
     if isinstance(conditions, dict) and "noise" in conditions:  # an older journal
         fields |= {"noise": conditions["noise"]}
-        fields["conditions"] = {name: item for name, item in conditions.items() if name != "noise"}
+        fields["conditions"] = {name: value for name, value in conditions.items() if name != "noise"}
     optional = (*_LATER, "batch", "energy_j", "conditions")
     return values.record(Measurement, _MEASUREMENT, optional, fields, place)
 

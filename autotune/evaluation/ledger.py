@@ -24,8 +24,7 @@ class Ledger:
 
     def __init__(self, journal: Journal, budget: Budget, scoring: Scoring, on_trial: OnTrial) -> None:
         """Begin without trials; `on_trial` will be called with each."""
-        self.budget, self.objective = budget, scoring.objective
-        self.journal, self._scoring = journal, scoring
+        self.budget, self.journal, self.scoring = budget, journal, scoring
         self._on_trial = on_trial
         self._charged = 0
         self._started_s, self._resumed_s = time.perf_counter(), 0.0
@@ -68,13 +67,13 @@ class Ledger:
         trial = self.journal.trials.get(instance.key)
         if trial is None or not self._is_answer(trial):
             return None
-        return replace(trial, config=instance.config, objective=self.objective)
+        return replace(trial, config=instance.config, objective=self.scoring.objective)
 
     def _is_answer(self, trial: Trial) -> bool:
         if trial.failure is not None:
             return not trial.by_machine
         measured = trial.measurement
-        return measured is not None and not (self._scoring.needs_energy and measured.energy_j is None)
+        return measured is not None and not (self.scoring.needs_energy and measured.energy_j is None)
 
     def recall(self, trials: Iterable[Trial]) -> None:
         """Take over trials of an earlier ledger with the same journal, without looking them up again."""
@@ -101,7 +100,7 @@ class Ledger:
         self.resumed += is_journaled
         if instance is not None and trial.failure is None:
             self.trials_by_run.setdefault((trial.binary_sha256, instance.workloads_key), trial)
-        trial = self._scoring.scored(trial)
+        trial = self.scoring.scored(trial)
         if trial.failure is None and trial.score is None:
             trial = replace(trial, failure=Failure(Status.MEASUREMENT_ERROR, NO_ENERGY))
         self.put(trial, trial.cost_s / devices if is_journaled else 0.0)

@@ -29,7 +29,7 @@ def check_reference(space: ValidSpace, source: SourceText) -> tuple[Finding, ...
     not here, or if it takes more than a few seconds.
     """
     path = space.spec.reference
-    fills = {item.fill.kind for item in space.spec.arguments if item.fill is not None}
+    fills = {argument.fill.kind for argument in space.spec.arguments if argument.fill is not None}
     if not path.is_file():
         return ()
     if INPUTS not in fills and (line := inputs_line(path)) is not None:

@@ -51,8 +51,9 @@ class Scoring:
     @property
     def needs_energy(self) -> bool:
         """True if the energy of a run has to be measured."""
-        own = [self._own] if isinstance(self._own, Expression) else []
-        read = {name for one in (*own, *self._metrics.values(), *self._require) for name in one.names}
+        objective = [self._own] if isinstance(self._own, Expression) else []
+        expressions = (*objective, *self._metrics.values(), *self._require)
+        read = {name for expression in expressions for name in expression.names}
         return "energy_j" in read or self.objective not in (Objective.TIME, Objective.OWN)
 
     def metrics(self, trial: Trial) -> dict[str, float]:
@@ -109,7 +110,7 @@ def _checked(text: str, space: ValidSpace) -> Expression:
     except ExpressionError as error:
         raise InputError(f"objective: {error}") from None
     if unknown := unknown_names(expression, names):
-        named = {*(one.value for one in Objective if one is not Objective.OWN), *names}
+        named = {*(objective.value for objective in Objective if objective is not Objective.OWN), *names}
         raise InputError(f"objective: unknown name {unknown[0]!r}{hint(unknown[0], named)}")
     return expression
 

@@ -147,12 +147,12 @@ class Stopwatch:
         whole_j = self._each_j(lambda: self._restore_and_run(repeats), seconds)
         restore_j: float | None = 0.0
         if self._restored:
-            known, arrays = self._buffers.restore_j, tuple(guarded.array for guarded in self._restored)
+            measured_j, arrays = self._buffers.restore_j, tuple(guarded.array for guarded in self._restored)
             key = arrays, self._settings
-            if key not in known:
-                known[key] = self._each_j(self._restore_alone, seconds)
+            if key not in measured_j:
+                measured_j[key] = self._each_j(self._restore_alone, seconds)
                 self._restore_and_run(1)  # the caller checks what a run leaves
-            restore_j = known[key]
+            restore_j = measured_j[key]
         if whole_j is None or restore_j is None:
             return None
         return max(whole_j - restore_j, ENERGY_RESOLUTION * whole_j) / repeats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeGuard, TypeVar
 
@@ -66,6 +66,16 @@ class DeviceWorker(Protocol):
         """End the process; the next run starts a fresh one."""
 
 
+@dataclass
+class _Process:
+    """A device process, and what is to be forgotten when it ends."""
+
+    child: Child
+    loaded: frozenset[str] | None = None  # data keys of the problems in device memory; None: not set up yet
+    runs: int = 0  # of configurations
+    has_searched: bool = False  # True if it ran configurations that had not passed before
+
+
 class Worker:
     """One device in a child process that is replaced after a crash, a hang or a lost device.
 
@@ -81,14 +91,10 @@ class Worker:
     ) -> None:
         """Start nothing yet; `on_stage` is called when a workload is prepared."""
         self._setting, self._variables, self._on_stage = setting, variables, on_stage
-        self._child: Child | None = None
-        self._spare: Child | None = None  # for `replace_if_used`
+        self._process: _Process | None = None  # None before the first use, and after one that broke it
+        self._spare: Child | None = None  # the next one, with an open device
         self._has_ended = False
-        self._is_set_up = False
-        self._runs_in_child = 0  # of configurations
-        self._has_searched = False  # True if this child ran configurations that had not passed before
         self._workloads: tuple[Workload, ...] = ()  # for the next run
-        self._loaded: frozenset[str] = frozenset()  # data keys of the problems in the child's device memory
         self._compared: frozenset[str] | None = None  # None: not asked yet
 
     def set_workloads(self, workloads: tuple[Workload, ...]) -> None:
@@ -97,28 +103,26 @@ class Worker:
 
     def start(self) -> None:
         """Start the child unless there is one; it opens its device in the background."""
-        if self._child is None:
-            self._child = self._new_child()
-            self._begin_setup(self._child)
+        if self._process is None:
+            self._begin_setup(self._next_child())
 
     def _new_child(self) -> Child:
-        """A new child, which begins to prepare the setting's workloads."""
         preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module))
         return Child(DeviceState, self._setting, variables=self._variables)
 
     def _begin_setup(self, child: Child) -> None:
+        """Take a child, which begins to prepare the setting's workloads."""
+        self._process = _Process(child)
         child.ask(set_up, timeout_s=SETUP_TIMEOUT_S)
         if self._has_ended:  # checked last: another thread may have ended this worker meanwhile
             self.discard_child()
             raise SetupError(f"{self._setting.address} is no longer used by this search")
-        self._is_set_up = self._has_searched = False
-        self._runs_in_child = 0
 
     @property
     def compared(self) -> frozenset[str]:
         """The arrays that the reference returns; raises SetupError or NoMemory when the setup fails."""
         if self._compared is None:
-            self._set_up_child()
+            self._set_up_process()
         return self._compared or frozenset()
 
     def load(self, *workloads: Workload) -> Failure | None:
@@ -144,30 +148,31 @@ class Worker:
 
     def begin_item(self, item: WorkItem, timeout_s: float) -> Callable[[], Measurement | Failure]:
         """Prepare the workloads of an item and begin its run; the returned function waits for the outcome."""
-        unprepared = self.load(*item.verify_workloads, item.workload)
-        if unprepared is not None:
+        if (unprepared := self.load(*item.verify_workloads, item.workload)) is not None:
             return lambda: unprepared
-        self._begin_run(verify_and_time, item, timeout_s=timeout_s)
-        if item.runs_incumbent:  # which may be to blame for a failure
-            self._runs_in_child += 1
+        process = self._begin_run(verify_and_time, item, timeout_s=timeout_s)
+        process.runs += item.runs_incumbent  # which may be to blame for a failure
         again = partial(self._begin_run, verify_and_time, item.without_incumbent(), timeout_s=timeout_s)
         return partial(self._wait_or_repeat, again, timeout_s)
 
     def _begin_run(
         self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any
-    ) -> None:
-        self._set_up_child().ask(run_and_reset_clocks, function, *arguments, timeout_s=timeout_s, **options)
-        self._runs_in_child += 1
-        self._has_searched |= function is verify_and_time
+    ) -> _Process:
+        process = self._set_up_process()
+        process.child.ask(run_and_reset_clocks, function, *arguments, timeout_s=timeout_s, **options)
+        process.runs += 1
+        process.has_searched |= function is verify_and_time
+        return process
 
-    def _wait_or_repeat(self, repeat: Callable[[], None], timeout_s: float) -> Any:
+    def _wait_or_repeat(self, repeat: Callable[[], object], timeout_s: float) -> Any:
         """The answer of the run that was begun, or a Failure; `repeat` repeats it in a fresh child."""
+        assert self._process is not None
+        is_first = self._process.runs == 1
         answer = self._wait(timeout_s)
         blame = _blame(answer)
-        if blame is Blame.MACHINE or (blame is Blame.PROCESS and self._runs_in_child > 1):
+        if blame is Blame.MACHINE or (blame is Blame.PROCESS and not is_first):
             self.discard_child()
-            unprepared = self._load_workloads()
-            if unprepared is not None:
+            if (unprepared := self._load_workloads()) is not None:
                 return unprepared
             repeat()
             answer = self._wait(timeout_s)
@@ -178,9 +183,9 @@ class Worker:
         return answer
 
     def _wait(self, timeout_s: float) -> Any:
-        assert self._child is not None
+        assert self._process is not None
         try:
-            return self._child.answer()
+            return self._process.child.answer()
         except ChildTimeout as error:
             detail = f"did not end within {timeout_s:g} s and was killed"
             failure = Failure(Status.TIMEOUT, detail, error.blame)
@@ -190,33 +195,32 @@ class Worker:
         return failure
 
     def begin_spare(self) -> None:
-        """Begin the child that `replace_if_used` takes, and open its device there while a search runs."""
-        if self._has_searched and self._spare is None:
+        """Begin the child after one in which a search runs, and open its device there meanwhile."""
+        if self._spare is None and (self._process is None or self._process.has_searched):
             self._spare = self._new_child()
             self._spare.ask(open_device, timeout_s=SETUP_TIMEOUT_S)
 
     def replace_if_used(self) -> None:
         """Replace a child in which a search has run; a child that only ran passed configurations stays."""
-        if self._has_searched:
-            earlier = self._child
-            if earlier is not None:
-                earlier.kill(waits=False)
-            self._child = self._take_spare()  # it draws inputs while the earlier one frees the device
-            if earlier is not None:
-                earlier.kill()
-                restore_abandoned()
-            self._begin_setup(self._child)
+        if self._process and self._process.has_searched:
+            earlier = self._process.child
+            earlier.kill(waits=False)
+            child = self._next_child()  # it draws inputs while the earlier one frees the device
+            earlier.kill()
+            restore_abandoned()
+            self._begin_setup(child)
 
-    def _take_spare(self) -> Child:
+    def _next_child(self) -> Child:
         """The spare child; a new one if none has begun, or if it could not open the device beside another."""
-        if self._spare is not None:
+        child, self._spare = self._spare, None
+        if child is not None:
             try:
-                self._spare.answer()
+                child.answer()
             except ChildFailed:
-                self._spare.kill()
-                self._spare = None
-        child, self._spare = self._spare or self._new_child(), None
-        return child
+                child.kill()
+            else:
+                return child
+        return self._new_child()
 
     def end(self, *, waits: bool = True) -> None:
         """Kill the child for good: a run of another thread raises SetupError and starts no new child.
@@ -224,33 +228,35 @@ class Worker:
         Without `waits`, it may hold device memory until another call has waited.
         """
         self._has_ended = True
-        for child in filter(None, (self._child, self._spare)):
+        children = (self._process.child if self._process else None, self._spare)
+        for child in filter(None, children):
             child.kill(waits=waits)
         if waits:
             restore_abandoned()
 
     def discard_child(self) -> None:
         """Kill the child; the next run starts a fresh one."""
-        if self._child is not None:
-            self._child.kill()
-            self._child = None
+        if self._process is not None:
+            self._process.child.kill()
+            self._process = None
             restore_abandoned()
 
-    def _set_up_child(self) -> Child:
+    def _set_up_process(self) -> _Process:
         try:
             return retry_once(self._await_setup)
         except ChildFailed as error:
             raise self._setup_error(error) from None
 
-    def _await_setup(self) -> Child:
-        """The child, once its device is open and the setting's workloads are prepared."""
+    def _await_setup(self) -> _Process:
+        """The process, once its device is open and the setting's workloads are prepared."""
         self.start()
-        assert self._child is not None
-        if not self._is_set_up:
-            with self._setting_up(self._setting.workloads):
-                self._compared = self._child.answer()
-            self._is_set_up, self._loaded = True, frozenset()
-        return self._child
+        assert self._process is not None
+        process = self._process
+        if process.loaded is None:
+            with self._setting_up(process, self._setting.workloads):
+                self._compared = process.child.answer()
+            process.loaded = frozenset()
+        return process
 
     def _load_workloads(self) -> Failure | None:
         keys = _keys(self._workloads)
@@ -258,12 +264,12 @@ class Worker:
         workloads = self._setting.workloads if are_own else self._workloads
 
         def attempt() -> None:
-            child = self._set_up_child()
-            if not keys <= self._loaded:
-                self._loaded = frozenset()
-                with self._setting_up(workloads):
-                    child.call(load, workloads, timeout_s=SETUP_TIMEOUT_S)
-                self._loaded = _keys(workloads)
+            process = self._set_up_process()
+            if not keys <= (process.loaded or frozenset()):
+                process.loaded = frozenset()
+                with self._setting_up(process, workloads):
+                    process.child.call(load, workloads, timeout_s=SETUP_TIMEOUT_S)
+                process.loaded = _keys(workloads)
 
         try:
             retry_once(attempt)
@@ -274,7 +280,7 @@ class Worker:
         return None
 
     @contextmanager
-    def _setting_up(self, workloads: tuple[Workload, ...]) -> Iterator[None]:
+    def _setting_up(self, process: _Process, workloads: tuple[Workload, ...]) -> Iterator[None]:
         """Report that workloads are being prepared, and the end of it; close the child if that fails.
 
         A child that was set up goes on after a reference has raised, for the device is as it was.
@@ -285,7 +291,7 @@ class Worker:
         try:
             yield
         except ChildFailed as error:
-            if not (self._is_set_up and _is_of_reference(error)):
+            if process.loaded is None or not _is_of_reference(error):
                 self.discard_child()
             raise
         self._on_stage(_PREPARED)

@@ -110,8 +110,8 @@ def _holder(
     for other in buffers.arrays():
         one = other.array
         if one.name != own.name and one.role != "in" and (one.dtype, one.shape) == (own.dtype, own.shape):
-            found = other.values(first, count)[0][places - first]
-            if not np.any(unlike(found, expected, tolerance, guarded.magnitude_at(places))):
+            actual = other.values(first, count)[0][places - first]
+            if not np.any(unlike(actual, expected, tolerance, guarded.magnitude_at(places))):
                 return one.name
     return ""
 

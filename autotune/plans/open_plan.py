@@ -58,8 +58,8 @@ def open_plan(
             if len(targets) > 1:
                 yield plan_of_spaces(targets, options, observer.stage, opened)
             else:
-                found = None if opened is None else [(opened.address, opened.info)]
-                yield plan_of_one(bind_target(targets[0], observer.stage, found), options, opened)
+                devices = None if opened is None else [(opened.address, opened.info)]
+                yield plan_of_one(bind_target(targets[0], observer.stage, devices), options, opened)
 
 
 @contextmanager

@@ -182,8 +182,8 @@ def sweep(
     of_type: dict[str, list[SweepProblem]] = {}
     for problem in problems:
         of_type.setdefault(problem.task.space.problem.dtype, []).append(problem)
-    for dtype, own in of_type.items():
-        for wider in () if form else _wider_tables(own, root):
+    for dtype, of_dtype in of_type.items():
+        for wider in () if form else _wider_tables(of_dtype, root):
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
             observer.warn(f"the variants of this sweep replace those of a wider one: {swept}")
     with open_processes(first, options, observer) as processes:
@@ -192,9 +192,9 @@ def sweep(
         between = {
             dtype: [
                 SweepProblem(with_journal(task, options))
-                for task in (() if form else halfway_tasks([problem.task for problem in own]))
+                for task in (() if form else halfway_tasks([problem.task for problem in of_dtype]))
             ]
-            for dtype, own in of_type.items()
+            for dtype, of_dtype in of_type.items()
         }
         if options.fresh:  # before the first search, so an interrupted sweep resumes with new trials only
             for problem in (*problems, *chain.from_iterable(between.values())):
@@ -286,8 +286,8 @@ class _Run:
         """
         task = problem.task
         if not self.done:
-            own = (other.task for other in (*self.problems, *chain.from_iterable(self.between.values())))
-            return gather_priors(task, self.options, ignored=own) if self.options.transfer else ()
+            swept = (other.task for other in (*self.problems, *chain.from_iterable(self.between.values())))
+            return gather_priors(task, self.options, ignored=swept) if self.options.transfer else ()
         nearest = sorted(self.done, key=lambda earlier: _distance(earlier, problem))[:MAX_NEIGHBOURS]
         traits = traits_of(task.device)
         return tuple(

@@ -25,7 +25,7 @@ def cover(rows: Sequence[SizeRow], limit: int) -> list[Config]:
     costs: dict[Config, list[float]] = {}
     for config in dict.fromkeys(config for row in rows for config in row.relative_times):
         at = [row.cost(config) + 2 * log(WORTH) * (config not in row.relative_times) for row in rows]
-        costs[config] = [*at, *((at[one] + at[other]) / 2 for one, other in pairs)]
+        costs[config] = [*at, *((at[low] + at[high]) / 2 for low, high in pairs)]
     chosen: list[Config] = []
     lowest = [max(cost) for cost in zip(*costs.values(), strict=True)]
     while costs and len(chosen) < limit:

@@ -39,8 +39,8 @@ class _Engine:
 
 _ENGINES = {
     "surrogate": _Engine("autotune.searchers.surrogate", "SurrogateSearch", uses_priors=True, can_stop=True),
-    "exhaustive": _Engine("autotune.searchers.exhaustive", "ExhaustiveSearch"),
-    "random": _Engine("autotune.searchers.random_search", "RandomSearch"),
+    "exhaustive": _Engine("autotune.searchers.whole_space", "ExhaustiveSearch"),
+    "random": _Engine("autotune.searchers.whole_space", "RandomSearch"),
     "kernel_tuner": _Engine(
         "autotune.searchers.kernel_tuner_search",
         "KernelTunerSearch",

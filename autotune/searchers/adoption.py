@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.searchers.base import PriorResults, TrialStream, evaluate
-from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.encoding import Axis, Encoding, Floats, Indices, Positions
 from autotune.searchers.surrogate.history import History
 from autotune.searchers.surrogate.model import log_expected_improvement
 from autotune.searchers.surrogate.transfer import results_in_space, source_weight
+from autotune.searchers.whole_space import RandomSearch
 from autotune.space import ValidSpace
 
 MAX_BESTS = 4  # sources whose best is always tried
@@ -181,7 +181,7 @@ def _estimate_difference(
     """Estimate from pairs of sources how devices differ; without enough in common, from how each varies."""
     fast = [source.fastest[:MAX_COMPARED] for source in sources]
     at = np.unique(np.concatenate([*fast, *(np.array(rows) for rows in optima)]))
-    pairs = [one.log - other.log for one, other in combinations(sources, 2)]
+    pairs = [source.log - other.log for source, other in combinations(sources, 2)]
     pairs = [log for log in pairs if (~np.isnan(log[at])).sum() >= MIN_COMPARED]
     if pairs:
         return _variogram(pairs, at, positions, MIN_SPREAD)

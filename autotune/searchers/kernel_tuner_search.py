@@ -21,7 +21,7 @@ from kernel_tuner.searchspace import Searchspace
 from autotune.core.records import Value
 from autotune.core.trials import Status, Trial
 from autotune.searchers.base import TrialStream, evaluate
-from autotune.searchers.random_search import RandomSearch
+from autotune.searchers.whole_space import RandomSearch
 from autotune.space import ValidSpace
 
 Point = tuple[Value, ...]

@@ -20,7 +20,7 @@ from optuna.trial import FrozenTrial, TrialState
 from autotune.core.records import Config
 from autotune.core.trials import Trial
 from autotune.searchers.base import ROWS_AT_ONCE, TrialStream, collect_next
-from autotune.searchers.random_search import RandomSearch
+from autotune.searchers.whole_space import RandomSearch
 from autotune.space import ValidSpace
 
 MIN_MS = 1e-6  # keeps the logarithm finite

@@ -62,16 +62,16 @@ def _warning_of_another(path: str, record: KernelRecord, task: TuningTask, root:
     that come with autotune, and source text that a program passed, have no path: these kernels differ if
     their parameters do.
     """
-    stored, own = ([item.name for item in kernel.arguments] for kernel in (record, task.spec))
+    stored, named = ([argument.name for argument in kernel.arguments] for kernel in (record, task.spec))
     sizes, own_sizes = record.size_names, task.space.problem.sizes
     if task.spec.functions.source is not None:
-        is_other_call = stored != own or bool(sizes and sizes != own_sizes.keys())
+        is_other_call = stored != named or bool(sizes and sizes != own_sizes.keys())
         if not is_other_call:
             _require_same_arguments(path, record, task)
     else:
-        is_other_call = bool(stored) and set(stored).isdisjoint(own)
+        is_other_call = bool(stored) and set(stored).isdisjoint(named)
     if record.entries and is_other_call:
-        was, new = ", ".join((*sorted(sizes), *stored)), ", ".join((*own_sizes, *own))
+        was, new = ", ".join((*sorted(sizes), *stored)), ", ".join((*own_sizes, *named))
         raise InputError(
             f"{path} has results of a kernel {record.kernel} with other sizes or arguments: {was}; those of "
             f"this one, {new}, would break them: choose another folder with {VARIABLE} or --cache, or rename "
@@ -87,7 +87,7 @@ def _warning_of_another(path: str, record: KernelRecord, task: TuningTask, root:
         is_other = record.parameter_names != {parameter.name for parameter in task.spec.parameters}
     if not is_other:
         return ""
-    other, this = (f" ({os.path.relpath(root / one)})" if one else "" for one in (record.source, source))
+    other, this = (f" ({os.path.relpath(root / path)})" if path else "" for path in (record.source, source))
     return (
         f"{path} has results of another kernel named {record.kernel}{other}; results of this one{this} go to "
         "the same file and replace those of the same sizes: rename one of the kernels, or choose another "
@@ -101,8 +101,8 @@ def _require_same_arguments(path: str, record: KernelRecord, task: TuningTask) -
     for entry in record.entries:
         if entry.sizes != problem.sizes:
             continue
-        for stored, own in zip(entry.arguments, argument_specs(task.spec), strict=False):
-            was, new = (_listed_text(one) for one in (stored, own))
+        for stored, declared in zip(entry.arguments, argument_specs(task.spec), strict=False):
+            was, new = (_listed_text(argument) for argument in (stored, declared))
             if was != new:
                 raise InputError(
                     f"{path} has a result of {record.kernel} for {size_text(entry.sizes)} whose "

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from autotune.core import timeline
@@ -23,7 +24,6 @@ from autotune.evaluation.journal import Journal
 from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.memory_check import enough_memory, memory_warning
 from autotune.evaluation.references import References
-from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DeviceWorker
 from autotune.problem.workload import Workload
@@ -63,7 +63,6 @@ class TuningContext:
     """All that is open during a run."""
 
     task: TuningTask
-    scoring: Scoring  # computes the objective
     processes: Processes
     maker: InstanceMaker
     default: KernelInstance  # of the default configuration
@@ -71,11 +70,9 @@ class TuningContext:
     ledger: Ledger
     evaluator: Evaluator
     timeout_s: float
-    policy: MeasurementPolicy
     observer: Observer
     references: References
-    further_sizes: FurtherSizes  # only the checks of winners need them
-    fleet: Fleet | None = None
+    fleet: Fleet | None = None  # None: one device
 
     @property
     def journal(self) -> Journal:
@@ -90,7 +87,12 @@ class TuningContext:
     @property
     def objective(self) -> Objective:
         """The quantity that the run minimizes."""
-        return self.scoring.objective
+        return self.ledger.scoring.objective
+
+    @cached_property
+    def further_sizes(self) -> FurtherSizes:
+        """Workloads for the checks of winners."""
+        return FurtherSizes(self.maker)
 
     def build(
         self, configs: Iterable[Config], stage: str = ""
@@ -217,9 +219,9 @@ def open_context(
         elif task.others:
             fleet = opened.enter_context(closing(LocalFleet(processes.workers(maker, default), on_lost)))
         if fleet is None:
-            (own,) = processes.workers(maker, default).values()
-            runner: JobRunner = OneDevice(own)
-            worker: DeviceWorker = own
+            (single,) = processes.workers(maker, default).values()
+            runner: JobRunner = OneDevice(single)
+            worker: DeviceWorker = single
         else:
             runner, worker = fleet, fleet.worker(next(iter(fleet.names)))
         references = opened.enter_context(closing(processes.references()))
@@ -236,7 +238,6 @@ def open_context(
         )
         yield TuningContext(
             task=task,
-            scoring=journaled.scoring,
             processes=processes,
             maker=maker,
             default=default,
@@ -244,10 +245,8 @@ def open_context(
             ledger=ledger,
             evaluator=evaluator,
             timeout_s=options.timeout_s,
-            policy=policy,
             observer=observer,
             references=references,
-            further_sizes=FurtherSizes(maker),
             fleet=fleet,
         )
 

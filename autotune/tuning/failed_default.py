@@ -71,16 +71,16 @@ def failed_default(
     fault = known or ArrayFault("", task.space.problem.sizes)  # none is known of older journals
     if foreign := _foreign_words(task, trial):
         return foreign
-    own = task.space.macros(task.spec.default)  # undefined unless a source defines them
-    if undefined := [name for name in undefined_names(trial.detail) if name.isupper() and name not in own]:
+    macros = task.space.macros(task.spec.default)  # undefined unless a source defines them
+    if undefined := [name for name in undefined_names(trial.detail) if name.isupper() and name not in macros]:
         return _undeclared(task, undefined[0])
     findings = lint_source(task.space, text)
-    if cause := next((one for one in findings if one.kind in _CAUSES), None):
+    if cause := next((finding for finding in findings if finding.kind in _CAUSES), None):
         reason, *mend = cause.detail.split("; ", 1)
         return FailedDefault(cause.place, f"{cause.subject}: {reason}", tuple(mend))
     if "INVALID_WORK_GROUP_SIZE" in trial.detail and (block := _other_block(task, trial)):
         return block
-    if log := [mend for what, mend in _LOGS.items() if what in trial.detail]:
+    if log := [mend for word, mend in _LOGS.items() if word in trial.detail]:
         return FailedDefault(str(source), helps=(log[0],))
     if trial.status is Status.WRONG_RESULT:
         place, helps = wrong_default(task, trial, fault, others, findings, is_dumped=is_dumped)
@@ -111,10 +111,10 @@ def _endless(task: TuningTask) -> tuple[str, ...]:
         (f"{source}:{loop.place}" if is_python else place_at(source, text, loop.place), loop)
         for loop in loops
     ]
-    own = [f"{Path(place).name} `{one.head}`" for place, one in placed if place.startswith(f"{source}:")]
+    listed = [f"{Path(place).name} `{loop.head}`" for place, loop in placed if place.startswith(f"{source}:")]
     barrier = next((word for word in BARRIERS if word in _used_names(task, read)), "")
     return (
-        *([f"make sure that each loop ends: {', '.join(own[:_MAX_LOOPS])}"] if own else []),
+        *([f"make sure that each loop ends: {', '.join(listed[:_MAX_LOOPS])}"] if listed else []),
         *([f"make sure that every thread of a block reaches each {barrier}()"] if barrier else []),
         "if the kernel only takes longer, raise the limit: --timeout SECONDS",
     )
@@ -168,15 +168,15 @@ def _undeclared(task: TuningTask, name: str) -> FailedDefault:
         )
     declared = ", ".join(parameter.name for parameter in task.space.parameters)
     cause = f"nothing defines {name}; the parameters in {space} are {declared}"
-    known = {*task.space.macros(task.spec.default), *portable_macros()}
-    if near := nearest(name, known, _SIMILAR).removeprefix("; "):
+    defined = {*task.space.macros(task.spec.default), *portable_macros()}
+    if near := nearest(name, defined, _SIMILAR).removeprefix("; "):
         return FailedDefault(place, cause, (near,))
     read = _read(task)
-    if isinstance(read, KernelSource) and any(name in one.called for one in read.device_functions):
+    if isinstance(read, KernelSource) and any(name in function.called for function in read.device_functions):
         lower = f"functions of CUDA and OpenCL have lower-case names: write {name.lower()} for {name}"
         return FailedDefault(place, cause, (lower,))
     used = _used_names(task, read)
-    unused = [one.name for one in task.space.parameters if one.name not in used]
+    unused = [parameter.name for parameter in task.space.parameters if parameter.name not in used]
     added = f"add `{name}: [...]` to `parameters` and one of its values to `default` in {space}"
     helps = [f"write {unused[0]}, which the source does not use yet, for {name}"] if len(unused) == 1 else []
     helps.append(f"{'or ' if helps else ''}{added}, or define it in {source}")
@@ -195,7 +195,7 @@ def _other_block(task: TuningTask, trial: Trial) -> FailedDefault | None:
         except ExpressionError:  # a macro of the source
             continue
         block = [integer(parse(text), values) for text in step.block]
-        block, declared = ([*given, 1, 1][:3] if given else [] for given in (block, declared))
+        block, declared = ([*extents, 1, 1][:3] if extents else [] for extents in (block, declared))
         if declared and block != declared:
             while texts[1:] and texts[-1] == "1":
                 texts.pop()

@@ -99,18 +99,18 @@ class FurtherSizes:
             return _problem_at(self._planner, config, sizes, seed_offset)
 
         def cuts(workload: Workload) -> bool:
-            return any(one.cuts_to_16_bits for one in self._runs_of(instance, workload))
+            return any(run.cuts_to_16_bits for run in self._runs_of(instance, workload))
 
         if timed.trusted:
             return
         cut, others = [], []
-        if any(one.has_16_bits for one in self._runs_of(instance, timed)):
+        if any(run.has_16_bits for run in self._runs_of(instance, timed)):
             if not cuts(timed):  # else it does so on purpose
                 tiles = (1, *divisors((*verified, timed), config))
                 cut = [*beyond_16_bits(verified, timed, make, tiles, cuts)]
-            known = [one.problem.sizes for one in cut]
+            taken = [workload.problem.sizes for workload in cut]
             long = beyond_16_bits(verified, timed, make)
-            others = [one for one in long if one.problem.sizes not in known]
+            others = [workload for workload in long if workload.problem.sizes not in taken]
         for planned in (*cut, *at_tiles(verified, timed, config, make, MAX_SIZES), *others):
             if workload := self.workload_of(config, planned):
                 yield workload
@@ -118,7 +118,7 @@ class FurtherSizes:
     def reached(self, instance: KernelInstance) -> set[str]:
         """The arrays that the kernels surely access at the size to tune for; none if they cannot be read."""
         runs = self._runs_of(instance, instance.workload)
-        return {name for one in runs for name, places, _ in one.reached if places}
+        return {name for run in runs for name, places, _ in run.reached if places}
 
     def small(self, instance: KernelInstance) -> SmallWorkloads:
         """The workloads for slow checks of a configuration."""

@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from autotune.checks.deadline import Deadline
+from autotune.core import timeline
 from autotune.core.outcomes import FRESH_INPUTS, NO_TIME, Outcomes, unchecked_text
 from autotune.core.records import NOISY, Config
 from autotune.core.stages import Stage
-from autotune.core.trials import WRONG, Failure, Measurement, Trial
+from autotune.core.trials import WRONG, Failure, Measurement, Objective, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import Journal, LastRound
 from autotune.evaluation.worker import Worker
@@ -24,7 +25,6 @@ from autotune.tuning.groups import group_leaders
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
-from autotune.tuning.untried import estimate_untried
 from autotune.tuning.winner_checks import WinnerChecks
 
 MAX_TIES = 5  # that are checked and stored
@@ -87,7 +87,7 @@ def run_last_round(
     """
     trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
-    estimate = partial(estimate_untried, context, trials, setting.choice)
+    estimate = partial(_estimate_untried, context, trials, setting.choice)
     while True:
         best = setting.choice.fastest(trials.values())
         named = (*setting.choice.named, *context.task.served_elsewhere)
@@ -156,7 +156,7 @@ def _with_values(
     """Journaled measurements with the objective's values; none if one was noisy or lacks what these need."""
     try:
         valued = {
-            key: context.scoring.valued(by_key[key], measurement)
+            key: context.ledger.scoring.valued(by_key[key], measurement)
             for key, measurement in last_round.measurements.items()
         }
     except ExpressionError:
@@ -214,6 +214,27 @@ def check_winners(
     outcomes = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)
     gain, ties_left = estimated.result(), tied[1 + MAX_TIES :]
     return Decision(remeasured.measurements, stored, outcomes, ties_left, estimate=gain, deadline=again)
+
+
+def _estimate_untried(
+    context: TuningContext, trials: Mapping[Config, Trial], choice: FinalistChoice, winner: Trial
+) -> StoppingEstimate:
+    """Estimate the gain of untried configurations; no estimated time beats the memory bandwidth.
+
+    It takes seconds, and is left out if finalists were named: trials at other sizes tell more.
+    """
+    tried = context.ledger.trials | {winner.config: winner}  # the winner may come from an earlier search
+    valid = len(context.task.space)
+    if len(tried) == valid:
+        return StoppingEstimate(valid, valid, 0.0, 0.0)
+    if choice.named:
+        return StoppingEstimate(len(tried), valid, None, None)
+    floor_ms = context.maker.make(winner.config).floor_ms if context.objective is Objective.TIME else 0.0
+    with timeline.span("import the model"):
+        from autotune.searchers.surrogate import stopping_estimate  # takes long to import
+
+    with timeline.span("estimate what is left to find"):
+        return stopping_estimate(context.task.space, [trials[config] for config in tried], floor_ms)
 
 
 def _journal_round(context: TuningContext, decision: Decision) -> None:

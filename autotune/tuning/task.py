@@ -239,8 +239,8 @@ def warn_of_bfloat16(spec: SpaceSpec, dtype: str) -> None:
     if dtype != "bfloat16":
         return
     kernels = read_triton(spec.source.read_text(encoding="utf-8-sig"), spec.source)
-    named = [one for name, one in kernels.items() if name in {step.entry for step in spec.launch}]
-    computed = sorted({array for one in named or kernels.values() for array in one.computed})
+    named = [kernel for name, kernel in kernels.items() if name in {step.entry for step in spec.launch}]
+    computed = sorted({array for kernel in named or kernels.values() for array in kernel.computed})
     if computed:
         warnings.warn(
             f"Triton's interpreter computes wrongly with bfloat16, and {', '.join(computed)} seem not to be "

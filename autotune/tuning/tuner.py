@@ -91,8 +91,8 @@ def search(
         context.evaluator.on_spent = partial(begin_process, context)
         context.evaluator.prefetch([task.spec.default])
         searcher = making.result()
-        known = tuple(priors)  # more may come
-        note = f"started from {priors_text(known)}" if known else ""
+        started_from = tuple(priors)  # more may come
+        note = f"started from {priors_text(started_from)}" if started_from else ""
         explore(context, searcher, search_options, note, began, last_round_follows=True)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine

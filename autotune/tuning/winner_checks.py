@@ -175,7 +175,7 @@ class WinnerChecks:
                     made = aside[check].result()
                 else:
                     made = self._run(check, context, left, whole.share(len(turns) - turns.index(check)))
-                outcomes |= {config: {**outcomes[config], **own} for config, own in made.items()}
+                outcomes |= {config: {**outcomes[config], **added} for config, added in made.items()}
                 _note_failures(failures, made)
         return outcomes
 
@@ -197,8 +197,8 @@ class WinnerChecks:
 
 def _note_failures(failures: dict[Config, Failure], outcomes: OutcomesByConfig) -> None:
     """Add the first failure of each configuration that had none."""
-    for config, own in outcomes.items():
-        if (failure := first_failure(own)) is not None:
+    for config, made in outcomes.items():
+        if (failure := first_failure(made)) is not None:
             failures.setdefault(config, failure)
 
 

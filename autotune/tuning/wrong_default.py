@@ -83,9 +83,9 @@ def _name_of_reference(task: TuningTask) -> str:
 
 def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
     """The side that other configurations show to be wrong; empty if they show neither."""
-    if right := [one.config for one in others if one.status is Status.OK]:
+    if right := [trial.config for trial in others if trial.status is Status.OK]:
         return f"{right[0]} is right: look at what {task.source.path.name} does otherwise for the default"
-    if wrong := [str(one.config) for one in others if one.status is Status.WRONG_RESULT]:
+    if wrong := [str(trial.config) for trial in others if trial.status is Status.WRONG_RESULT]:
         place = located(task.spec.path, "launch[0].arguments")
         suspect = "`reference`" if task.spec.reference.suffix else _name_of_reference(task)
         return (
@@ -97,7 +97,7 @@ def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
 
 def beyond_array(fault: ArrayFault, findings: Sequence[Finding]) -> str:
     """An access beyond an array that shows on indices alone, best of the one with the fault."""
-    beyond = [one for one in findings if one.kind == "out_of_bounds"]
+    beyond = [finding for finding in findings if finding.kind == "out_of_bounds"]
     beyond.sort(key=lambda finding: finding.subject != fault.array)
     return f"{Path(beyond[0].place).name}: {beyond[0].detail}" if beyond else ""
 
@@ -105,7 +105,7 @@ def beyond_array(fault: ArrayFault, findings: Sequence[Finding]) -> str:
 def _left_alone(task: TuningTask, fault: ArrayFault, kernel: str) -> Iterator[str]:
     """The fix for a space whose kernel leaves an output, or some of its elements, unwritten."""
     name = fault.array
-    number = next(at for at, item in enumerate(task.spec.arguments) if item.name == name)
+    number = next(at for at, argument in enumerate(task.spec.arguments) if argument.name == name)
     grid, role = "launch[0].grid", f"arguments[{number}].role"
     if fault.is_end:
         yield (

@@ -32,7 +32,7 @@ def _rows(journal: Path) -> int:
     return journal.read_text().count("\n") - 1 if journal.exists() else 0
 
 
-def _kill_when(process, journal, rows):
+def kill_when(process, journal, rows):
     """SIGKILL the tuner alone, as soon as the journal has so many rows."""
     wait_until(lambda: _rows(journal) >= rows or process.poll() is not None)
     process.send_signal(signal.SIGKILL)
@@ -65,7 +65,7 @@ def test_killed_again_and_again_it_ends_as_if_never_killed(tmp_path, engine):
     command = ["search", "double.yaml", "--device", "fake", "--json", "--journal", "j.jsonl", *options]
     mark = f"MARK={tmp_path}"
     for rows in (1, 4, 9):
-        _kill_when(killed.start(*command, MARK=str(tmp_path)), journal, rows)
+        kill_when(killed.start(*command, MARK=str(tmp_path)), journal, rows)
         wait_until(lambda: not _processes_marked(mark))  # no child outlives the tuner
     done = killed.run(*command)
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import ItemResult, Laps
 from autotune.searchers.base import collect_next, evaluate
-from autotune.searchers.random_search import RandomSearch
+from autotune.searchers.whole_space import RandomSearch
 from autotune.space import bind
 from autotune.tuning.options import Options
 from autotune.tuning.task import Target, bind_target
@@ -301,7 +301,7 @@ def test_items_of_a_lost_job_are_sent_again_one_at_a_time_and_only_the_one_to_bl
         ledger = Ledger(context.journal, budget, scoring, lambda trial: None)
         evaluator = Evaluator(
             *(context.maker, AtOnce(context.pool), devices, context.worker, ledger),
-            policy=context.policy,
+            policy=context.evaluator.policy,
             timeout_s=context.timeout_s,
         )
         trials = evaluate(evaluator, configs)
@@ -331,7 +331,7 @@ def test_a_lost_job_whose_time_is_over_leaves_nothing_that_a_later_trial_waits_f
         ledger = Ledger(context.journal, budget, scoring, lambda trial: None)
         evaluator = Evaluator(
             *(context.maker, AtOnce(context.pool), devices, context.worker, ledger),
-            policy=context.policy,
+            policy=context.evaluator.policy,
             timeout_s=context.timeout_s,
         )
         with pytest.raises(NoMoreTrials):

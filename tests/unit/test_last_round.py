@@ -143,7 +143,7 @@ def raced(times_ms, objective=Objective.TIME):
 
     context = SimpleNamespace(
         objective=objective,
-        policy=MeasurementPolicy(),
+        evaluator=SimpleNamespace(policy=MeasurementPolicy()),
         observer=SimpleNamespace(stage=count),
         worker=SimpleNamespace(load=lambda *problems: None),
         run=run,
@@ -242,11 +242,10 @@ def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
             Trial(config, context.maker.make(config).key, measurement=entry(1.0))
             for config in (Config({"A": number, "B": 0}) for number in (1, 2, 3))
         ]
-        context = replace(context, policy=MeasurementPolicy(energy_s=0.01))
+        context.evaluator.policy = MeasurementPolicy(energy_s=0.01)
         only_noted = remeasure(context, trials[::2], Deadline())  # by a search for time
         assert energy not in asked and not any(one.energy_j for one in only_noted.measurements.values())
-        scoring = Scoring(context.task.space, Objective.ENERGY)
-        context = replace(context, scoring=scoring)
+        context.ledger.scoring = Scoring(context.task.space, Objective.ENERGY)
         failing, whole = (remeasure(context, chosen, Deadline()) for chosen in (trials, trials[::2]))
     assert list(failing.rejected) == [trials[1].config] and not whole.rejected
     assert all(found.energy_j for found in whole.measurements.values())
@@ -657,7 +656,7 @@ def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too
     answers = {trial.key: (trial.measurement.median_ms,) * SAMPLES_PER_TURN for trial in trials}
     context = SimpleNamespace(
         objective=Objective.TIME,
-        policy=MeasurementPolicy(),
+        evaluator=SimpleNamespace(policy=MeasurementPolicy()),
         observer=Observer(),
         worker=SimpleNamespace(load=lambda *problems: None),
         build=lambda configs, stage: (

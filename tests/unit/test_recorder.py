@@ -12,6 +12,12 @@ def test_two_recordings_of_one_state_are_equal():
     assert list(recorder.differences(before, recorder.record(sections))) == []
 
 
+def test_a_search_that_was_killed_and_resumed_leaves_what_one_leaves_that_was_not():
+    (recorded,) = recorder.record((recorder.resumed,)).values()
+    assert recorded["differences"] == []
+    assert len(recorded["j.jsonl"]) > recorder.KILLED_AFTER and "double" in str(recorded)
+
+
 def test_a_difference_is_told_with_its_place(monkeypatch):
     before = {"a": [1, {"b": 2, "old": 3, "text": "one word"}], "gone": 1}
     now = {"a": [1, {"b": 4, "new": 3, "text": "two words"}], "come": 1}

@@ -7,7 +7,7 @@ from autotune.devices import listing
 from autotune.devices.listing import Listing
 from autotune.evaluation.journal import read_trials
 from autotune.searchers.base import evaluate_rows
-from autotune.searchers.random_search import RandomSearch
+from autotune.searchers.whole_space import RandomSearch
 
 
 def two_spaces(folder):

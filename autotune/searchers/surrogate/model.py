@@ -217,8 +217,8 @@ class ModelFitter:
             self._with_sources = None  # of other priors
         fastest_first = np.argsort(history.log_score, kind="stable")  # failures last
         training = training_sample(fastest_first, MAX_TRAINING, self._rng)
-        known = history.rows[training], self.transfer.fastest_rows(MAX_SOURCE_ROWS)
-        rows = candidate_set(encoding, np.concatenate([*known, np.array(pending, np.intp)]), self._rng)
+        required = history.rows[training], self.transfer.fastest_rows(MAX_SOURCE_ROWS)
+        rows = candidate_set(encoding, np.concatenate([*required, np.array(pending, np.intp)]), self._rng)
         positions = encoding.positions(rows)
 
         failed = history.failed[training]

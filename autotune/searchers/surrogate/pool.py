@@ -39,9 +39,9 @@ class PooledEncoding(Encoding):
         steps = np.rint(np.log2(extents.blocks) * STEPS)
         self._launches = np.minimum(extents.launches, MAX_LAUNCHES).astype(np.uint8)
         self._blocks = np.minimum(steps, MAX_STEPS).astype(np.uint8)
-        self._problem = [known.index(problem.sizes[name]) for name, known in sizes.items()]
+        self._problem = [values.index(problem.sizes[name]) for name, values in sizes.items()]
         axes = [_categories(MAX_LAUNCHES + 1), _octaves(np.arange(MAX_STEPS + 1) / STEPS)]
-        axes += [_octaves(np.log2(known)) for known in sizes.values()]
+        axes += [_octaves(np.log2(values)) for values in sizes.values()]
         if len(dtypes) > 1:
             axes.append(_categories(len(dtypes)))
             self._problem.append(dtypes.index(problem.dtype))
@@ -72,8 +72,8 @@ class Pool:
 
     def __init__(self, spaces: Sequence[ValidSpace]) -> None:
         problems = [space.problem for space in spaces]
-        sizes = {name: sorted({one.sizes[name] for one in problems}) for name in problems[0].sizes}
-        self._sizes = {name: known for name, known in sizes.items() if len(known) > 1}
+        sizes = {name: sorted({problem.sizes[name] for problem in problems}) for name in problems[0].sizes}
+        self._sizes = {name: values for name, values in sizes.items() if len(values) > 1}
         self._dtypes = sorted({problem.dtype for problem in problems})
         self._trials: dict[ValidSpace, tuple[Trial, ...]] = {}
         self._encodings: dict[ValidSpace, PooledEncoding] = {}

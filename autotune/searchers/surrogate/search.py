@@ -8,11 +8,11 @@ import numpy as np
 
 from autotune.core.records import Config
 from autotune.searchers.base import NoTrials, PriorResults, ProposesAhead, TrialStream
-from autotune.searchers.random_search import RandomSearch
 from autotune.searchers.surrogate.blas_threads import load_scipy, one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.model import ModelFitter
 from autotune.searchers.surrogate.run import MAX_BATCH, Run
+from autotune.searchers.whole_space import RandomSearch
 from autotune.space import ValidSpace
 
 DESIGN_SIZE = 8  # configurations of the initial design, which compile while the default is prepared

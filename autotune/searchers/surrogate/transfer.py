@@ -51,10 +51,10 @@ class SourceModel:
         self._encoding = encoding
         fastest_first = np.argsort(self.log_ms, kind="stable")[: int((~np.isnan(log_ms)).sum())]
         chosen = training_sample(fastest_first, MAX_RESULTS, rng)
-        known = self.log_ms[chosen]
-        self._slowest, self._scale = known.max(), max(float(known.std()), 1e-3)
+        log_times = self.log_ms[chosen]
+        self._slowest, self._scale = log_times.max(), max(float(log_times.std()), 1e-3)
         self._positions = encoding.positions(rows[chosen])
-        targets = (known - self._slowest) / self._scale
+        targets = (log_times - self._slowest) / self._scale
         prior = default_hyper_prior(len(encoding.axes))
         no_basis = np.empty((len(chosen), 0))
         self.kernel, _ = fit(Kernel(encoding.axes, prior.mean), prior, self._positions, targets, no_basis)
@@ -67,10 +67,10 @@ class SourceModel:
         is_small = len(self._encoding.space) <= MAX_CANDIDATES  # then all rows are candidates
         predicted = self._expected_of_all[rows] if is_small else self._expected(rows)
         at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
-        known = self.rows[at] == rows
-        log_ms = np.where(known, self.log_ms[at], np.nan)
+        has_run = self.rows[at] == rows
+        log_ms = np.where(has_run, self.log_ms[at], np.nan)
         ran = ~np.isnan(log_ms)
-        return np.where(ran, log_ms, predicted), known & ~ran
+        return np.where(ran, log_ms, predicted), has_run & ~ran
 
     @cached_property
     def _expected_of_all(self) -> Floats:
@@ -162,7 +162,7 @@ class TransferModel:
             mean[part] = typical[part]
         prior = replace(default, mean=mean, deviation=deviation)
         every = [self._leave_one_out(left_out, prior, rng) for left_out in range(sources)]
-        fitted = [one for one in every if one is not None]
+        fitted = [hyperparameters for hyperparameters in every if hyperparameters is not None]
         if fitted:
             learnt = np.mean(fitted, axis=0)
             # sources that are alike do not promise that this device is like them
