@@ -14,15 +14,16 @@ def reference(
 ) -> dict[str, Array]:
     """Elements of A times the transpose of B, each block of columns times both scales."""
     rows, columns = np.divmod(np.asarray(indices["C"]), sizes["N"])
-    tokens, left_of = np.unique(rows, return_inverse=True)
-    weights, right_of = np.unique(columns, return_inverse=True)
-    left = scaled(inputs["A"][tokens], inputs["As"][tokens], sizes)
-    right = scaled(inputs["B"][weights], inputs["Bs"][weights // sizes["group_n"]], sizes)
-    if len(tokens) * len(weights) <= len(rows):  # all pairs: an output that is compared in full
-        return {"C": (left @ right.T)[left_of, right_of]}
-    return {"C": np.einsum("ij,ij->i", left[left_of], right[right_of])}
+    values, used, right = np.empty(len(rows)), columns[:0], np.empty(0)
+    for row in np.unique(rows):
+        mine = rows == row
+        if not np.array_equal(used, columns[mine]):  # rows that are compared in full have the same
+            used = columns[mine]
+            right = scaled(inputs["B"][used], inputs["Bs"][used // sizes["group_n"]], sizes)
+        values[mine] = right @ scaled(inputs["A"][row], inputs["As"][row], sizes)
+    return {"C": values}
 
 
 def scaled(values: Array, scales: Array, sizes: Mapping[str, int]) -> Array:
     """Rows times the scales of their blocks of columns."""
-    return values.astype(np.float64) * np.repeat(scales, sizes["group_k"], axis=1)[:, : sizes["K"]]
+    return values.astype(np.float64) * np.repeat(scales, sizes["group_k"], axis=-1)[..., : sizes["K"]]
