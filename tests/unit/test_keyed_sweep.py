@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from autotune import InputError, tune_sweep
+from autotune.evaluation.journal import read_journal
 from autotune.frameworks import FORMATS
 from autotune.frameworks.config_file import nearest, served
 from autotune.frameworks.installed import InstalledConfigs
@@ -75,6 +76,27 @@ def test_what_is_served_stays_where_nothing_is_faster_and_is_replaced_elsewhere(
     by_tokens = {entry["sizes"]["M"]: entry for entry in record["entries"]}
     eight = by_tokens[8]
     assert ENTRY in [eight["config"], *eight["ties"]] and by_tokens[64]["config"]["BLOCK_SIZE_M"] == 32
+
+
+def test_configurations_of_an_imported_file_are_tried_next_at_every_size(moe):
+    other = moe.path / "E=64,N=512,device_name=NVIDIA_H100_80GB_HBM3.json"
+    imported = ENTRY | {"BLOCK_SIZE_M": 32}
+    other.write_text(json.dumps({"1": imported, "8": ENTRY | {"BLOCK_SIZE_M": 128}, "16": imported}))
+    assert moe.run("import", other.name, "--kernel", "moe").returncode == 0
+    moe.run("search", "moe.yaml", "--device", "fake", "--format", "vllm-moe", "--sweep", "M=8,64")
+    default = ENTRY | {"num_warps": 4}
+    for tokens, served in (("M8-", [ENTRY]), ("M64-", [])):  # where the default serves now, it comes first
+        (journal,) = (one for one in moe.path.glob("runs/*") if tokens in one.name)
+        tried = [dict(trial.config) for trial in read_journal(journal)[1]]
+        assert tried[: 2 + len(served)] == [default, *served, imported]
+
+
+def test_files_of_16_bits_are_for_the_space_of_16_bits(moe):
+    file = "E=64,N=512,device_name=NVIDIA_H100_80GB_HBM3"
+    for name in (f"{file}.json", f"{file},dtype=fp8_w8a8.json"):
+        (moe.path / name).write_text(json.dumps({"1": ENTRY}))
+    done = moe.run("import", f"{file}.json", f"{file},dtype=fp8_w8a8.json", "--json")
+    assert [one["kernel"] for one in json.loads(done.stdout)] == ["vllm_moe_16bit", "vllm_moe"]
 
 
 def test_in_python_it_is_an_argument(moe, monkeypatch):
