@@ -76,8 +76,7 @@ def _configurations(path: Path) -> Recording | None:
     alike = [config for config in configs if set(config) == set(names)]
     trials = tuple(imported_trial(config, Status.OK) for config in alike)
     kernel = form.name.replace("-", "_") + ("" if shape.quantization else "_16bit")  # that of the ready space
-    device = shape.device.replace("_", " ")
-    return Recording(kernel, device, shape.sizes, domains(names, alike), trials)
+    return Recording(kernel, shape.device.replace("_", " "), shape.sizes, domains(names, alike), trials)
 
 
 def imported_text(recording: Recording, journal: Path) -> str:

@@ -15,6 +15,7 @@ from autotune.core.text import size_text
 from autotune.core.trials import Budget, Failure, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.buffers import device_bytes
+from autotune.evaluation.instance import KernelInstance
 from autotune.plans.variants import cover, neighbours
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.base import evaluate
@@ -36,9 +37,7 @@ from autotune.tuning.winner_checks import WinnerChecks
 
 TRIED_OF_EACH = 3  # best of each size, which are also timed at others
 FAR_SLOWER = 1.2  # times the best of a size: a slower candidate is not tried at the neighbours
-# Arrays of at least this size in device memory take long to draw. The last round then has one fresh set of
-# inputs: with so many elements, a second one adds little.
-LARGE_BYTES = 2**29
+LARGE_BYTES = 2**29  # arrays of at least this size in device memory take long to draw
 LABEL = "sweep"  # the engine's name in the cache
 
 
@@ -112,11 +111,12 @@ class Candidates:
     def check(self, checks_s: float) -> None:
         """Keep the candidates that pass the checks before storing, which may take `checks_s`.
 
-        Each is checked once, at the first size at which it is valid.
+        Each is checked once, at the size at which it is valid and has most kernels: in Triton, sizes need
+        different ones, and no others can be checked.
         """
         deadline = Deadline.after(checks_s)
         left = self.configs
-        for problem in self._problems:
+        for problem in sorted(self._problems, key=lambda one: -len(self._default(one).names)):
             here = [config for config in left if config in problem.task.space]
             if here:
                 with self._context(problem) as context:
@@ -196,29 +196,28 @@ class Candidates:
     ) -> Iterator[tuple[TuningContext, LastRoundSetting]]:
         """Open a last round at one size, in which the named configurations take part."""
         began, limit_s = cpu_times(), self._limit_s
-        seeds = FRESH_SEEDS[:1] if self._is_large(problem) else FRESH_SEEDS  # the trials used the search's
         with self._context(problem) as context:
             self._observer.started(problem.task, len(problem.tried), context.journal, note)
             context.ledger.recall(problem.tried)
             spent_s = context.ledger.spent_s
-            yield (
-                context,
-                LastRoundSetting(
-                    self._root,
-                    LABEL,
-                    self._seed,
-                    spent_s,
-                    began,
-                    unlimited_last_round(spent_s) if limit_s is None else limited_last_round(limit_s, limit_s),
-                    choice=FinalistChoice(tuple(named)),
-                    measure_again=partial(remeasure, seeds=seeds),
-                ),
+            setting = LastRoundSetting(
+                self._root,
+                LABEL,
+                self._seed,
+                spent_s,
+                began,
+                unlimited_last_round(spent_s) if limit_s is None else limited_last_round(limit_s, limit_s),
+                choice=FinalistChoice(tuple(named)),
+                measure_again=partial(remeasure, seeds=FRESH_SEEDS[:1]),  # trials used the search's inputs
             )
+            yield context, setting
 
     def _is_large(self, problem: SweepProblem) -> bool:
         """True if a problem's inputs take long to draw."""
-        default = self._processes.maker(problem.journaled).make(problem.task.spec.default)
-        return device_bytes(default.workload) > LARGE_BYTES
+        return device_bytes(self._default(problem).workload) > LARGE_BYTES
+
+    def _default(self, problem: SweepProblem) -> KernelInstance:
+        return self._processes.maker(problem.journaled).make(problem.task.spec.default)
 
     def _is_small(self, problem: SweepProblem) -> bool:
         """True if a problem half-way takes little time, and its inputs can be made."""

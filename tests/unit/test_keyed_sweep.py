@@ -85,10 +85,10 @@ def test_configurations_of_an_imported_file_are_tried_next_at_every_size(moe):
     assert moe.run("import", other.name, "--kernel", "moe").returncode == 0
     moe.run("search", "moe.yaml", "--device", "fake", "--format", "vllm-moe", "--sweep", "M=8,64")
     default = ENTRY | {"num_warps": 4}
-    for tokens, served in (("M8-", [ENTRY]), ("M64-", [])):  # where the default serves now, it comes first
+    for tokens, now in (("M8-", [ENTRY]), ("M64-", [])):  # at M = 64 the default serves now
         (journal,) = (one for one in moe.path.glob("runs/*") if tokens in one.name)
         tried = [dict(trial.config) for trial in read_journal(journal)[1]]
-        assert tried[: 2 + len(served)] == [default, *served, imported]
+        assert tried[: 2 + len(now)] == [default, *now, imported]
 
 
 def test_files_of_16_bits_are_for_the_space_of_16_bits(moe):
