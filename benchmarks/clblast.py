@@ -5,7 +5,7 @@
 CLBlast's tuner tries one of 512 valid configurations at random. For each seed the same is done here, and a
 search has a quarter of these evaluations. Then the best of all, with the default, are timed again together in
 turns, by events of OpenCL, in programs that this script compiles. Searches resume from `--work`. Prints the
-table of docs/clblast.md, and exits with 1 if the median ratio is above 1.
+table of docs/measured-times.md, and exits with 1 if the median ratio is above 1.
 """
 
 from __future__ import annotations
