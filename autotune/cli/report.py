@@ -40,6 +40,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="the kernel's space file: for ladder, occupancy and rates (default: a packaged one of it)",
     )
+    parser.add_argument(
+        "--timeline",
+        metavar="FILE",
+        type=Path,
+        help="draw what every process did, from a file that `autotune search --timeline` wrote",
+    )
     opt.add_cache(parser, "where to look for results of other devices")
     _add_figure(parser.add_argument_group("with --figure"))
     _add_live(parser.add_argument_group("with --live"))
@@ -77,7 +83,7 @@ def _add_live(group: argparse._ArgumentGroup) -> None:
 
 def run(parsed: argparse.Namespace) -> None:
     if parsed.live:
-        opt.require_unset(parsed, "--live serves pages", "output", "space", "cache", "figure")
+        opt.require_unset(parsed, "--live serves pages", "output", "space", "cache", "figure", "timeline")
         _show_live(parsed)
         return
     if not parsed.figure:
@@ -85,6 +91,7 @@ def run(parsed: argparse.Namespace) -> None:
     if not parsed.names:
         raise InputError(f"name a journal or a kernel; for example: {EXAMPLE}")
     if parsed.figure:
+        opt.require_unset(parsed, "a page shows it", "timeline")
         _draw_figure(parsed)
     else:
         _write_page(parsed)
@@ -96,7 +103,7 @@ def _write_page(parsed: argparse.Namespace) -> None:
     from autotune.report.search_page import report_html
 
     gathered = gather(parsed.names, parsed.cache, parsed.space)
-    html = report_html(gathered)
+    html = report_html(gathered, parsed.timeline)
     done = write_page(parsed.output or Path("report.html"), html)
     trials = sum(len(search.trials) for search in gathered.searches)
     emit(f"{done}: {count_text(trials, 'trial')} ({len(html) / 1e6:.1f} MB)")

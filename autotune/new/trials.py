@@ -21,6 +21,7 @@ from autotune.new.space_draft import ARCHITECTURE, Note
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import load_space, require_seen
 from autotune.tuning.context import open_run
+from autotune.tuning.failed_default import failed_default
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.single_runs import run_once
@@ -50,7 +51,11 @@ def run_default(space: Path) -> list[Note]:
             observer.texts += _left_as_they_were(task, options)
     doubts = [Note(False, text) for text in observer.texts]
     if trial.failure:
-        return [*doubts, Note(False, f"the default does not run yet: {trial.failure}")]
+        why = failed_default(task, trial)
+        said = "; ".join(
+            (f"{why.cause}: {trial.failure}" if why.cause else str(trial.failure), *why.helps[:1])
+        )
+        return [*doubts, Note(False, f"the default does not run yet: {said}")]
     return [*doubts, Note(True, f"the default took {trial.time_ms:.4g} ms on {task.device.name}")]
 
 
@@ -102,7 +107,8 @@ def compile_default(space: Path) -> list[Note]:
 
 def _in_a_line(log: str) -> str:
     """What a compiler's log says; Triton's names a place, shows the lines around it, and then the reason."""
-    first, last = first_error(log), log.strip().splitlines()[-1].strip()
+    first, lines = first_error(log), [line.strip() for line in log.splitlines()]
+    last = next(line for line in reversed(lines) if line not in ("", "^"))  # of assertions the line itself
     return f"{first} {last}" if first.endswith(":") and last != first else first
 
 

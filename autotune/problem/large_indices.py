@@ -12,8 +12,7 @@ from autotune.core.records import Sizes
 from autotune.core.text import table_sizes
 from autotune.problem.covering import Domain
 from autotune.problem.index_runs import IndexRuns
-from autotune.problem.loops import Make
-from autotune.problem.workload import Workload
+from autotune.problem.workload import Make, Workload
 
 _LARGE, _SMALL = (32, 31), 24  # powers of two, in elements; numbers of 32 bits may hold the second only
 _SPARE = 1.1

@@ -14,10 +14,9 @@ from functools import partial
 from autotune.core.records import Sizes
 from autotune.problem.covering import Domain, size_product, threads
 from autotune.problem.index_runs import AGAIN, IndexRuns
-from autotune.problem.workload import Workload
+from autotune.problem.workload import Make, Workload
 
 _Loop = tuple[str, int]  # the kernel, and the loop's place in the source
-Make = Callable[[Sizes], Workload | None]  # None where the configuration is not valid
 _CLOSE = 1 / 64  # shares of the way to the size to tune for
 _EXACT = 3  # leading bits of a size on the way
 

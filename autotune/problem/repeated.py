@@ -21,10 +21,9 @@ from autotune.devices.base import Indices
 from autotune.devices.element_types import is_floating
 from autotune.problem.covering import Domain
 from autotune.problem.inputs import draw_inputs
-from autotune.problem.loops import Make
 from autotune.problem.reference import run_magnitude, run_reference
 from autotune.problem.sampling import sample_indices
-from autotune.problem.workload import Array, Workload
+from autotune.problem.workload import Array, Make, Workload
 
 FEW = (3, 4, 5)  # periods: the first and the last have ends, those between have none
 _PERIOD = 2**18  # elements of the largest array

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from autotune.core.launch_plan import Settings
-from autotune.core.records import Argument, Launch, Value
+from autotune.core.records import Argument, Launch, Sizes, Value
 from autotune.core.records import Scalar as ScalarValue
 from autotune.core.trials import Problem
 from autotune.devices.array_compare import EXACT, Tolerance
@@ -165,6 +165,10 @@ class Workload:
     def outputs_with_magnitude(self) -> tuple[str, ...]:
         """The outputs whose tolerance grows with the magnitude of the data that they are computed from."""
         return tuple(name for name, bound in self.bounds if bound.factor)
+
+
+Make = Callable[[Sizes], Workload | None]
+"""Makes the workload of sizes; None where the configuration is not valid."""
 
 
 def identity_of(workloads: Iterable[Workload]) -> str:

@@ -21,7 +21,7 @@ from autotune.errors import InputError
 from autotune.interop.files import read_text, write_text
 
 _SCRIPTS = (  # in the order that they are put together; each uses those before it
-    *("elements", "search", "scales", "chart", "drawing", "result", "progress", "space"),
+    *("elements", "search", "scales", "chart", "drawing", "result", "timeline", "progress", "space"),
     *("importance", "resources", "beside", "devices", "trials", "folder", "constraints", "main"),
 )
 _MAX_LETTERS = 2_000  # of a text

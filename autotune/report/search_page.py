@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, TypeVar
 
 from autotune.analysis.compare import KernelComparison, comparison_json
@@ -20,16 +21,18 @@ from autotune.report.headline import headline, provenance, trust
 from autotune.report.page import cut, page_html, short
 from autotune.report.search import Search, Step
 from autotune.report.source_figures import source_figures
+from autotune.report.timeline import timeline_json
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED
 
 _T = TypeVar("_T")
 _TREES = 32  # half of what `show --importance` takes: a page is to be written in seconds
 
 
-def report_html(gathered: Gathered) -> str:
-    """The whole page."""
+def report_html(gathered: Gathered, timeline: Path | None = None) -> str:
+    """The whole page; raises InputError if a file is no timeline."""
     kernels = dict.fromkeys(search.kernel for search in gathered.searches)
-    return page_html(", ".join(kernels), report_json(gathered))
+    timed = {} if timeline is None else {"timeline": cut(timeline_json(timeline))}
+    return page_html(", ".join(kernels), report_json(gathered) | timed)
 
 
 def report_json(gathered: Gathered) -> dict[str, Any]:

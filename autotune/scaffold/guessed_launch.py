@@ -295,7 +295,7 @@ def _parameters_and_block(
     if not block:
         known = {argument.name for argument in kernel.arguments} | {macro.name for macro in tuned}
         alone = _without_threads(kernel, source, axes)
-        block = _invented_block(axes, known | {*source.read.code.used}, alone)
+        block = _invented_block(axes, known | source.read.code.used | source.branches.defined, alone)
         parameters += [threads_parameter(name, axes, _OF_THE_LAUNCH) for name in block if name != "1"]
     parameters = [within_a_block(item, block) for item in parameters]
     return parameters or [_placeholder(source)], block

@@ -80,7 +80,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     kernel, sizes, values = guess.kernel, guess.sizes, guess.values
     landmarks = guess.landmarks
     extents = ", ".join(f"{one}: {extent:_}" for one, extent in sizes.items())
-    half, chosen = kernel.found.has_dot and not kernel.is_precise, guess.default
+    chosen = guess.default
     tiles = [tile for part in guess.grid for tile in _TILED.findall(part)]
     # a loop turns twice only at sizes beyond the tile that it steps by
     tiles += [f"ceil_div({one.bound}, {one.name})" for one in kernel.tiles.values() if one.is_looped]
@@ -92,7 +92,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     unread = " ".join(kernel.unread.split())
     results = {one: kernel.made.get(one, SAME) for one, role in kernel.roles.items() if role != "in"}
     rtol = rtol_by_type("1e-5") if SAME in results.values() else "1e-5"
-    tolerance = "rtol: 1e-2, atol: 1e-2" if half else f"rtol: {rtol}, atol: 1e-6"
+    tolerance = "rtol: 1e-2, atol: 1e-2" if kernel.element_type != "float32" else f"rtol: {rtol}, atol: 1e-6"
     lines = [
         f"# A first space for {file}, guessed from its text: check what comments ask.",
         "schema: 1",
@@ -100,7 +100,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
         "dialect: triton",
         f"source: {file}",
         f"reference: {name}_reference.py",
-        f"dtypes: [{'float16' if half else 'float32'}]  # what arrays hold, such as [float16, bfloat16]",
+        f"dtypes: [{kernel.element_type}]  # what arrays hold, such as [float16, bfloat16]",
         "sizes:",
         f"  default: {{{extents}}}  # what do you tune for?",
         "verify_sizes:",

@@ -219,11 +219,18 @@ class TritonGuess:
         large = [*numbers, *dict.fromkeys(missing)]
         ends = {word for text in kernel.ends for word in names_in_text(text)}
         counts = ends - kernel.tiles.keys() - {word for tile in tiles for word in names_in_text(tile.bound)}
-        fixed = {name: _FEW if name in counts else _WIDTH for name in self.fixed}
+        fixed = {
+            name: self._known_extent(name) or (_FEW if name in counts else _WIDTH) for name in self.fixed
+        }
         if len(large) + len(fixed) == 1 and large:
             return {large[0]: _LINE}
         extents = {name: _EXTENTS[min(place, len(_EXTENTS) - 1)] for place, name in enumerate(large)}
         return {**extents, **fixed} or {self._free("n"): 2**20}
+
+    def _known_extent(self, name: str) -> int:
+        """An extent that the source compares a size with: it may have code for no other; 0 without one."""
+        compared = self.kernel.found.choices.get(name, ())
+        return next((value for value in compared if isinstance(value, int) and value > 1), 0)
 
     def _is_unbounded(self, tile: Tile) -> bool:
         return not tile.is_whole and not _reads_only(tile.bound, self._names - {tile.name})
@@ -258,7 +265,7 @@ class TritonGuess:
             elif one.has_default:
                 continue
             elif name in kernel.found.kinds:
-                yield name, ("int32" if name in kernel.found.whole_kinds else "float32",)
+                yield name, (self._element_type(name),)
             elif name in kernel.found.flags:
                 yield name, (False,)
             elif name in kernel.found.choices:
@@ -278,6 +285,13 @@ class TritonGuess:
                 yield name, _distinct(config.get(name, DEFAULTS[name]) for config in kernel.configs)
             elif name in self._constants or name in usual:
                 yield name, _OPTION_VALUES[name]
+
+    def _element_type(self, name: str) -> str:
+        """The type that a constant stands for: of indices, of sums, or of the arrays."""
+        found = self.kernel.found
+        if name in found.whole_kinds:
+            return "int32"
+        return "float32" if name in found.sum_kinds else self.kernel.element_type
 
     def _tile_values(self, count: int) -> tuple[Value, ...]:
         if self.kernel.found.has_dot:

@@ -320,7 +320,7 @@ def _flow(opening: str, items: Iterable[str], ending: str) -> list[str]:
     lines, separator = [opening], ""
     for item in items:
         if len(lines[-1]) + len(separator) + len(item) > _WIDTH:
-            lines[-1] += ","
+            lines[-1] += separator.rstrip()
             lines.append(f"  {item}")
         else:
             lines[-1] += separator + item

@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import ge, gt, le, lt
 
 from autotune.sources.bare_code import WORD
-from autotune.sources.dialects import INTRODUCER
+from autotune.sources.dialects import BUILT_IN, INTRODUCER
 from autotune.sources.facts import names_in
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
 from autotune.sources.macros import definition
@@ -28,6 +29,7 @@ _DECLARED = re.compile(r"\b(?!return\b|case\b|else\b|goto\b)[A-Za-z_]\w*[\s*&]+\
 _READINGS = 8  # of kernels under conditions
 _UNIQUE = "1000003"  # the value of a name, which no other has
 _UNROLLED = re.compile(r"(?<!\w)(?!unroll\b)[A-Za-z_]\w*")  # the number of steps, by any name
+_ORDERS = {ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge}
 _NEAR = 300  # letters from the word that begins a kernel to its name
 
 
@@ -152,6 +154,11 @@ def _wants(condition: ast.expr | None, *, is_met: bool = True) -> dict[str, str]
             ast.Name(name), [ast.Eq() | ast.NotEq() as sign], [ast.Name() | ast.Constant() as value]
         ):
             return {name: ast.unparse(value)} if isinstance(sign, ast.Eq) == is_met else {}
+        case ast.Compare(ast.Name(name), [sign], [ast.Constant(int(number))]) if type(sign) in _ORDERS:
+            compares = _ORDERS[type(sign)]
+            near = (0, number - 1, number, number + 1)  # 0 is the value of what nothing defines
+            fitting = next(one for one in near if compares(one, number) == is_met)
+            return {name: str(fitting)} if fitting and not BUILT_IN.fullmatch(name) else {}
         case ast.Call(func=ast.Name("defined"), args=[ast.Name(name)]) if is_met:
             return {name: ""}
         case ast.Name(name) if is_met:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ BARRIERS = ("__syncthreads", "barrier", "work_group_barrier", "BARRIER", "sync_t
 WARP_BARRIERS = ("__syncwarp", "sub_group_barrier")
 LOADS = ("__ldg", "__ldca", "__ldcg", "__ldcs", "__ldcv")  # of what their pointer points to
 STORES = ("__stwb", "__stcg", "__stcs", "__stwt")
+_OF_VECTORS = re.compile(r"v(load|store)(?:a?_half)?(\d*)(?:_rt[ezpn])?")  # in OpenCL: of elements in a row
 
 
 @dataclass(frozen=True)
@@ -349,6 +351,13 @@ class _Reading:
         elif name and name not in (POINTER_CAST, ADDRESS, LAUNCH, UNREADABLE):
             found.calls.append(name)
         given = [*node.args]
+        if (named := _OF_VECTORS.fullmatch(name)) and given[1:] and self._root(given[-1]):
+            *given, offset, pointer = given
+            last = _last_of_vector(offset, int(named[2] or 1))
+            access = self._access(ast.Subscript(pointer, last))
+            assert access is not None  # as it has a root
+            is_read = named[1] == "load"
+            self._note(access, guards, is_read=is_read, is_written=not is_read)
         is_atomic = "atomic" in name.lower()
         if given and (is_atomic or name in (*LOADS, *STORES)):
             pointer = given.pop(0)
@@ -371,6 +380,12 @@ class _Reading:
                     inside = inside.value
                 return self._access(inside) if isinstance(inside, ast.Subscript) else None
         return self._access(ast.Subscript(pointer, ast.Constant(value=0))) if self._root(pointer) else None
+
+
+def _last_of_vector(offset: ast.expr, count: int) -> ast.expr:
+    """The last element of a vector of `count`, before which there are `offset` others."""
+    first = offset if count == 1 or is_zero(offset) else ast.BinOp(offset, ast.Mult(), ast.Constant(count))
+    return first if count == 1 else ast.BinOp(first, ast.Add(), ast.Constant(count - 1))
 
 
 def _leaves(body: Sequence[ast.stmt]) -> bool:

@@ -215,9 +215,11 @@ class TritonKernel:
         return (self.found.computed & self.roles.keys()) - {*self.index_arrays}
 
     @property
-    def is_precise(self) -> bool:
-        """Whether elements go, as they are, to functions that Triton has for 32 bits."""
-        return not self.found.precise.isdisjoint(self.roles)
+    def element_type(self) -> str:
+        """What arrays hold: 16 bits for matrices, unless elements go to functions that Triton has for 32."""
+        if not self.found.has_dot or not self.found.precise.isdisjoint(self.roles):
+            return "float32"
+        return "bfloat16" if self.found.short_types == {"bfloat16"} else "float16"
 
 
 def kernels(text: str, path: Path) -> dict[str, tuple[TritonParameter, ...]]:

@@ -12,6 +12,7 @@ from autotune.sources.triton_module import TritonModule, decorator_name
 _V = TypeVar("_V")
 _MAX_DEPTH = 8  # of functions that call functions
 WHOLE_TYPES = ("int32", "int64", "uint32", "uint64")
+SHORT_TYPES = ("float16", "bfloat16")
 
 
 class Follower(ABC, Generic[_V]):
@@ -136,7 +137,7 @@ class Follower(ABC, Generic[_V]):
                 return self._item(self._value(base, names), index, names)
             case ast.Tuple(parts) | ast.List(parts):
                 return self._listed([self._value(part, names) for part in parts])
-            case ast.Attribute(_, name) if name in WHOLE_TYPES:  # such as tl.int64
+            case ast.Attribute(_, name) if name in (*WHOLE_TYPES, *SHORT_TYPES):  # such as tl.int64
                 return self._constant(name)
             case ast.Attribute(base, "T"):
                 return self._built_in("trans", [self._value(base, names)], {}, is_method=True)

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from autotune.core.records import Value
-from autotune.sources.triton_follower import WHOLE_TYPES, Follower
+from autotune.sources.triton_follower import SHORT_TYPES, WHOLE_TYPES, Follower
 from autotune.sources.triton_module import LOOP_RANGES, RESHAPING, TritonModule, decorator_name
 
 _MAX_TERMS, _MAX_FACTORS, _MAX_CALLS, _MAX_LOOPS = 16, 16, 500, 3
@@ -89,6 +89,8 @@ class TritonFindings:
     choices: dict[str, list[Value]] = field(default_factory=dict)  # what a parameter is compared with
     kinds: set[str] = field(default_factory=set)  # parameters that are element types
     whole_kinds: set[str] = field(default_factory=set)  # of these, types of indices
+    sum_kinds: set[str] = field(default_factory=set)  # and of what begins at a value or is summed up
+    short_types: set[str] = field(default_factory=set)  # of 16 bits, to which values are converted
     indices: set[str] = field(default_factory=set)  # numbers that are whole, as their use shows
     loaded_indices: set[str] = field(default_factory=set)  # arrays whose elements become whole numbers
     reals: dict[str, set[str]] = field(default_factory=dict)  # arrays whose elements a number meets
@@ -327,6 +329,7 @@ class _Walker(Follower[Sum]):
                 kinds = {value.parameter for value in own[1:]}
                 self.found.whole_kinds.update(kinds & self.found.kinds)
             kind = next(reversed([*own[1:], *named.values()]), NOTHING)
+            self.found.short_types.update(one for one in SHORT_TYPES if one == kind.constant)
             if kind.constant in WHOLE_TYPES:
                 self.found.loaded_indices.update(name for term in first.terms for name in term.loaded)
             return Sum(_cast(first.terms), first.text, first.items)
@@ -346,7 +349,10 @@ class _Walker(Follower[Sum]):
         place = {"to": 1, "cast": 1, "zeros": 1, "full": 2}.get(called)
         if place is not None and len(own) > place:
             candidates.append(own[place])
-        self.found.kinds.update(candidate.parameter for candidate in candidates if candidate.parameter)
+        kinds = {candidate.parameter for candidate in candidates if candidate.parameter}
+        self.found.kinds.update(kinds)
+        if called not in ("to", "cast"):
+            self.found.sum_kinds.update(kinds)
         for key in ("cache_modifier", "eviction_policy"):  # texts, of which the empty one changes nothing
             if key in named and named[key].parameter:
                 self.found.choices.setdefault(named[key].parameter, []).insert(0, "")

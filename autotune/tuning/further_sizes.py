@@ -16,9 +16,9 @@ from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering, divisors
 from autotune.problem.index_runs import IndexRun, IndexRuns, index_runs
 from autotune.problem.large_indices import overflow_in, overflowing
-from autotune.problem.loops import Loops, Make
+from autotune.problem.loops import Loops
 from autotune.problem.repeated import Repeated, repeated
-from autotune.problem.workload import Workload, entries
+from autotune.problem.workload import Make, Workload, entries
 
 MAX_SIZES = 6  # that the tiles of a configuration make interesting
 LARGE = (32, 31)  # powers of two, in elements, that numbers of 32 bits do not hold

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from autotune.checks import large_run
 from autotune.checks.deadline import Deadline
 from autotune.core.outcomes import FRESH_INPUTS, NO_TIME, Outcomes, unchecked_text
 from autotune.core.records import NOISY, Config
@@ -17,7 +16,6 @@ from autotune.core.trials import WRONG, Failure, Measurement, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import Journal, LastRound
 from autotune.evaluation.worker import Worker
-from autotune.processes.fork_server import preload
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
@@ -65,14 +63,13 @@ class Decision:
 
 
 def begin_process(context: TuningContext) -> None:
-    """Begin the process of the last round while the last trials run, with what its checks import.
+    """Begin the process of the last round while the last trials run.
 
     Not on a CPU, where that would disturb times, nor where settings of the device, such as its clock, are one
     process's.
     """
     task, worker = context.task, context.worker
     if isinstance(worker, Worker) and task.device.kind == "gpu" and not task.spec.device:
-        preload((large_run.__name__,))
         worker.begin_spare()
 
 

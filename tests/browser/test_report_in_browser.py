@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from autotune.core.records import Config
+from autotune.core.timeline import Span, chrome_trace
 from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.evaluation.journal_rows import encode_measurement
 from autotune.report.gather import gather
@@ -38,6 +39,17 @@ def trials(rates):
             yield Trial(config, key, measurement=Measurement((time_ms,) * 6, Rule.STEADY), **cost)
 
 
+def worked(path):
+    """The file of a timeline."""
+    spans = [
+        Span("search", 0.0, 9.0, 1, HOSTILE, "MainThread"),
+        Span("wait: verify and time", 1.0, 4.0, 1, HOSTILE, "MainThread"),
+        Span("verify and time", 1.1, 3.9, 2, "device process", "MainThread"),
+    ]
+    path.write_text(chrome_trace(spans))
+    return path
+
+
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
     """A folder without journals: a search of `reduce` in the current one would be shown, too."""
@@ -58,7 +70,7 @@ def page(tmp_path_factory):
         known = {"problem": "n1000.int32", "time_ms": 2.0, "uses": [HOSTILE], "foretold": [HOSTILE * 9]}
         kept = json.dumps({"schema": 1, "diagnosis": texts | known})
         (folder / "double.gpu-a.diagnosis.json").write_text(kept)
-        html = report_html(gather(names))
+        html = report_html(gather(names), worked(folder / "timeline.json"))
     file = folder / "report.html"
     file.write_text(html)
     return file
@@ -161,7 +173,7 @@ def drawn(browser, chart):
 
 
 CHARTS = {
-    *("progress-chart", "costs", "parallel", "scatter", "heat", "neighbours"),
+    *("progress-chart", "costs", "timeline", "parallel", "scatter", "heat", "neighbours"),
     *("importance-chart", "effects", "resources-chart", "device-times", "beside-chart"),
 }
 CELLS = "return [...document.querySelectorAll('#trial-table td:nth-child(%d)')].map((one) => one.textContent)"

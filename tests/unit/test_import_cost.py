@@ -86,9 +86,10 @@ def test_a_search_shows_that_it_starts_before_it_loads_numpy(root):
     assert not modules_after(f"import site; site.main(); {program}", root) & {"numpy", "yaml", "optuna"}
 
 
-def test_a_device_process_reads_no_space_files(root):
-    program = "import site; site.main(); import autotune.evaluation.device_samples"
-    assert not {name for name in modules_after(program, root) if name.startswith(("autotune.space", "yaml"))}
+@pytest.mark.parametrize("module", ["evaluation.device_samples", "checks.large_run"])
+def test_a_device_process_reads_neither_space_files_nor_sources(root, module):
+    loaded = modules_after(f"import site; site.main(); import autotune.{module}", root)
+    assert not {name for name in loaded if name.startswith(("autotune.space", "autotune.sources", "yaml"))}
 
 
 def test_the_first_proposals_of_a_search_load_no_models(root):

@@ -124,6 +124,30 @@ def test_a_pointer_that_a_function_loads_or_stores_through_shows_its_index(load)
     assert "shape: [40 * n], role: in," in found["x"] and "shape: [n], role: inout" in found["y"]
 
 
+@pytest.mark.parametrize(
+    ("load", "store"),
+    [
+        ("vload4(0, x + i * 4)", "vstore4(one, 0, y + 4 * i)"),
+        ("vload4(i, x)", "vstore4(one, i, y)"),
+        ("vload4(i, x)", "vstore4(one, 0, &y[4 * i])"),
+        ("vload4(i, x)", "vstore_half4_rte(one, i, y)"),
+    ],
+)
+def test_vectors_that_a_function_loads_or_stores_show_their_index(load, store):
+    text = f"""
+        __kernel void twice(__global float *x, __global float *y, int n)
+        {{
+            int i = get_global_id(0);
+            if (i >= n) return;
+            float4 one = 2 * {load};
+            {store};
+        }}
+        """
+    found = arguments(text)
+    assert "shape: [4 * n], role: in," in found["x"]
+    assert "shape: [4 * n], role: inout, fill: {constant: 0}" in found["y"]
+
+
 def test_an_index_that_is_kept_inside_reaches_no_further():
     found = arguments(
         """

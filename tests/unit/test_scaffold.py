@@ -13,7 +13,7 @@ from autotune.errors import InputError
 from autotune.scaffold import scaffold
 from autotune.scaffold.reading import KernelArgument
 from autotune.scaffold.roles import Role, role_of
-from autotune.space import bind, load_space, problem_of
+from autotune.space import bind, load_space, problem_of, require_seen
 from autotune.space.lint import lint
 from tests.space_example import GPU
 
@@ -59,6 +59,23 @@ def test_every_kernel_of_the_repository_gets_a_space_with_a_valid_default(tmp_pa
         space = bind(spec, GPU, problem_of(spec, GPU))
         assert spec.default in space
         assert [step.entry for step in space.launches(spec.default)] == [found.entry]
+
+
+def test_sizes_that_fill_a_line_are_written_as_yaml(tmp_path):
+    names = [f"number_of_elements_{axis}" for axis in "abcdef"]
+    bounds = " && ".join(f"threadIdx.x < {name}" for name in names)
+    text = kernel(
+        f"if ({bounds}) x[threadIdx.x] = 1;", f"float *x, {', '.join(f'int {name}' for name in names)}"
+    )
+    assert list(load_space(write(tmp_path, made(text), text)).verify_sizes[0]) == names
+
+
+def test_a_parameter_is_not_called_like_a_macro_that_only_the_host_uses(tmp_path):
+    text = "#define BLOCK_SIZE 256\n" + kernel(
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i];"
+    )
+    space = load_space(write(tmp_path, made(text), text))
+    require_seen(bind(space, GPU, problem_of(space, GPU)), text)
 
 
 @pytest.mark.parametrize(

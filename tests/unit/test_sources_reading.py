@@ -109,6 +109,10 @@ def test_kernels_of_branches_that_are_left_out_come_with_what_these_want():
         ("A", {"A": "1"}),
         ("(A == 3 && !defined(C)) || B", {"A": "3"}),
         ("!A", {}),
+        ("A > 1", {"A": "2"}),
+        ("A >= 4 && B <= 2", {"A": "4"}),
+        ("!(A < 3)", {"A": "3"}),
+        ("__CUDA_ARCH__ >= 700", {}),
     ],
 )
 def test_of_several_ways_to_a_kernel_the_first_is_wanted(condition, wanted):

@@ -10,6 +10,7 @@ from autotune.core import timeline
 from autotune.errors import ChildTimeout
 from autotune.evaluation.journal import read_journal
 from autotune.processes.child import Child
+from autotune.report.timeline import timeline_json
 from tests.conftest import ROOT, run_in_process
 from tests.devices_here import devices_here
 
@@ -124,6 +125,41 @@ def test_a_child_sends_what_it_did_and_an_arrow_leads_to_the_wait(recording):
     assert {one.process for one in spans if one.name == "a part of it"} == {child.pid}
     events = json.loads(timeline.chrome_trace(spans))["traceEvents"]
     assert [event["ph"] for event in events if event["name"] == "answer"] == ["s", "f"]
+
+
+def test_the_chart_has_who_works_and_on_what(tmp_path):
+    def span(name, at, process, track="MainThread", process_name="device process"):
+        return timeline.Span(name, at, at + 1.0, process, process_name, track)
+
+    file = tmp_path / "t.json"
+    spans = [
+        span("search", 0.0, 1, process_name="autotune search"),
+        span("wait: verify and time", 0.5, 1, process_name="autotune search"),
+        span("verify and time", 1.0, 2),
+        span("take samples", 1.5, 2),
+        span("reference at n=1", 2.0, 2, "preparation_0"),
+        span("g++ for races", 2.5, 1, "sanitizer_0", process_name="autotune search"),
+        span("wait: compile", 2.5, 1, "compiler_0", process_name="autotune search"),
+        span("verifying", 2.5, 1, timeline.STAGES, process_name="autotune search"),
+    ]
+    file.write_text(timeline.chrome_trace(spans))
+    chart = timeline_json(file)
+    found = {
+        (row["process"], row["thread"]): [chart["kinds"][kind] for _, _, kind, _ in row["spans"]]
+        for row in chart["rows"]
+    }
+    assert list(found.items()) == [
+        (("autotune search", "MainThread"), ["other work", "waiting"]),
+        (("autotune search", "sanitizer_0"), ["sanitizers"]),
+        (("device process", "MainThread"), ["verifying", "timing"]),
+        (("device process", "preparation_0"), ["reference"]),
+    ]
+
+
+def test_another_file_is_no_timeline(folder):
+    folder.search("--budget", "5", "--journal", "j.jsonl")
+    done = folder.run("report", "j.jsonl", "--timeline", "double.yaml")
+    assert done.returncode == 2 and "double.yaml: not a timeline" in done.stderr
 
 
 def hang(state):

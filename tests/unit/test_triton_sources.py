@@ -446,3 +446,60 @@ def test_an_entry_names_a_kernel_its_types_and_its_constants():
 def test_a_text_that_is_no_entry_is_refused(entry):
     with pytest.raises((SyntaxError, ValueError)):
         entry_signature(entry)
+
+
+def test_a_size_that_the_source_compares_with_numbers_is_one_of_them(made):
+    text = (
+        HEAD
+        + """
+@triton.jit
+def convolved(x, w, y, n, WIDTH: tl.constexpr, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    total = tl.zeros((B,), tl.float32)
+    for k in tl.static_range(WIDTH):
+        if WIDTH == 3:
+            total += tl.load(w + k) * tl.load(x + at + k, mask=at + k < n)
+        elif WIDTH == 4:
+            total += tl.load(w + 3 - k) * tl.load(x + at + k, mask=at + k < n)
+    tl.store(y + at, total, mask=at < n)
+"""
+    )
+    assert made(text).sizes["default"]["WIDTH"] == 3
+
+
+def test_matrices_are_multiplied_in_the_type_of_the_arrays_and_summed_up_in_32_bits(made):
+    text = (
+        HEAD
+        + """
+@triton.jit
+def product(a, b, c, M, N, own: tl.constexpr, sums: tl.constexpr, result: tl.constexpr, B: tl.constexpr):
+    at = tl.arange(0, B)
+    rows = tl.program_id(0) * B + at
+    total = tl.zeros((B, B), dtype=sums)
+    left = tl.load(a + rows[:, None] * B + at[None, :], mask=rows[:, None] < M)
+    right = tl.load(b + at[:, None] * N + at[None, :]).to(own)
+    total = tl.dot(left, right, total, out_dtype=sums)
+    tl.store(c + rows[:, None] * N + at[None, :], total.to(result), mask=rows[:, None] < M)
+"""
+    )
+    kinds = {name: listed for name, listed in values(made(text)).items() if name in ("own", "sums", "result")}
+    assert kinds == {"own": ("float16",), "sums": ("float32",), "result": ("float16",)}
+
+
+@pytest.mark.parametrize(
+    ("own", "dtype"), [("bfloat16", "bfloat16"), ("float16", "float16"), ("float32", "float16")]
+)
+def test_matrices_have_the_type_to_which_others_are_converted(made, own, dtype):
+    text = (
+        HEAD
+        + f"""
+@triton.jit
+def product(a, b, c, M, B: tl.constexpr):
+    at = tl.arange(0, B)
+    rows = tl.program_id(0) * B + at
+    left = tl.load(a + rows[:, None] * B + at[None, :], mask=rows[:, None] < M)
+    right = tl.load(b + at[:, None] * B + at[None, :]).to(tl.{own})
+    tl.store(c + rows[:, None] * B + at[None, :], tl.dot(left, right), mask=rows[:, None] < M)
+"""
+    )
+    assert made(text).dtypes == (dtype,)

@@ -66,6 +66,7 @@ function addProgress() {
   });
   addLastRound(grid);
   addCosts(grid);
+  addTimeline(grid);
 }
 
 const NEAR_BEST = 1.1; // times the best: what is slower would leave several finalists no room
