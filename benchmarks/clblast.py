@@ -4,8 +4,8 @@
 
 CLBlast's tuner tries one of 512 valid configurations at random. For each seed the same is done here, and a
 search has a quarter of these evaluations. Then the best of all, with the default, are timed again together in
-turns, by events of OpenCL, in programs that this script compiles. Searches resume from `--work`. Prints a row
-for each seed and the median ratio, and exits with 1 if that is above 1.
+turns, by events of OpenCL, in programs that this script compiles. Searches resume from `--work`. Prints the
+table of docs/measured-times.md, and exits with 1 if the median ratio is above 1.
 """
 
 from __future__ import annotations
@@ -53,15 +53,14 @@ def main() -> int:
                 work = (parsed.work or Path(folder)).absolute() / f"{engine}-{seed}"
                 found[seed, engine] = search(parsed, work, engine, budget, seed)
     times_ms = timed_again(task, {task.spec.default, *found.values()})
-    print(f"{task.device.name}, M = N = K = {parsed.size}: medians of {ROUNDS} rounds in turns, ms")
-    print(f"evaluations: random {sample}, search {sample // 4}")
-    print(f"default {times_ms[task.spec.default]:.4f}")
+    print(f"{task.device.name}, M = N = K = {parsed.size}, default {times_ms[task.spec.default]:.4f} ms\n")
+    print(f"| seed | {sample} at random, ms | {sample // 4} of a search, ms | ratio |\n|---|---|---|---|")
     ratios = []
     for seed in range(parsed.seeds):
         theirs, ours = (times_ms[found[seed, engine]] for engine in ("random", "surrogate"))
         ratios.append(ours / theirs)
-        print(f"seed {seed}: random {theirs:.4f}, search {ours:.4f}, ratio {ratios[-1]:.3f}")
-    print(f"median ratio {median(ratios):.3f}")
+        print(f"| {seed} | {theirs:.4f} | {ours:.4f} | {ratios[-1]:.3f} |")
+    print(f"| median | | | {median(ratios):.3f} |")
     return int(median(ratios) > 1)
 
 

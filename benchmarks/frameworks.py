@@ -333,7 +333,8 @@ def loop(shape: Shape, machine: Machine, parsed: argparse.Namespace, left_s: flo
     """The seconds that vLLM's tuner takes for 18 numbers of tokens, from a sample of its configurations.
 
     For each configuration and number of tokens it runs five times, the first of which compiles, and then ten
-    times with a pair of events and a synchronisation each. Numbers of tokens share compiled kernels.
+    times with a pair of events and a synchronisation each. Numbers of tokens share compiled kernels. It goes
+    on after a configuration that the GPU refuses, which has to be compiled, too.
     """
     names = ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M", "num_warps", "num_stages")
     every = product(
@@ -349,17 +350,10 @@ def loop(shape: Shape, machine: Machine, parsed: argparse.Namespace, left_s: flo
     for config in sample:
         if time.perf_counter() > end_s:
             break
-        for place, one in enumerate(inputs):
-            call = layer.call(one, config)
-            try:
-                first = seconds(partial(run_once, call, machine))
-                later = seconds(partial(own_loop, call, machine))
-            except Exception:  # noqa: BLE001 - as the tuner goes on after one that needs too many resources
-                continue
-            later_s.append(later)
-            if place == 0:
-                first_s.append(first)
-    compile_s, run_s = (sum(times) / len(times) for times in (first_s, later_s))
+        calls = [layer.call(one, config) for one in inputs]
+        first_s.append(seconds(partial(runs, calls[0], machine)))
+        later_s += [seconds(partial(own_loop, call, machine)) for call in calls if runs(call, machine)]
+    compile_s, run_s = sum(first_s) / len(first_s), sum(later_s) / len(first_s) / len(tokens)
     whole_s = LOOP_SIZE * (SPECIALISATIONS * compile_s + len(TOKENS) * run_s)
     return {"seconds": whole_s, "compile_s": compile_s, "run_s": run_s, "configurations": len(first_s)}
 
@@ -368,6 +362,15 @@ def run_once(call: Call, machine: Machine) -> None:
     """Run a call to its end."""
     call()
     machine.synchronize()
+
+
+def runs(call: Call, machine: Machine) -> bool:
+    """Run a call to its end; false if the GPU refuses it."""
+    try:
+        run_once(call, machine)
+    except Exception:  # noqa: BLE001 - too many resources
+        return False
+    return True
 
 
 def own_loop(call: Call, machine: Machine) -> None:

@@ -24,7 +24,7 @@ from autotune.frameworks.config_file import KEY, TOKENS
 from autotune.frameworks.installed import InstalledConfigs
 from autotune.hardware.names import traits_of
 from autotune.plans.fewer_launches import with_fewer_launches
-from autotune.plans.sweep_candidates import Candidates, SweepProblem
+from autotune.plans.sweep_candidates import TRIED_OF_EACH, Candidates, SweepProblem
 from autotune.plans.variants import cover, left_out_slowdowns
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers import check_searcher, make_searcher
@@ -56,8 +56,7 @@ MIN_TRIALS = 6  # per problem
 SHARE_FOR_SMALLER, SHARE_FOR_LARGER = 0.6, 0.1
 MAX_NEIGHBOURS = 4  # the search starts from the results of so many
 MAX_KNOWN = 2  # of a larger problem, to try with fewer launches
-# Candidates, which are also timed at other sizes: so many per variant, and so many of the best of each size.
-TRIED_PER_VARIANT, TRIED_OF_EACH = 2, 3
+TRIED_PER_VARIANT = 2  # so many candidates, besides TRIED_OF_EACH of each size, are also timed at other sizes
 STORED_OF_EACH = 1  # of these best of each size, so many have their times stored
 # A midpoint is rounded to this fraction of the largest power of two that divides both sizes, so a kernel that
 # only takes multiples of 64 still has one between 512 and 1,024.
@@ -243,7 +242,7 @@ class _Run:
             candidates = self._candidates(problems, self.between[dtype])
             for problem in problems:
                 note = f"sweep: last round at {problem.label}, {len(results) + 1} of {total}"
-                results.append(candidates.finish_search(problem, note, TRIED_OF_EACH if self.form else 0))
+                results.append(candidates.finish_search(problem, note, is_own=bool(self.form)))
             self._store(problems, candidates, results[-1])
         return tuple(results)
 
@@ -308,8 +307,13 @@ class _Run:
         candidates.spread()
         for problem in problems:  # for later element types
             self.pool.learn(problem.task.space, problem.tried)
-        candidates.choose(most, STORED_OF_EACH)
-        candidates.check(checks_time_s(self.options.budget.seconds))
+        checks_s = checks_time_s(self.options.budget.seconds)
+        if self.form:  # what wins somewhere is checked once, in one go
+            candidates.choose_in_rounds()
+            candidates.check(checks_s * len(problems))
+        else:
+            candidates.choose(most, STORED_OF_EACH)
+            candidates.check(checks_s)
         return candidates
 
     def _store(self, problems: Sequence[SweepProblem], candidates: Candidates, last: SearchResult) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -15,6 +15,7 @@ from autotune.core.text import size_text
 from autotune.core.trials import Budget, Failure, Trial
 from autotune.errors import InputError, SetupError
 from autotune.evaluation.buffers import device_bytes
+from autotune.evaluation.instance import KernelInstance
 from autotune.plans.variants import cover, neighbours
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.base import evaluate
@@ -22,7 +23,7 @@ from autotune.serving.interpolation import SizeRow
 from autotune.tuning.check_outcomes import is_finding
 from autotune.tuning.context import POLICY, TuningContext, open_context
 from autotune.tuning.finalists import FinalistChoice, fastest_trials
-from autotune.tuning.finish_search import finish_search
+from autotune.tuning.finish_search import begin_finish, finish_search
 from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.last_round import LastRoundSetting, mark_failed
 from autotune.tuning.limits import limited_last_round, unlimited_last_round
@@ -34,10 +35,9 @@ from autotune.tuning.shared_processes import Processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.winner_checks import WinnerChecks
 
+TRIED_OF_EACH = 3  # best of each size, which are also timed at others
 FAR_SLOWER = 1.2  # times the best of a size: a slower candidate is not tried at the neighbours
-# Arrays of at least this size in device memory take long to draw. The last round then has one fresh set of
-# inputs: with so many elements, a second one adds little.
-LARGE_BYTES = 2**29
+LARGE_BYTES = 2**29  # arrays of at least this size in device memory take long to draw
 LABEL = "sweep"  # the engine's name in the cache
 
 
@@ -111,11 +111,12 @@ class Candidates:
     def check(self, checks_s: float) -> None:
         """Keep the candidates that pass the checks before storing, which may take `checks_s`.
 
-        Each is checked once, at the first size at which it is valid.
+        Each is checked once, at the size at which it is valid and has most kernels: in Triton, sizes need
+        different ones, and no others can be checked.
         """
         deadline = Deadline.after(checks_s)
         left = self.configs
-        for problem in self._problems:
+        for problem in sorted(self._problems, key=lambda one: -len(self._default(one).names)):
             here = [config for config in left if config in problem.task.space]
             if here:
                 with self._context(problem) as context:
@@ -163,24 +164,42 @@ class Candidates:
         """The times of the candidates at the sizes half-way between the swept ones."""
         return _rows(self._halfway, self.configs.__contains__)
 
-    def finish_search(self, problem: SweepProblem, note: str, best: int) -> SearchResult:
+    def choose_in_rounds(self) -> None:
+        """Choose the winner and the ties of a round in turns of the best of each size, for `check`."""
+        chosen: dict[Config, None] = {}
+        for number, problem in enumerate(self._problems, 1):
+            note = f"sweep: the best at {problem.label}, {number} of {len(self._problems)}"
+            with self._last_round(problem, note, self._own_best(problem)) as (context, setting):
+                chosen |= dict.fromkeys(begin_finish(context, setting))
+        self.configs = list(chosen)
+
+    def finish_search(self, problem: SweepProblem, note: str, *, is_own: bool) -> SearchResult:
         """The last round at one size; `note` is for progress.
 
-        So many of its own best take part; with 0, one does, and the best of all other sizes.
+        Its own best take part if `is_own`, else the best of all other sizes.
         """
-        began, task, is_large = cpu_times(), problem.task, self._is_large(problem)
         tried = [trial.config for trial in problem.tried]
-        own_best = [trial.config for trial in fastest_trials(problem.tried, best)]
-        named = tuple(own_best or [config for config in self.configs if config in tried])
+        named = self._own_best(problem) if is_own else [one for one in self.configs if one in tried]
         self._checks.forget_late()  # there may be time now for checks that had none at an earlier size
-        with self._context(problem) as context:
-            self._observer.started(task, len(tried), context.journal, note)
-            context.ledger.recall(problem.tried)
-            wrong = [config for config in self._failures if config in tried and config != task.spec.default]
+        with self._last_round(problem, note, named) as (context, setting):
+            wrong = [one for one in self._failures if one in tried and one != context.task.spec.default]
             for trial in evaluate(context.evaluator, wrong):  # a race may not show at this size
                 context.ledger.put(mark_failed(context.journal, trial, self._failures[trial.config]))
-            spent_s, limit_s = context.ledger.spent_s, self._limit_s
-            seeds = FRESH_SEEDS[:1] if is_large else FRESH_SEEDS  # the trials used the inputs of the search
+            return replace(finish_search(context, setting, self._checks), resumed=problem.resumed)
+
+    def _own_best(self, problem: SweepProblem) -> list[Config]:
+        return [trial.config for trial in fastest_trials(problem.tried, TRIED_OF_EACH)]
+
+    @contextmanager
+    def _last_round(
+        self, problem: SweepProblem, note: str, named: Sequence[Config]
+    ) -> Iterator[tuple[TuningContext, LastRoundSetting]]:
+        """Open a last round at one size, in which the named configurations take part."""
+        began, limit_s = cpu_times(), self._limit_s
+        with self._context(problem) as context:
+            self._observer.started(problem.task, len(problem.tried), context.journal, note)
+            context.ledger.recall(problem.tried)
+            spent_s = context.ledger.spent_s
             setting = LastRoundSetting(
                 self._root,
                 LABEL,
@@ -188,15 +207,17 @@ class Candidates:
                 spent_s,
                 began,
                 unlimited_last_round(spent_s) if limit_s is None else limited_last_round(limit_s, limit_s),
-                choice=FinalistChoice(named),
-                measure_again=partial(remeasure, seeds=seeds),
+                choice=FinalistChoice(tuple(named)),
+                measure_again=partial(remeasure, seeds=FRESH_SEEDS[:1]),  # trials used the search's inputs
             )
-            return replace(finish_search(context, setting, self._checks), resumed=problem.resumed)
+            yield context, setting
 
     def _is_large(self, problem: SweepProblem) -> bool:
         """True if a problem's inputs take long to draw."""
-        default = self._processes.maker(problem.journaled).make(problem.task.spec.default)
-        return device_bytes(default.workload) > LARGE_BYTES
+        return device_bytes(self._default(problem).workload) > LARGE_BYTES
+
+    def _default(self, problem: SweepProblem) -> KernelInstance:
+        return self._processes.maker(problem.journaled).make(problem.task.spec.default)
 
     def _is_small(self, problem: SweepProblem) -> bool:
         """True if a problem half-way takes little time, and its inputs can be made."""

@@ -19,7 +19,7 @@ from autotune.tuning.cache_entry import choose_measured, kernel_record
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import MAX_FINALISTS, by_score, measured_binary
 from autotune.tuning.groups import compare_groups
-from autotune.tuning.last_round import Decision, LastRoundSetting, run_last_round
+from autotune.tuning.last_round import Decision, LastRoundSetting, run_last_round, time_finalists
 from autotune.tuning.result import SearchResult
 from autotune.tuning.winner_checks import WinnerChecks
 
@@ -40,8 +40,7 @@ def finish_search(
     trials: dict[Config, Trial] = {}  # of the round before, with the failures that it found
     while True:
         cached = _evaluate_cached(context, setting.root)
-        earlier = islice(_journaled_trials(context), MAX_FINALISTS)
-        candidates = {trial.config: trial for trial in earlier} | context.ledger.trials | trials
+        candidates = {**_known_trials(context), **trials}
         trials, decision = run_last_round(context, setting, candidates, checks, deadline)
         result = _search_result(context, setting, trials, decision, cached)
         others = _other_times(context, setting, trials, decision)
@@ -53,6 +52,18 @@ def finish_search(
             deadline = decision.deadline
             continue
         return result
+
+
+def begin_finish(context: TuningContext, setting: LastRoundSetting) -> list[Config]:
+    """Measure the best few again, for a `finish_search` that follows; return its likely winner and ties."""
+    _evaluate_cached(context, setting.root)
+    return [trial.config for trial in time_finalists(context, setting, _known_trials(context))]
+
+
+def _known_trials(context: TuningContext) -> dict[Config, Trial]:
+    """The trials of the search, and the best earlier ones of the journal."""
+    earlier = islice(_journaled_trials(context), MAX_FINALISTS)
+    return {trial.config: trial for trial in earlier} | context.ledger.trials
 
 
 def _evaluate_cached(context: TuningContext, root: Path) -> Entry | None:

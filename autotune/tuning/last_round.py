@@ -89,16 +89,10 @@ def run_last_round(
     checks.recall(context, trials.values())
     estimate = partial(_estimate_untried, context, trials, setting.choice)
     while True:
-        best = setting.choice.fastest(trials.values())
-        named = (*setting.choice.named, *context.task.served_elsewhere)
-        asked = nearly_as_fast(best[0], [trials[config] for config in named if config in trials])
-        needed = [*group_leaders(context.task.space, trials.values()), trials[default], *asked]
-        remeasured = _reusable_round(context, setting, trials.values(), best, needed)
-        if remeasured is not None:
-            chosen = [trial for trial in trials.values() if trial.key in remeasured.measurements]
-            decision = check_winners(context, chosen, remeasured, checks, deadline, estimate)
+        chosen, known = _finalists(context, setting, trials, deadline)
+        if known is not None:
+            decision = check_winners(context, chosen, known, checks, deadline, estimate)
         else:
-            chosen = setting.choice.choose_in_time(context, trials.values(), needed, deadline)
             decision = remeasure_and_check(context, chosen, checks, deadline, setting.measure_again, estimate)
         if not decision.failures:
             _journal_round(context, decision)
@@ -108,6 +102,40 @@ def run_last_round(
         for config, failure in decision.failures.items():
             trials[config] = mark_failed(context.journal, trials[config], failure)
         deadline = decision.deadline
+
+
+def time_finalists(
+    context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial]
+) -> tuple[Trial, ...]:
+    """Measure and journal a last round, for one that follows and checks its winner; return winner and ties.
+
+    There is nothing to return if a finalist fails: the one that follows starts again without it.
+    """
+    chosen, measured = _finalists(context, setting, trials, setting.deadline)
+    if measured is None:
+        context.observer.last_round(len(chosen))
+        measured = setting.measure_again(context, chosen, setting.deadline)
+        if measured.rejected:
+            return ()
+        outcomes = dict.fromkeys(measured.measurements, measured.on_fresh_inputs)
+        row = LastRound(measured.measurements, outcomes, sanitizers(context))
+        context.journal.append_last_round(row)
+    return winner_and_ties(chosen, measured.measurements, context.objective)[: 1 + MAX_TIES]
+
+
+def _finalists(
+    context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial], deadline: Deadline
+) -> tuple[list[Trial], Remeasurement | None]:
+    """The finalists, and a journaled round of them that can stand for a new one; None if there is none."""
+    best = setting.choice.fastest(trials.values())
+    named = (*setting.choice.named, *context.task.served_elsewhere)
+    asked = nearly_as_fast(best[0], [trials[config] for config in named if config in trials])
+    default = trials[context.task.spec.default]
+    needed = [*group_leaders(context.task.space, trials.values()), default, *asked]
+    known = _reusable_round(context, setting, trials.values(), best, needed)
+    if known is not None:
+        return [trial for trial in trials.values() if trial.key in known.measurements], known
+    return setting.choice.choose_in_time(context, trials.values(), needed, deadline), None
 
 
 def _reusable_round(

@@ -22,13 +22,14 @@ def blocks(scales, row, width, sizes):
     return np.array([scales[row // sizes["group_n"], k // sizes["group_k"]] for k in range(width)])
 
 
-def test_the_product_is_that_of_scaled_elements():
+@pytest.mark.parametrize("places", [[0, 39, 40, 77, 119], range(119, -1, -1)], ids=["few", "all"])
+def test_the_product_is_that_of_scaled_elements(places):
     sizes, rng = {"M": 3, "N": 40, "K": 72, "group_n": 32, "group_k": 32}, np.random.default_rng(0)
     given = {"A": rng.normal(size=(3, 72)), "As": rng.random((3, 3))}
     given |= {"B": rng.normal(size=(40, 72)), "Bs": rng.random((2, 3))}
     right = [given["B"][n] * blocks(given["Bs"], n, 72, sizes) for n in range(40)]
     left = [given["A"][m] * [given["As"][m, k // 32] for k in range(72)] for m in range(3)]
-    places = np.array([0, 39, 40, 77, 119])
+    places = np.array(places)
     found = function("w8a8.py", "reference")(given, sizes, {"C": places})["C"]
     assert np.allclose(found, (np.array(left) @ np.array(right).T).ravel()[places])
 

@@ -4,11 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from autotune import tune_sweep
 from autotune.analysis.host_run import run_on_host
 from autotune.core.outcomes import NO_TIME
 from autotune.core.records import Config
 from autotune.triton import tuned
 from autotune.tuning.task import Target
+from autotune.tuning.winner_checks import WinnerChecks
 from tests.unit.test_triton import Recorder
 
 pytest.importorskip("triton.runtime", reason="needs the extra triton")
@@ -198,3 +200,17 @@ def test_what_the_interpreter_cannot_do_is_said(scale):
 def test_a_list_without_landmarks_names_the_search_that_verifies_all(scale):
     done = scale.run("run", "scale.yaml", "--device", "interpreter", "--landmarks")
     assert "search scale.yaml --device interpreter --budget 2" in done.stderr
+
+
+def test_a_sweep_checks_where_a_configuration_has_most_kernels(scale, monkeypatch):
+    """Triton compiles others for n = 1, for multiples of 16, and for what is neither."""
+    checked, check = [], WinnerChecks.check
+
+    def noted(self, context, configs, deadline):
+        checked.append((context.task.space.problem.sizes["n"], *configs))
+        return check(self, context, configs, deadline)
+
+    monkeypatch.chdir(scale.path)
+    monkeypatch.setattr(WinnerChecks, "check", noted)
+    tune_sweep("scale.yaml", {"n": [1, 48]}, device="interpreter", budget=2)
+    assert checked[0][0] == 48 and len(checked[0]) > 1

@@ -6,9 +6,11 @@ import sys
 import pytest
 
 from autotune import InputError, tune_sweep
+from autotune.evaluation.journal import read_journal
 from autotune.frameworks import FORMATS
 from autotune.frameworks.config_file import nearest, served
 from autotune.frameworks.installed import InstalledConfigs
+from autotune.tuning.winner_checks import WinnerChecks
 
 TILE = {"BLOCK_SIZE_M": 16, "BLOCK_SIZE_N": 64, "BLOCK_SIZE_K": 64, "GROUP_SIZE_M": 1}
 ENTRY = TILE | {"num_warps": 8, "num_stages": 2}
@@ -75,6 +77,44 @@ def test_what_is_served_stays_where_nothing_is_faster_and_is_replaced_elsewhere(
     by_tokens = {entry["sizes"]["M"]: entry for entry in record["entries"]}
     eight = by_tokens[8]
     assert ENTRY in [eight["config"], *eight["ties"]] and by_tokens[64]["config"]["BLOCK_SIZE_M"] == 32
+
+
+def test_what_wins_anywhere_is_checked_in_one_go_and_timed_once(moe, monkeypatch):
+    new, check = [], WinnerChecks.check
+
+    def noted(self, context, configs, deadline):
+        new.append({*configs} - self.outcomes.keys())
+        return check(self, context, configs, deadline)
+
+    monkeypatch.setattr(WinnerChecks, "check", noted)
+    moe.run("search", "moe.yaml", "--device", "fake", "--format", "vllm-moe", "--sweep", "M=8,64,128")
+    assert len(new) == 4 and {config["BLOCK_SIZE_M"] for config in new[0]} == {16, 32}
+    assert not any(new[1:])
+    for journal in moe.path.glob("runs/*"):
+        rows = [json.loads(line) for line in journal.read_text().splitlines() if '"finals"' in line]
+        timed, ended = (row["finals"] for row in rows)
+        assert timed == ended
+
+
+def test_configurations_of_an_imported_file_are_tried_next_at_every_size(moe):
+    other = moe.path / "E=64,N=512,device_name=NVIDIA_H100_80GB_HBM3.json"
+    imported = ENTRY | {"BLOCK_SIZE_M": 32}
+    other.write_text(json.dumps({"1": imported, "8": ENTRY | {"BLOCK_SIZE_M": 128}, "16": imported}))
+    assert moe.run("import", other.name, "--kernel", "moe").returncode == 0
+    moe.run("search", "moe.yaml", "--device", "fake", "--format", "vllm-moe", "--sweep", "M=8,64")
+    default = ENTRY | {"num_warps": 4}
+    for tokens, now in (("M8-", [ENTRY]), ("M64-", [])):  # at M = 64 the default serves now
+        (journal,) = (one for one in moe.path.glob("runs/*") if tokens in one.name)
+        tried = [dict(trial.config) for trial in read_journal(journal)[1]]
+        assert tried[: 2 + len(now)] == [default, *now, imported]
+
+
+def test_files_of_16_bits_are_for_the_space_of_16_bits(moe):
+    file = "E=64,N=512,device_name=NVIDIA_H100_80GB_HBM3"
+    for name in (f"{file}.json", f"{file},dtype=fp8_w8a8.json"):
+        (moe.path / name).write_text(json.dumps({"1": ENTRY}))
+    done = moe.run("import", f"{file}.json", f"{file},dtype=fp8_w8a8.json", "--json")
+    assert [one["kernel"] for one in json.loads(done.stdout)] == ["vllm_moe_16bit", "vllm_moe"]
 
 
 def test_in_python_it_is_an_argument(moe, monkeypatch):
