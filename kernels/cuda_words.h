@@ -10,6 +10,38 @@ struct dim3 {
     dim3(uint3 from) : x(from.x), y(from.y), z(from.z) {}
 };
 
+/* Kernels that launch kernels: `name<<<grid, block>>>(...)` comes here as `launched([](...) { name(...); }, grid,
+ * block)(...)`. */
+enum cudaError_t { cudaSuccess };
+enum cudaStream_t { cudaStreamDefault, cudaStreamTailLaunch, cudaStreamFireAndForget };
+static inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+static inline cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
+
+namespace autotune {
+
+template <class Kernel> struct launched_t {
+    Kernel kernel;
+    dim3 grid, block;
+    size_t shared_bytes;
+    bool is_tail;
+    template <class... Given> void operator()(Given... given) const
+    {
+        const auto body = [kernel = kernel, given...] { kernel(given...); };
+        using body_t = decltype(body);
+        void *const kept = memcpy(malloc(sizeof body), &body, sizeof body);
+        const auto run = [](void *at) { (*(body_t *)at)(); };
+        launch_child({{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes, is_tail, run, kept, 0});
+    }
+};
+template <class Kernel>
+launched_t<Kernel> launched(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes = 0,
+                            cudaStream_t stream = cudaStreamDefault)
+{
+    return {kernel, grid, block, shared_bytes, stream == cudaStreamTailLaunch};
+}
+
+} // namespace autotune
+
 #define DEFINE_VECTORS(name, type)                                                                                      \
     struct alignas(2 * sizeof(type)) name##2 { type x, y; };                                                            \
     struct alignas(4 * sizeof(type)) name##4 { type x, y, z, w; };

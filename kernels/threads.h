@@ -265,6 +265,17 @@ UNWATCHED char *dynamic_shared()
     return memory;
 }
 
+/* Grids that threads of the present one launch: they start when it has ended, those of a tail last. */
+struct child_t {
+    uint3 grid, block;
+    size_t shared_bytes;
+    bool is_tail;
+    void (*run)(void *);
+    void *body;
+    child_t *next;
+};
+static child_t *children, **last_child = &children, *child;
+
 UNWATCHED void launch(uint3 grid, uint3 block_of_threads, size_t shared_bytes, void (*body)())
 {
     const size_t dynamic_bytes = shared_bytes < DYNAMIC_BYTES ? shared_bytes : DYNAMIC_BYTES;
@@ -284,6 +295,27 @@ UNWATCHED void launch(uint3 grid, uint3 block_of_threads, size_t shared_bytes, v
         run_block();
     }
     current = 0;
+    child_t *const own = children;
+    children = 0, last_child = &children;
+    for (int tails = 0; tails < 2; tails++)
+        for (child_t *one = own; one; one = one->next)
+            if (one->is_tail == tails) {
+                child = one;
+                launch(one->grid, one->block, one->shared_bytes, [] { child->run(child->body); });
+            }
+}
+
+/* Ends the program where the size of shared memory is known for the host's launches only, or a block is too large. */
+UNWATCHED void launch_child(const child_t &launched)
+{
+    const uint3 of_block = launched.block;
+    if (launched.shared_bytes > DYNAMIC_BYTES ||
+        (size_t)of_block.x * of_block.y * of_block.z > MAX_THREADS)
+        _exit(1);
+    child_t *const kept = (child_t *)malloc(sizeof launched);
+    *kept = launched;
+    *last_child = kept;
+    last_child = &kept->next;
 }
 
 UNWATCHED bool is_active(unsigned int mask, unsigned int thread)

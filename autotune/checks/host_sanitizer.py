@@ -41,12 +41,14 @@ from autotune.core.syntax import retried
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices.element_types import array_bytes, numpy_dtype
-from autotune.errors import ChildDied, CompileError
+from autotune.errors import ChildDied, CompileError, InputError
 from autotune.evaluation.wrong_result import element_text
 from autotune.problem.covering import threads
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.workload import Array, Workload
 from autotune.sources.dialects import PORTABLE
+from autotune.sources.edits import TextEdit, edited
+from autotune.sources.tree import SourceTree, descendants, field
 
 HOST_TOOLS = ("races on the CPU", "AddressSanitizer")
 MAX_CPU_S = 10  # CPU time of one run; a busy machine takes longer
@@ -311,6 +313,7 @@ def _with_own_words(source: str) -> str:
         for pattern, replacement in _OPENCL_WORDS:
             source = pattern.sub(replacement, source)
     else:
+        source = _with_nested_calls(source)
         source = _DYNAMIC.sub(r"\1 *const \2 = (\1 *)autotune::dynamic_shared();", source)
     races = '#include "races.h"'
     texts = {name: (packaged("kernels") / name).read_text() for name in (*words, "races.h")}
@@ -318,6 +321,28 @@ def _with_own_words(source: str) -> str:
     head = [f'#line 1 "{name}"\n{texts[name]}' for name in words]
     includes = [f"#include <{name}>" for name in headers]
     return "\n".join([*includes, *head, "namespace {", source, "}"])
+
+
+def _with_nested_calls(source: str) -> str:
+    """The source with launches by its kernels as calls of cuda_words.h; as it is if it cannot be read."""
+    if "<<<" not in source:
+        return source
+    try:
+        tree = SourceTree(source)
+    except InputError:
+        return source
+    edits: list[TextEdit] = []
+    for node in descendants(tree.root):
+        kernel = field(node, "function")
+        if kernel is not None and node.children[1].type == "kernel_call_syntax":
+            begin, end = node.children[1].start_byte, node.children[1].end_byte
+            name = tree.of(kernel)
+            launched = f"autotune::launched([](auto... given) {{ {name}(given...); }}, "
+            edits += [
+                TextEdit(kernel.start_byte, begin + len("<<<"), launched),
+                TextEdit(end - len(">>>"), end, ")"),
+            ]
+    return edited(source, edits)
 
 
 def _run_command(

@@ -145,16 +145,23 @@ class GuardedBuffer:
     def alter(self, *, few: bool) -> None:
         """Restore the initial content and change it to other legal input: its second half, or few elements.
 
-        The first half is copied over the second, or a few elements over a few others. Arrays of one length
-        are altered in the same places.
+        The first half is copied over the second, or a few elements over a few others.
         """
         self.restore()
         if few:
-            for target, source in zip(self._places[:AT_ONCE], self._places[::-1], strict=False):
-                self._put(self._pristine.whole, int(target), 1, GUARD_BYTES + int(source) * self.item_bytes)
+            self.alter_few()
         else:
             half = self.count // 2
             self._put(self._pristine.whole, self.count - half, half, source_offset=GUARD_BYTES)
+
+    def alter_few(self, *, back: bool = False) -> None:
+        """Copy a few elements over a few others, or bring these back.
+
+        Arrays of one length are altered in the same places.
+        """
+        for target, other in zip(self._places[:AT_ONCE], self._places[::-1], strict=False):
+            source = int(target if back else other)
+            self._put(self._pristine.whole, int(target), 1, GUARD_BYTES + source * self.item_bytes)
 
     def write_nearly_expected(self) -> None:
         """Write the expected result, except for a few elements; nothing if only a sample is expected."""

@@ -29,17 +29,18 @@ class CheckedRun(NamedTuple):
 
 
 def verify(program: Program, buffers: WorkloadBuffers) -> Failure | None:
-    """Run the plan on poisoned outputs and check all arrays; then check again after a run on other inputs.
+    """Check a run of the plan on poisoned outputs, and another one after a run on other inputs.
 
-    The second check finds a kernel that works only once, or skips work that looks done. Its scratch and
-    outputs start with the results for the other inputs, unless `StartStates` says otherwise. Raises what
-    `Device.run` raises.
+    The second finds a kernel that works only once, or skips work that looks done. Its scratch and outputs
+    start with the results for the other inputs, unless `StartStates` says otherwise. Where it comes first, it
+    finds a kernel that keeps its first results in a variable as well. Raises what `Device.run` raises.
     """
     states = StartStates.of_seed(buffers.workload.problem.seed)
+    kept = after_other_inputs(program, buffers, few=states.few_differ) if states.others_first else None
     if states.dirty_blocks:
         buffers.device.dirty_block_memory()
-    failure = run_and_check(program, buffers).failure
-    if failure is not None:
+    failure = run_and_check(program, buffers).failure or kept  # what is always wrong is told as such
+    if failure is not None or states.others_first:
         return failure
     return after_other_inputs(program, buffers, few=states.few_differ)
 

@@ -25,6 +25,7 @@ from autotune.strength.triton_mistakes import mistakes_in_triton
 from autotune.tuning.context import FULL_POLICY, TuningContext, open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
+from autotune.tuning.sanitizer_checks import check_on_host
 from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.winner_checks import WinnerChecks
@@ -145,6 +146,11 @@ class _Bench:
         """That of the checks of one mistake, which begin now."""
         return Deadline.after(self.deadline.left_s(_ONE_S))
 
+    def _on_host(self, context: TuningContext, config: Config) -> Failure | None:
+        """What the CPU's sanitizers find in an access that the device's compiler leaves out."""
+        outcomes = check_on_host(context, context.maker.make(config), self._deadline_of_checks())
+        return next((outcome for outcome in outcomes.values() if isinstance(outcome, Failure)), None)
+
     def judged(self, task: TuningTask, mistake: Mistake, long_run: LongRun) -> Planted | None:
         """The mistake with its verdict, which is empty if time is short; None if it does not compile."""
         configs = mistake.configs[:_CONFIGS]
@@ -152,7 +158,8 @@ class _Bench:
         planted = Planted(mistake.kind, mistake.place(task.source), was, now, EQUIVALENT)
         with self.opened(replace(task, source=mistake.planted(task.source)), "planted") as context:
             if long_run.is_same(context.maker, configs):
-                return planted
+                failure = self._on_host(context, configs[0])
+                return replace(planted, verdict=CAUGHT, detail=str(failure)) if failure else planted
             for failure in self.failures(context, configs).values():
                 if failure.status in _UNCOMPILED:
                     return None

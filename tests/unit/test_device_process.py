@@ -212,3 +212,23 @@ def test_what_does_not_fit_is_refused_in_words(open_state):
     state = open_state(device_bytes(problem()) - 1, problem())
     with pytest.raises(OutOfMemory, match="in use"):
         state.load((problem(),))
+
+
+def test_results_that_are_kept_from_the_fifth_run_on_are_found_in_timed_runs(open_state):
+    """Verification has three runs, and inputs change in a few elements between timed runs."""
+    kept = """\
+seen, times, kept = 0, 0, None
+def kernel(grid, block, x, y, t, n):
+    global seen, times, kept
+    key = hash(x[:9].tobytes())
+    times = times + 1 if seen == key else 0
+    if times < 4:
+        seen, kept = key, 2 * x.view("float32")[:n]
+    y.view("float32")[:n] = kept
+"""
+    state, workload = open_state(2**30, problem(1)), problem(1)
+    for source, is_found in ((KERNEL, False), (kept, True)):
+        binary = backend("fake").open_compiler(0).compile(source, ())
+        assert verify_once(state, binary, workload) is None
+        rounds = [sample(state, binary, workload, count=2, batch=1, repeatable=True) for _ in range(2)]
+        assert isinstance(rounds[-1], Failure) == is_found

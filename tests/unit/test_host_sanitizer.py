@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from autotune.checks import host_sanitizer
@@ -216,6 +217,61 @@ def test_a_read_of_another_block_is_remembered_behind_those_of_the_last_one():
     )
     found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM], Deadline())
     assert "a race: write in last_sum" in found.detail and "and read in last_sum" in found.detail
+
+
+NESTED = """\
+template <int COUNT> __global__ void add(const int *cells, int *sum, unsigned int levels)
+{
+    __shared__ int held[COUNT];
+    held[threadIdx.x] = cells[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        *sum = 0;
+        for (int k = 0; k < COUNT; k++)
+            *sum += held[k];
+        if (levels > 0)
+            add<COUNT><<<dim3(1), COUNT>>>(cells, sum, levels - 1);
+    }
+}
+__global__ void scale(int *sum) { *sum *= 2; }
+extern "C" __global__ void last_sum(const int *x, int *parts, unsigned int *ticket, int *sum)
+{
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        parts[0] = 0;
+        scale<<<1, 1, 0, cudaStreamTailLaunch>>>(sum);
+        add<32><<<1, blockDim.x>>>(x, sum, 2);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("", "", ""),
+        ("__syncthreads();", "", r"a race: .*\(last.cu:4\)"),
+        ("k < COUNT", "k <= COUNT", r"index 32 out of bounds for type 'int \[32\]' \(last.cu:9\)"),
+        ("*sum *= 2", "*(sum + 1) *= 2", r"read outside of all arrays in scale \(last.cu:14\)"),
+    ],
+)
+def test_kernels_that_kernels_launch_run_when_these_have_ended(old, new, words):
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    source = NESTED.replace(old, new) if old else NESTED
+    results = []
+
+    def compare(workload, files):
+        results.append(int(np.fromfile(files["sum"], np.int32)[0]))
+        return PASSED
+
+    (step,) = PROBLEM.launches
+    problem = replace(PROBLEM, launches=(replace(step, block=(32, 1, 1)),))
+    found = host.check(render(source_of_text(source, "last.cu"), {}), [problem], Deadline(), compare=compare)
+    if words:
+        assert re.match("run on the CPU: " + words, found.detail), found
+    else:
+        assert found is PASSED and results == [2 * 32]  # doubled once, by the tail
 
 
 BLOCKS = 12

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.checks.host_sanitizer import find_host_sanitizer
 from autotune.cli.strength_summary import strength_text
 from autotune.compilers.kernel_source import read_source
 from autotune.report.gather import gather_sources
@@ -213,12 +214,12 @@ def strength(tmp_path, monkeypatch):
     devices_here("opencl")
     monkeypatch.setattr(measure_strength, "_OF_EACH_KIND", 1)
 
-    def check(sizes, *words, factor=2, source=SCALE):
+    def check(sizes, *words, factor=2, source=SCALE, left_out=("--no-sanitizer",)):
         (tmp_path / "scale.cu").write_text(source)
         reference = f"def reference(inputs, sizes):\n    return {{'y': {factor} * inputs['x']}}\n"
         (tmp_path / "scale.py").write_text(reference)
         (tmp_path / "scale.yaml").write_text(SPACE.format(sizes=sizes))
-        words = ("--strength", "--no-sanitizer", "--device", "opencl", *words)
+        words = ("--strength", *left_out, "--device", "opencl", *words)
         return run_in_process(tmp_path, "check", "scale.yaml", *words)
 
     return check
@@ -252,6 +253,27 @@ def test_what_only_zeros_show_is_told_with_what_the_default_makes_of_them(streng
     )
     assert "; to repeat: give x `fill: {constant: 0}` and run autotune run scale.yaml -d " in mend
     assert mend.endswith(" --config BLOCK=64 --size n=64")
+
+
+def test_an_access_that_the_compiler_leaves_out_is_caught_by_the_sanitizers_of_the_cpu(strength):
+    """The binary is the same without the fifth turn, which writes beyond the array."""
+    if find_host_sanitizer() is None:
+        pytest.skip("needs g++")
+    source = SCALE.replace(
+        "    if (I < n)\n        y[I] = 2 * x[I];",
+        """\
+    float held[4];
+    if (I < n) {
+        for (int j = 0; j < 4; j++)
+            held[j] = 2 * x[I];
+        y[I] = held[2];
+    }""",
+    )
+    done = strength("[{n: 64}, {n: 33}]", "--json", source=source, left_out=())
+    assert done.returncode == 0, done.stderr
+    rows = {row["now"]: row for row in json.loads(done.stdout)["planted"]}
+    row = rows["for (int j = 0; j <= 4; j++)"]
+    assert row["verdict"] == CAUGHT and "run on the CPU: index 4 out of bounds" in row["detail"]
 
 
 def test_no_mistake_is_planted_once_the_time_is_over(strength):
