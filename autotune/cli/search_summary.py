@@ -102,6 +102,7 @@ def result_json(result: SearchResult) -> dict[str, Any]:
         "interval_ms": list(result.final.interval_ms),
         "default_time_ms": result.default.median_ms,
         "speedup": result.speedup,
+        "speedup_interval": result.speedup_interval,
         "ties": [dict(config) for config in result.ties],
         "unchecked_ties": [dict(config) for config in result.unchecked_ties],
         "unchecked": list(unpassed(result.checks)),
@@ -246,10 +247,16 @@ def _speedup_text(result: SearchResult) -> str:
         return f"the best takes {cost} and {time}{doubt}"
     if ratio < 1.005:
         return f"the best is less than 0.5% faster{doubt}"
-    factor = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}" if ratio >= 2 else f"{ratio:.2f}"
+    factor = _factor(ratio)
+    ends = [_factor(end) for end in result.speedup_interval or ()]
+    reach = f" ({' to '.join(ends)})" if {*ends} - {factor} else ""
     beaten = _beaten_by_default(result) if ratio < 2 else 0.0
     why = f"; the default beats {beaten:.0%} of the others that have a time" if beaten >= 0.1 else ""
-    return f"the best is {factor} times as fast{doubt}{why}"
+    return f"the best is {factor} times as fast{reach}{doubt}{why}"
+
+
+def _factor(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}" if ratio >= 2 else f"{ratio:.2f}"
 
 
 def _why_default(result: SearchResult) -> str:
@@ -284,16 +291,18 @@ def _front_line(result: SearchResult) -> list[str]:
 
 
 def _tie_lines(result: SearchResult) -> list[str]:
-    if not result.ties:
+    ties = (*result.ties, *result.unchecked_ties)
+    if not ties:
         return []
-    winner, count = result.winner.config, len(result.ties)
-    names = ", ".join(name for name in winner if any(tie[name] != winner[name] for tie in result.ties))
-    among = ", the default among them" if count > 1 and result.task.spec.default in result.ties else ""
+    winner, default, count = result.winner.config, result.task.spec.default, len(ties)
+    names = ", ".join(name for name in winner if any(tie[name] != winner[name] for tie in ties))
+    among = ", the default among them" if count > 1 and default in ties else ""
     differ = "it differs" if count == 1 else "they differ"
     lines = [f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"]
     if result.unchecked_ties:
-        lines.append("        as fast, but without the last checks, so not in the cache:")
-    default = result.task.spec.default
+        lines.append(
+            f"        {len(result.unchecked_ties)} of them without the last checks, so not in the cache:"
+        )
     return [
         *lines,
         *(

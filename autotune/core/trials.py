@@ -228,6 +228,20 @@ def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[flo
     return ordered[low], ordered[high]
 
 
+def ratio_interval(rival: Measurement, winner: Measurement) -> tuple[float, float]:
+    """The 95% interval of a rival's time over the winner's, by the ratios of both times in each round.
+
+    What slows a machine down for a round slows both, so the ratio is steadier than either time. The method is
+    that of `median_interval`: order statistics of the ratios, widened for the winner's choice.
+
+    Args:
+        rival: Measured in turns with the winner; rounds that only one of them has count for nothing.
+        winner: The divisor.
+    """
+    ratios = [theirs / ours for theirs, ours in zip(rival.samples_ms, winner.samples_ms, strict=False)]
+    return median_interval(ratios, winner.chosen_from)
+
+
 @dataclass(frozen=True)
 class Trial:
     """The outcome of one configuration: its failure, or its measurement if it was timed."""

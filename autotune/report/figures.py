@@ -165,7 +165,7 @@ def progress(title: str, times_ms: Sequence[float | None]) -> Figure:
     _log(axes, "y")
     axes.set_xlabel("evaluation")
     axes.locator_params(axis="x", integer=True)
-    axes.set_ylabel("ms, logarithmic")
+    axes.set_ylabel("ms in the search, logarithmic")
     _grid(axes, "y")
     _legend(axes)
     return figure
@@ -173,16 +173,17 @@ def progress(title: str, times_ms: Sequence[float | None]) -> Figure:
 
 def roofline(
     title: str,
-    intensity: Sequence[float],
-    flops_per_s: Sequence[float],
+    points: Sequence[tuple[float, float]],
+    best: tuple[float, float] | None,
     bytes_per_s: float | None,
     peaks: Mapping[str, float],
 ) -> Figure:
-    """Draw the rate of every trial over its operations per byte, under the ceilings of the device.
+    """Draw points under the ceilings of the device: operations per byte, and FLOP/s, of each and the best.
 
     These are the memory's bandwidth, if it is known, and peak arithmetic rates in FLOP/s by name.
     """
     figure, axes = _axes(title, 5.4, 3.8)
+    intensity, flops_per_s = zip(*points, strict=True)
     ends = [min(intensity) / 8, max(intensity) * 8]
     axes.scatter(
         intensity,
@@ -193,8 +194,8 @@ def roofline(
         rasterized=len(intensity) > 1000,
         label="trials",
     )
-    best = max(zip(flops_per_s, intensity, strict=True))
-    axes.scatter([best[1]], [best[0]], s=40, facecolors="none", edgecolors=_STRONG, label="best")
+    if best is not None:
+        axes.scatter(*best, s=40, facecolors="none", edgecolors=_STRONG, label="best")
     highest = max(peaks.values(), default=None)
     if bytes_per_s is not None:
         if highest is not None:

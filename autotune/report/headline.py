@@ -125,8 +125,8 @@ def _speedup_items(search: Search) -> Iterable[dict[str, str]]:
     elif default_ms:
         ends = search.intervals_ms[place] if place is not None else None
         note = f"default: {default_ms:.4g} ms" + (f" ({ends[0]:.4g} to {ends[1]:.4g})" if ends else "")
-        if place is not None and (rounds := search.ratios_to_best(place)):
-            note += f"; {min(rounds):.3g} to {max(rounds):.3g} x in single rounds"
+        if place is not None and (ratio := search.ratio_to_best(place)):
+            note = f"{ratio[0]:.3g} to {ratio[1]:.3g} x (95%), by the ratios in each round; {note}"
         is_tied = place is not None and search.trials[place].config in search.ties
         value = "not distinguishable" if is_tied else ratio_text(default_ms / time_ms)
         yield _item("Over the default", value, note)

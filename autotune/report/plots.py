@@ -87,7 +87,7 @@ def _progress(plot: Plot) -> Figure:
     search = _search(plot)
     if search.is_cached:
         raise InputError(f"{search.kernel}: the cache does not keep the order of trials; name a journal")
-    return figures.progress(_title(plot, search), search.times_ms)
+    return figures.progress(_title(plot, search), [trial.time_ms for trial in search.tried])
 
 
 def _ladder(plot: Plot) -> Figure:
@@ -159,17 +159,17 @@ def _roofline(plot: Plot) -> Figure:
     moved, done = search.work.get("bytes"), search.work.get("flops")
     if moved is None or done is None:
         raise InputError(f"{search.kernel}: a roofline needs the bytes and flops of `work` in the space file")
-    points = [
-        (flops / moved_bytes, flops / time_ms * 1e3)
-        for moved_bytes, flops, time_ms in zip(moved, done, search.times_ms, strict=True)
+    points = {
+        place: (flops / moved_bytes, flops / time_ms * 1e3)
+        for place, (moved_bytes, flops, time_ms) in enumerate(zip(moved, done, search.times_ms, strict=True))
         if moved_bytes and flops and time_ms
-    ]
+    }
     if not points:
         raise InputError(f"{plot.sources[0]}: no trial has a time and work, so there is nothing to plot")
     bandwidth = search.bandwidth.per_s if search.bandwidth else None
     peaks = {rate.name: rate.gflops * 1e9 for rate in search.ceilings}
-    intensity, rates = zip(*points, strict=True)
-    return figures.roofline(_title(plot, search), intensity, rates, bandwidth, peaks)
+    best = points.get(search.best or 0)
+    return figures.roofline(_title(plot, search), list(points.values()), best, bandwidth, peaks)
 
 
 def _heat_map(plot: Plot) -> Figure:
@@ -192,13 +192,13 @@ def _heat_map(plot: Plot) -> Figure:
         )
     across, down = (next(item for item in varying if item.name == name) for name in chosen)
     best: dict[tuple[object, object], float] = {}
-    for trial, time_ms in zip(search.trials, search.times_ms, strict=True):
-        if time_ms is not None:
+    for trial in search.tried:  # all by one clock
+        if (time_ms := trial.time_ms) is not None:
             key = (trial.config.get(down.name), trial.config.get(across.name))
             best[key] = min(time_ms, best.get(key, time_ms))
     cells = [[best.get((row, column)) for column in across.values] for row in down.values]
     return figures.matrix(
-        f"{_title(plot, search)}: best ms",
+        f"{_title(plot, search)}: best ms{'' if search.is_cached else ' in the search'}",
         Side(down.name, [str(value) for value in down.values]),
         Side(across.name, [str(value) for value in across.values]),
         cells,

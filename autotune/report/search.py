@@ -28,7 +28,7 @@ from autotune.core.records import (
     Value,
 )
 from autotune.core.text import problem_text
-from autotune.core.trials import Measurement, Objective, Trial
+from autotune.core.trials import Measurement, Objective, Trial, ratio_interval
 from autotune.diagnosis.device_rates import DeviceRates, Rate
 from autotune.diagnosis.record import KeptDiagnosis
 from autotune.diagnosis.trial_occupancy import occupancy_in
@@ -201,18 +201,18 @@ class Search:
         if best is None or best.key not in finals:
             return stored
         ours = finals[best.key]
-        others = (trial for trial in self.trials if trial.key in finals and trial.key != best.key)
+        timed = (trial for trial in self.trials if trial.key in finals and trial.time_ms is not None)
+        others = (trial for trial in timed if trial.key != best.key)
         return stored | {
             trial.config for trial in others if indistinguishable(ours, finals[trial.key], Objective.TIME)
         }
 
-    def ratios_to_best(self, place: int) -> list[float]:
-        """A trial's time over the best's in each round of the last round that timed both."""
+    def ratio_to_best(self, place: int) -> tuple[float, float] | None:
+        """The interval of a trial's time over the best's; None unless both took part in the last round."""
         best, trial, finals = self.best_trial, self.trials[place], self.finals
         if best is None or not {best.key, trial.key} <= finals.keys():
-            return []
-        rounds = zip(finals[trial.key].samples_ms, finals[best.key].samples_ms, strict=False)
-        return [theirs / ours for theirs, ours in rounds]
+            return None
+        return ratio_interval(finals[trial.key], finals[best.key])
 
     def best_work(self, name: str) -> float | None:
         """The bytes or operations of the best trial, as far as they are known."""

@@ -66,6 +66,11 @@ def search_json(search: Search) -> dict[str, Any]:
         "stages": [[name, short(seconds)] for name, seconds in search.stages.items()],
         "best": search.best,
         "default": search.default,
+        "ties": [
+            place
+            for place, trial in enumerate(search.trials)
+            if trial.config in search.ties and place != search.best
+        ],
         "landmarks": [_step_json(step) for step in search.steps],
         "headline": headline(search),
         "provenance": list(provenance(search)),
@@ -107,6 +112,7 @@ def _trials_json(search: Search) -> dict[str, Any]:
     limits = sorted({occupancy.limit for occupancy in search.occupancies if occupancy})
     measures: dict[str, list[Any]] = {
         "time_ms": [short(time_ms) for time_ms in search.times_ms],
+        "search_ms": [short(trial.time_ms) if search.finals else None for trial in search.tried],
         "low_ms": [interval and short(interval[0]) for interval in search.intervals_ms],
         "high_ms": [interval and short(interval[1]) for interval in search.intervals_ms],
         "compile_ms": [short(trial.compile_ms) for trial in trials],

@@ -107,7 +107,7 @@ class Best(Mapping[str, Value]):
         """The time relative to the best possible that half of the cases do not exceed.
 
         1 for an EXACT match, None if unknown. Estimated from known devices or sizes, each left out in turn;
-        see docs/production.md.
+        see docs/serving-api.md.
         """
         return self._foretold[0]
 

@@ -103,6 +103,7 @@ def no_results(kernel: str, roots: tuple[str, ...]) -> str:
         return none + near
     others = f"there are: {', '.join(known)}" if known else "there are none of other kernels either"
     return (
-        f"{none}; {others}; tune it with: autotune search {kernel}.yaml, or the script that tunes it; "
-        "results elsewhere are found with --cache DIR, cache=DIR or $AUTOTUNE_CACHE"
+        f"{none}; tune it with: autotune search {kernel}.yaml (--budget 1 stores its default alone), or the "
+        "script that tunes it; results elsewhere are found with --cache DIR, cache=DIR or "
+        f"$AUTOTUNE_CACHE; {others}"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autotune.core.outcomes import Outcomes, is_compared
 from autotune.core.records import NOISY, Config, Front
-from autotune.core.trials import Measurement, Objective, Status, Trial
+from autotune.core.trials import Measurement, Objective, Status, Trial, ratio_interval
 from autotune.searchers.base import FASTER, PriorResults, StoppingEstimate
 from autotune.tuning.groups import Group
 from autotune.tuning.task import TuningTask
@@ -74,6 +74,11 @@ class SearchResult:
         """The default's score divided by the winner's, both from the last round."""
         default, best = (measured.score(self.objective) for measured in (self.default, self.final))
         return default / best if default and best else 1.0
+
+    @property
+    def speedup_interval(self) -> tuple[float, float] | None:
+        """The 95% interval of the speed-up, as `ratio_interval` takes it; None unless times decide."""
+        return ratio_interval(self.default, self.final) if self.objective is Objective.TIME else None
 
     @property
     def coverage(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from autotune.core.trials import Measurement, Objective, Trial, median_interval
+from autotune.core.trials import Measurement, Objective, Trial, ratio_interval
 from autotune.evaluation.stopwatch import ENERGY_RESOLUTION
 
 
@@ -18,8 +18,7 @@ def indistinguishable(winner: Measurement, rival: Measurement, objective: Object
     if objective is Objective.TIME:
         if len(rival.samples_ms) < len(winner.samples_ms):  # it left because it was behind in every round
             return False
-        ratios = [theirs / ours for theirs, ours in zip(rival.samples_ms, winner.samples_ms, strict=False)]
-        slower = median_interval(ratios, winner.chosen_from)[0]
+        slower, _ = ratio_interval(rival, winner)
         return slower <= 1 or rival.median_ms <= winner.median_ms * (1 + (winner.noise or 0.0))
     return (rival.score(objective) or math.inf) <= (winner.score(objective) or 0.0) * (1 + ENERGY_RESOLUTION)
 

@@ -172,6 +172,25 @@ def drawn(browser, chart):
     )
 
 
+def written(browser, chart):
+    """The texts that a chart writes when it is drawn anew."""
+    browser.execute_script(
+        """
+        document.getElementById(arguments[0]).scrollIntoView();
+        window.written = new Set();
+        const [chart, write] = [arguments[0], CanvasRenderingContext2D.prototype.fillText];
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+          if (this.canvas.id === chart) window.written.add(text);
+          return write.call(this, text, ...place);
+        };
+        document.getElementById("theme").click();
+        """,
+        chart,
+    )
+    wait_until(browser, "window.written.size")
+    return set(browser.execute_script("return [...window.written]"))
+
+
 CHARTS = {
     *("progress-chart", "costs", "timeline", "parallel", "scatter", "heat", "neighbours"),
     *("importance-chart", "effects", "resources-chart", "device-times", "beside-chart"),
@@ -229,12 +248,14 @@ def test_a_kernel_of_the_cache_has_no_progress(chromium, tmp_path):
 
 @pytest.fixture
 def settled(chromium, tmp_path, monkeypatch):
-    """The report of a search whose first trial was faster than the best is in the last round."""
+    """The report of a search whose first trial was faster than the best is in the last round, with a tie."""
     monkeypatch.setenv("AUTOTUNE_CACHE", str(tmp_path / "cache"))
-    tried = [trial(one, time_ms=time_ms) for one, time_ms in ((1, 1.0), (2, 1.5), (3, 1.4), (4, 4.0))]
+    times_ms = ((1, 1.0), (2, 1.5), (3, 1.4), (4, 4.0), (5, 1.7))
+    tried = [trial(one, time_ms=time_ms) for one, time_ms in times_ms]
     finals = {
         tried[1].key: Measurement((2.0, 2.1, 2.2) * 4, Rule.LAST_ROUND),
         tried[2].key: Measurement((2.3, 2.4, 2.5) * 4, Rule.LAST_ROUND),
+        tried[4].key: Measurement((2.5, 2.45, 2.2) * 4, Rule.LAST_ROUND),
     }
     file = tmp_path / "report.html"
     file.write_text(report_html(gather([journal(tmp_path / "a.jsonl", tried, finals)])))
@@ -255,13 +276,47 @@ CHART_TABLE = """
 def test_a_time_of_the_search_below_the_best_is_shown_and_is_never_the_best(settled):
     """The search's clock and the last round's may differ; no trial is shown with the time of another."""
     below = "1 of the search is below the best, down to 1 ms, and was not timed again in the last round"
-    for chart in ("progress-chart", "effects"):
-        assert below in settled.execute_script(f"return document.getElementById('{chart}-said').textContent")
+    said = "return document.getElementById(arguments[0] + '-said').textContent"
+    assert below in settled.execute_script(said, "progress-chart")
+    assert "Times are those of the search" in settled.execute_script(said, "effects")
     best = settled.execute_script(CHART_TABLE, "progress-chart")
     assert [row[:2] for row in best] == [["2", "2.1"]]
     effects = settled.execute_script(CHART_TABLE, "effects")
-    assert [row[1] for row in effects] == ["1", "2.1", "2.4", "4"]
-    assert settled.execute_script(CELLS % 2) == ["1, search only", "2.1", "2.4", "4"]
+    assert [row[1] for row in effects] == ["1", "1.5", "1.4", "4", "1.7"]
+    shown_ms = ["2.1", "2.45", "1, search only", "2.4", "4, search only"]
+    assert settled.execute_script(CELLS % 2) == shown_ms
+
+
+def test_a_tie_is_marked_wherever_it_is_shown(settled):
+    assert settled.execute_script(CELLS % 3) == ["best", "tie", "not in it", "slower", "not in it"]
+    heads = "return [...document.querySelectorAll('#headline th')].map((one) => one.textContent)"
+    assert settled.execute_script(heads) == ["parameter", "best", "tie: trial 5"]
+    settled.execute_script("document.querySelector('#trial-table tr:nth-child(2) button').click()")
+    assert settled.find_element("id", "trial-title").text == "Trial 5: 2.45 ms (2.2 to 2.5), tie"
+
+
+@pytest.mark.parametrize("width", [390, 1300])
+def test_no_figure_of_the_last_round_is_cut(chromium, settled, width):
+    """On a phone, figures have lines of their own."""
+    device = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
+    figures = {"2.1 ms (2 to 2.2)", "2.45 ms (2.2 to 2.5)", "2.4 ms (2.3 to 2.5)"}
+    assert figures <= written(chromium, "finalists")
+
+
+def test_values_that_are_cut_do_not_look_alike(chromium, tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOTUNE_CACHE", str(tmp_path / "cache"))
+    names = [
+        f"{'coalesced_' * 6}{word}{'_of_the_tile' * 6}" for word in ("reads", "writes", "reads_and_writes")
+    ]
+    tried = [trial(one, time_ms=1.0 + one, config={"METHOD": name}) for one, name in enumerate(names)]
+    file = tmp_path / "report.html"
+    file.write_text(report_html(gather([journal(tmp_path / "a.jsonl", tried)])))
+    show(chromium, file, width=390)
+    assert len([text for text in written(chromium, "parallel") if "…" in text]) == len(names)
+    cells = "[...document.querySelectorAll('#trial-table td bdi')]"
+    said = chromium.execute_script(f"return {cells}.map((one) => [one.textContent, one.title])")
+    assert len({text for text, _ in said}) == len(names) and {title for _, title in said} == {*names}
 
 
 def test_the_median_of_two_trials_lies_between_them(chromium, tmp_path, monkeypatch):
@@ -281,6 +336,7 @@ def test_the_last_round_is_drawn_with_its_intervals(settled):
     rows = settled.execute_script(CHART_TABLE, "finalists")
     assert [row[:4] for row in rows] == [
         ["trial 2, best", "2.1", "2", "2.2"],
+        ["trial 5, tie", "2.45", "2.2", "2.5"],
         ["trial 3", "2.4", "2.3", "2.5"],
     ]
     settled.execute_script(

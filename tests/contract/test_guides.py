@@ -1,4 +1,4 @@
-"""Every command line of the guides runs, in a folder like a clone; blocks that need a GPU say so."""
+"""Every command and snippet of the guides runs in a folder like a clone; blocks that need a GPU say so."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_docs import ROOT, commands, guide_pages
+from tests.unit.test_docs import NEEDS, PAGES, ROOT, blocks, commands, guide_pages, pages
 
 RUN_AS_SCRIPTS = {"first-kernel.md", "first-kernel-in-triton.md"}  # in test_docs.py
 KERNEL = """\
@@ -36,6 +36,44 @@ INSTEAD = {
     r"width=4096 --size height=4096": "n=65536",
     r"path/to/\S+": "tuned",
 }
+# the same in Python
+INSTEAD_IN_PYTHON = {
+    r"10_000_000": "10_000",
+    r"range\(10, 31, 2\)": "range(10, 13, 2)",
+    r"budget=200": "budget=3",
+    r'dtypes=\["int32", "float32"\]': "budget=3",
+    r"tune\(space\)": "tune(space, budget=3)",
+}
+# what a page leaves to its reader, before its snippets
+GIVEN = {
+    "coming-from-kernel-tuner.md": """
+import numpy as np
+from autotune.kernel_tuner import tune_kernel
+a, b = np.random.rand(2, 10_000).astype(np.float32)
+c = np.zeros_like(a)
+tune_kernel("vector_add", "vector_add.cl", 10_000, [c, a, b, np.int32(10_000)], {"block_size_x": [32, 64]})
+""",
+    "production.md": """
+import numpy as np
+x = np.arange(1000, dtype=np.int32)
+shapes = [(512, 512, 512)]
+""",
+}
+# calls of what a snippet defines, by a part of it
+CALLS = {
+    "def inputs(sizes, rng):": 'inputs({"rows": 4, "nnz": 16}, np.random.default_rng(0))',
+    'variant == "empty_rows"': 'inputs({"rows": 4, "nnz": 16}, np.random.default_rng(0), "empty_rows")',
+    'variant == "one_long_row"': 'inputs({"rows": 4, "nnz": 16}, np.random.default_rng(0), "one_long_row")',
+    "3 * np.sum": 'assert reference({"x": np.ones(4)}, {})["total"] == 12',
+    'indices["forces"]': 'reference({"x": np.ones(4)}, {}, {"forces": [0, 3]})',
+    '"brc,bc->br"': 'reference({"a": np.ones((2, 3, 4)), "x": np.ones((2, 4))}, {})',
+}
+VECTOR_ADD = """\
+__kernel void vector_add(__global float *c, __global const float *a, __global const float *b, int n) {
+    int i = get_global_id(0);
+    if (i < n) c[i] = a[i] + b[i];
+}
+"""
 EXITS_WITH_1 = {"autotune space spaces/reduce.yaml --config BLOCK_SIZE=96,UNROLL=4"}  # as its guide says
 MORE = {"search": "--budget 3", "check": "--time 5", "devices": "--only launch"}
 
@@ -50,6 +88,7 @@ def clone(tmp_path_factory):
     shutil.copytree(ROOT / "kernels", folder / "kernels")
     shutil.copytree(ROOT / "cache", folder / "cache")
     (folder / "scale.cu").write_text(KERNEL)
+    (folder / "vector_add.cl").write_text(VECTOR_ADD)
     entry = '{"4": {"BLOCK_SIZE_M": 16, "BLOCK_SIZE_N": 32, "BLOCK_SIZE_K": 64, "GROUP_SIZE_M": 1, '
     entry += '"num_warps": 4, "num_stages": 2}}'
     (folder / "tuned").mkdir()
@@ -68,6 +107,7 @@ def clone(tmp_path_factory):
 
 
 def run(folder: Path, command: str, exit_code: int = 0) -> str:
+    """Run a module, as `autotune` is one; what it prints."""
     words = shlex.split(command)
     words = [
         found for word in words for found in (sorted(map(str, folder.glob(word))) if "*." in word else [word])
@@ -104,3 +144,22 @@ def test_a_command_of_the_guides_runs(clone, command):
     for old, new in INSTEAD.items():
         command = re.sub(old, new, command)
     run(clone, f"{command} {MORE.get(command.split()[1], '')}", exit_code)
+
+
+def snippets(page: Path) -> list[str]:
+    """The Python of a page that does not say that it needs what is not on every machine."""
+    return [code for code in blocks(page, "python") if not code.startswith(NEEDS)]
+
+
+@pytest.mark.wide
+@pages([page for page in PAGES if snippets(page) and page.name not in RUN_AS_SCRIPTS])
+def test_the_snippets_of_a_page_run(clone, page):
+    """One after the other in one program, as in a notebook."""
+    program = GIVEN.get(page.name, "")
+    for code in snippets(page):
+        calls = [call for part, call in CALLS.items() if part in code]
+        program += "\n".join((code, *calls, ""))
+    for old, new in INSTEAD_IN_PYTHON.items():
+        program = re.sub(old, new, program)
+    (clone / "snippets.py").write_text(program)
+    run(clone, "snippets")

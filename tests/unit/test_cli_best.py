@@ -1,6 +1,7 @@
 """What `autotune best` prints, and for which devices."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -65,3 +66,11 @@ def test_a_loose_match_is_refused_with_what_there_is(best):
     assert done.returncode != 0 and "nothing as close as nearest_size for nvidia-h100-pcie" in done.stderr
     done = best(*arguments, "near")
     assert done.returncode == 2 and "did you mean nearest_size?" in done.stderr
+
+
+def test_a_kernel_without_results_is_told_how_to_get_its_default_alone(folder):
+    refused = folder.run("best", "double")
+    assert refused.returncode == 1
+    (command,) = re.findall(r"tune it with: autotune (.*?) \((--budget 1) stores its default", refused.stderr)
+    folder.search(*" ".join(command).split()[2:])
+    assert folder.run("best", "double").stdout.count("A=1") == 1

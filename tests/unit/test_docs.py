@@ -214,8 +214,9 @@ def test_every_mistake_of_the_space_format_is_answered_as_it_says(tmp_path, righ
 
 def test_every_status_and_every_tier_is_described():
     assert not described(text_of("statuses.md"), [status.value for status in Status])
-    production = text_of("production.md")
-    assert not described(production, [tier.value for tier in Tier] + [tier.name for tier in Tier])
+    assert not described(
+        text_of("serving-api.md"), [tier.value for tier in Tier] + [tier.name for tier in Tier]
+    )
 
 
 def test_every_public_name_is_described():

@@ -20,7 +20,7 @@ from autotune.checks.host_sanitizer import HOST_TOOLS
 from autotune.cli.progress import SearchProgress
 from autotune.core.outcomes import LARGER_SIZES, NO_TIME, OTHER_SIZES, PASSED, Passed, Unchecked, reasons
 from autotune.core.records import Config
-from autotune.core.trials import Failure, Measurement, Objective, Problem, Rule, Status, Trial
+from autotune.core.trials import Failure, Measurement, Objective, Problem, Rule, Status, Trial, ratio_interval
 from autotune.evaluation.device_samples import energy
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
@@ -98,6 +98,12 @@ def test_a_clock_step_that_all_saw_tells_nobody_apart_who_is_not():
     slow = [1.2 if number % 2 else 1.0 for number in range(ROUNDS)]
     winner, slower = entry(*slow), entry(*[1.01 * time_ms for time_ms in slow])
     assert not indistinguishable(winner, slower, Objective.TIME)
+
+
+def test_the_interval_of_a_ratio_is_that_of_the_rounds_that_both_took_part_in():
+    winner, other = entry(*[1.0, 2.0] * 4, 1.0), entry(*[3.0, 6.0] * 4)
+    assert ratio_interval(other, winner) == (3.0, 3.0)
+    assert ratio_interval(entry(2.0, 9.0), winner) == (2.0, 4.5)
 
 
 def timed(key, time_ms, control=None):

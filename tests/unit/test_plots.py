@@ -170,7 +170,7 @@ def test_no_line_runs_through_a_label():
     lines = [Line("first", [1, 2], [1, 2]), Line("second", [1, 2], [2, 1])]
     for figure in (
         progress("trials", [3.0, None, 1.0]),
-        roofline("rates", [1.0, 2.0], [1e9, 2e9], 1e10, {"float32": 6.6908e13}),
+        roofline("rates", [(1.0, 1e9), (2.0, 2e9)], (2.0, 2e9), 1e10, {"float32": 6.6908e13}),
         over_size("sizes", lines, size="n"),
     ):
         figure.canvas.draw()
@@ -179,7 +179,7 @@ def test_no_line_runs_through_a_label():
 
 
 def test_rates_have_the_unit_that_suits_them():
-    figure = roofline("rates", [1.0, 2.0], [1e9, 2e9], 4.8139e12, {"float32": 6.6908e13})
+    figure = roofline("rates", [(1.0, 1e9), (2.0, 2e9)], (2.0, 2e9), 4.8139e12, {"float32": 6.6908e13})
     said = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert said[2:] == ["memory, 4.814 TB/s", "float32, 66.91 TFLOP/s"]
 

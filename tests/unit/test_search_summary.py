@@ -104,6 +104,14 @@ LINES = [
     ({"beside_budget": 1}, {"tried": "4 ok; besides the budget, the best in the cache was tried\n"}),
     ({"default": measured(1234.0)}, {"default": "the best is 1,234 times as fast"}),
     ({"default": measured(1.39)}, {"default": "1.39 times as fast; the default beats 50% of the others"}),
+    # the interval of the ratios in each round, where it says more than the gain
+    (
+        {
+            "final": Measurement((1.0, 2.0, 1.0), Rule.LAST_ROUND),
+            "default": Measurement((3.0, 4.0, 2.5), Rule.LAST_ROUND),
+        },
+        {"default": "3 ms: the best is 3 times as fast (2 to 3)\n"},
+    ),
     # a gain too small to print, and one that cannot be told from none
     ({"default": measured(1.002)}, {"default": "the best is less than 0.5% faster"}),
     ({"default": measured(1.0)}, {"default": "1 ms: the best cannot be told from it"}),
@@ -393,8 +401,11 @@ def test_what_indices_cannot_hold_has_a_line_of_its_own_and_leaves_a_result_veri
 
 def test_ties_that_were_not_checked_are_named(plain):
     text = result_text(told(plain, ties=(THIRD,), unchecked_ties=(OTHER, DEFAULT)))
-    told_so = "        as fast, but without the last checks, so not in the cache:\n"
-    (lines,) = re.findall(rf"^ties    1 more .*; it differs in A\n{told_so}(.*\n.*)\n", text, re.MULTILINE)
+    told_so = "        2 of them without the last checks, so not in the cache:\n"
+    among = "cannot be told from the best, the default among them"
+    (lines,) = re.findall(
+        rf"^ties    3 more {among}; they differ in A\n{told_so}(.*\n.*)\n", text, re.MULTILINE
+    )
     assert lines == "        A=4; the rest as in the best\n        the default"
 
 

@@ -8,6 +8,9 @@ function bestSoFar(search) {
   return search.confirmed.map((time) => (least = time < least ? time : least));
 }
 
+/** All times in the search, the fastest first. */
+const sortedTimes = (search) => [...search.once.filter((time) => time > 0).sort()];
+
 function addBeside() {
   if (data.searches.length < 2) return;
   const grid = section("beside", "Two searches side by side");
@@ -36,9 +39,9 @@ function addBeside() {
     draw: (context, width, height, colours, { show, unit }) => drawBeside(context, width, height, colours, chosen(), show, unit),
     caption: ({ show }) => show === "progress"
       ? "The line falls where a trial was faster than all before it. A search of the cache has no order, so no line."
-      : "All times of a search from the fastest to the slowest: the further right a line stays low, the more trials were fast.",
+      : "All times that a search took, once for each trial, from the fastest to the slowest: the further right a line stays low, the more trials were fast.",
     rows: () => [["search", "best (ms)", "median (ms)", "trials", "failed"], chosen().map((one) =>
-      [nameOf(one), one.bestTime, quantile(one.timed.map((row) => one.time[row]), 0.5), one.count, one.failed.length])],
+      [nameOf(one), one.bestTime, quantile(sortedTimes(one), 0.5), one.count, one.failed.length])],
   });
   grid.append(panel(holder));
   fill();
@@ -47,10 +50,11 @@ function addBeside() {
 function drawBeside(context, width, height, colours, searches, show, unit) {
   const box = { left: 58, right: width - 14, top: 46, bottom: height - 40 };
   const lines = searches.map((search) => {
-    const scale = unit === "share" ? search.bestTime : 1;
-    if (show === "sorted") return search.timed.map((row, rank) => [(100 * (rank + 1)) / search.timed.length, search.time[row] / scale, row]);
+    const times = sortedTimes(search);
+    const scale = unit === "ms" ? 1 : show === "sorted" ? times[0] : search.bestTime;
+    if (show === "sorted") return times.map((time, rank) => [(100 * (rank + 1)) / times.length, time / scale]);
     if (!search.hasOrder) return [];
-    return [...bestSoFar(search)].map((best, row) => [row + 1, best / scale, row]).filter(([, best]) => best < Infinity);
+    return [...bestSoFar(search)].map((best, row) => [row + 1, best / scale]).filter(([, best]) => best < Infinity);
   });
   const all = lines.flat();
   if (!all.length) return boxes([]);

@@ -33,7 +33,7 @@ function addChart(parent, { id, title, isWide, height, minWidth, choices = [], d
   const chosen = {};
   const selects = choices.map(({ name, label, options, value }) => {
     const select = el("select", { id: `${id}-${name}`, onchange: () => { chosen[name] = select.value; refresh(chart); } },
-      ...options.map(([key, said]) => el("option", { value: key, text: short(said, 60) })));
+      ...options.map(([key, said]) => el("option", { value: key, text: middle(said, 60) })));
     select.value = value;
     chosen[name] = value;
     return el("label", {}, `${label} `, select);
@@ -223,6 +223,6 @@ function trialTip(row) {
   const lines = [`${rowName(row)}: ${outcome(row)}`];
   const note = view.details[view.columns.detail[row]].split("\n")[0];
   if (note) lines.push(short(note, 120));
-  lines.push(...view.varying.slice(0, 14).map((axis) => `${short(axis.title, 30)} = ${short(text(axis, row), 40)}`));
+  lines.push(...view.varying.slice(0, 14).map((axis) => `${middle(axis.title, 30)} = ${text(axis, row, axis.labels)}`));
   return lines.join("\n");
 }

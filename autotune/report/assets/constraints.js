@@ -46,7 +46,7 @@ function addFunnel() {
   });
   const isLog = data.combinations > 20 * data.valid;
   addChart(grid, {
-    id: "funnel-chart", title: "Combinations that are left after each line", isWide: true, height: () => barHeight(bars.length),
+    id: "funnel-chart", title: "Combinations that are left after each line", isWide: true, height: (width) => barHeight(bars, width),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: isLog ? "combinations, logarithmic" : "combinations", isLog, labelMost: 80 }),
     caption: () => `The other colour marks a line that removes more than half of what was left.${steps.every((step) => step.isExact) ? "" : " Numbers with “about” are estimated from 200,000 random combinations."}`,
     rows: () => [["line", "constraint", "left", "removes alone", "valid without it"], data.constraints.map((one) =>
@@ -64,12 +64,13 @@ function addValues() {
     id: "values-chart", title: "Share of the valid configurations that have each value", isWide: true, height: () => height * view.parameters.length + 8,
     draw: (context, width, _, colours) => {
       const left = Math.min(width * 0.34, 14 + Math.max(...view.parameters.map((axis) => context.measureText(plain(axis.title)).width)));
+      const titles = fitApart(context, view.parameters.map((axis) => axis.title), left - 10);
       const marks = [];
       view.parameters.forEach((axis, at) => {
         const y = height * (at + 0.5) + 4;
         context.fillStyle = colours.ink;
         context.textAlign = "right";
-        context.fillText(fitMiddle(context, plain(axis.title), left - 10), left - 8, y);
+        context.fillText(titles[at], left - 8, y);
         const most = Math.max(...data.counts[at]);
         let x = left;
         axis.values.forEach((value, place) => {
@@ -125,16 +126,17 @@ function addTies() {
       const left = Math.min(170, 14 + Math.max(...names.map((name) => context.measureText(plain(name)).width)));
       const top = 100;
       const wide = Math.min(70, (width - left - 60) / names.length);
+      const [beside, above] = [left - 10, 125].map((room) => fitApart(context, names, room));
       const marks = [];
-      names.forEach((name, at) => {
+      names.forEach((_, at) => {
         context.fillStyle = colours.ink;
         context.textAlign = "right";
-        context.fillText(fitMiddle(context, plain(name), left - 10), left - 8, top + 26 * (at + 0.5));
+        context.fillText(beside[at], left - 8, top + 26 * (at + 0.5));
         context.save();
         context.translate(left + wide * (at + 0.5), top - 6);
         context.rotate(-Math.PI / 4);
         context.textAlign = "left";
-        context.fillText(fitMiddle(context, plain(name), 125), 0, 0);
+        context.fillText(above[at], 0, 0);
         context.restore();
         names.forEach((other, across) => {
           if (across === at) return;

@@ -25,7 +25,7 @@ function addComparison() {
     el("p", { text: `One configuration for all takes at most ${number(portable.worst, 3)} times as long as the best of each.` }),
     el("p", {}, bdi(assignments(portable.config)))));
   addChart(grid, {
-    id: "device-times", title: "Best time on each device", height: () => barHeight(bars.length),
+    id: "device-times", title: "Best time on each device", height: (width) => barHeight(bars, width),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "time (ms)" }),
     caption: () => comparison.problem, rows: () => [["device", "ms", "configuration"], devices.map((one) => [one.device, one.time_ms, assignments(one.config)])],
   });

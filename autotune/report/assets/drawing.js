@@ -6,19 +6,21 @@ function frame(context, colours, box, sx, sy, xTitle, yTitle) {
   context.fillStyle = colours.soft;
   if (sy) {
     context.textAlign = "right";
-    for (const [value, said] of sy.ticks) {
+    const said = fitApart(context, sy.ticks.map(([, text]) => text), box.left - 8);
+    sy.ticks.forEach(([value], at) => {
       const y = Math.round(sy.at(value)) + 0.5;
       line(context, box.left, y, box.right, y);
-      context.fillText(short(said, 12), box.left - 6, y);
-    }
+      context.fillText(said[at], box.left - 6, y);
+    });
     context.textAlign = "left";
     context.fillText(short(plain(yTitle), 60), Math.max(2, box.left - 50), box.top - 12);
   }
   context.textAlign = "center";
   let end = -Infinity;
-  for (const [value, said] of sx.ticks) {
+  const labels = fitApart(context, sx.ticks.map(([, text]) => text), Math.max(60, (box.right - box.left) / sx.ticks.length - 6));
+  for (const [at, [value]] of sx.ticks.entries()) {
     const x = Math.round(sx.at(value)) + 0.5;
-    const label = short(said, 14);
+    const label = labels[at];
     const half = context.measureText(label).width / 2;
     line(context, x, box.top, x, box.bottom);
     if (x - half > end + 6 && x + half < box.right + 12) {
@@ -55,6 +57,7 @@ function drawPoints(context, px, py, colourOf, colours, palette) {
     for (let row = 0; row < view.count; row++)
       if (!view.selected[row] && px[row] === px[row]) context.fillRect(px[row] - 1, py[row] - 1, 2, 2);
   }
+  context.lineWidth = 1.2;
   let last = -1;
   const crosses = [];
   for (const row of view.slowFirst) {
@@ -65,22 +68,23 @@ function drawPoints(context, px, py, colourOf, colours, palette) {
       continue;
     }
     if (colour !== last) {
-      context.fillStyle = colours[colour % colours.length];
+      context.fillStyle = context.strokeStyle = colours[colour % colours.length];
       last = colour;
     }
-    context.fillRect(px[row] - size / 2, py[row] - size / 2, size, size);
+    if (view.isOfSearch(row)) context.strokeRect(px[row] - size / 2 + 0.5, py[row] - size / 2 + 0.5, size - 1, size - 1);
+    else context.fillRect(px[row] - size / 2, py[row] - size / 2, size, size);
   }
   context.strokeStyle = palette.fail;
   context.lineWidth = 1.2;
   context.beginPath();
   for (const row of crosses) cross(context, px[row], py[row], size > 4 ? 3.5 : 2);
   context.stroke();
-  const best = view.best;
-  if (best !== null && px[best] === px[best] && view.selected[best]) {
-    context.strokeStyle = palette.strong;
-    context.lineWidth = 2;
+  context.strokeStyle = palette.strong;
+  for (const row of [...view.ties, ...(view.best === null ? [] : [view.best])]) {
+    if (px[row] !== px[row] || !view.selected[row]) continue;
+    context.lineWidth = row === view.best ? 2.5 : 1;
     context.beginPath();
-    context.arc(px[best], py[best], size + 3, 0, 7);
+    context.arc(px[row], py[row], size + (row === view.best ? 3 : 1), 0, 7);
     context.stroke();
   }
 }
@@ -155,11 +159,10 @@ function drawScatter(context, width, height, colours, xAxis, yAxis, colour) {
   drawPoints(context, px, py, (row) => (view.bins[row] === FAILED ? FAILED : byCategory ? Math.max(0, colour.data[row]) : view.bins[row]), shades, colours);
   if (byCategory) {
     let x = 8;
-    colour.values.forEach((value, place) => {
+    apart(colour.values.map(plain), 16).forEach((label, place) => {
       context.fillStyle = shades[place % shades.length];
       context.fillRect(x, 5, 10, 10);
       context.fillStyle = colours.ink;
-      const label = short(plain(value), 16);
       context.fillText(label, x + 14, 10);
       x += context.measureText(label).width + 26;
     });
@@ -174,7 +177,8 @@ function pointRows(xAxis, yAxis) {
   return [["trial", xAxis.title, yAxis.title, "status"], rows];
 }
 
-const BAR = 24;
+const BAR = 24; // height of a bar with its room
+const LINE = 18; // of one with its label and figures above it
 
 function diamond(context, colours, x, y) {
   context.strokeStyle = colours.ink;
@@ -188,30 +192,33 @@ function diamond(context, colours, x, y) {
 }
 
 /**
- * Bars from top to bottom: `{label, value, text, tip, act, isStrong, isPoint, error, range, dot, dots, dotText}`; a
- * range instead of a bar where it is given, a line for the interval `error`, and a diamond for each of `dots`, with its
+ * Bars from top to bottom: `{label, value, text, tip, act, isStrong, isHollow, isPoint, error, range, dot, dots, dotText}`;
+ * a range instead of a bar where it is given, a line for the interval `error`, and a diamond for each of `dots`, with its
  * own text. `ends` are those of the axis, for points.
  */
 function drawBars(context, width, height, colours, bars, { unit, isLog = false, labelMost = 44, ends }) {
-  const widest = Math.max(0, ...bars.map((bar) => context.measureText(short(plain(bar.label), labelMost)).width));
-  const left = Math.min(widest + 14, width * 0.44);
+  const [isAbove, step] = [isStacked(bars, width), barStep(bars, width)];
+  const widest = Math.max(0, ...bars.map((bar) => context.measureText(middle(plain(bar.label), labelMost)).width));
+  const left = isAbove ? 8 : Math.min(widest + 14, width * 0.44);
   const room = Math.max(0, ...bars.map((bar) => context.measureText([bar.text, bar.dotText].filter(Boolean).join("   ")).width)) + 12;
-  const [before, after] = bars.some((bar) => bar.range) ? [Math.min(room, width * 0.2), 14] : [0, Math.min(room, width * 0.36)];
-  const box = { left: left + before, right: Math.max(left + before + 40, width - after), top: 6, bottom: 6 + BAR * bars.length };
+  const [before, after] = isAbove ? [0, 8] : bars.some((bar) => bar.range) ? [Math.min(room, width * 0.2), 14] : [0, Math.min(room, width * 0.36)];
+  const box = { left: left + before, right: Math.max(left + before + 40, width - after), top: 6, bottom: 6 + step * bars.length };
+  const labels = fitApart(context, bars.map((bar) => bar.label), isAbove ? width - 10 : left - 10);
   const values = bars.flatMap((bar) => [bar.value, ...(bar.error || []), ...(bar.range || []), ...(bar.dot ? [bar.dot] : []), ...(bar.dots || [])]).filter((value) => value > 0);
   const [low, high] = ends || (values.length ? [Math.min(...values), Math.max(...values)] : [0.1, 1]);
-  const scale = numberScale(ends ? low : isLog ? low / 1.3 : 0, high, box.left, box.right, isLog, width / 120);
+  const scale = numberScale(ends ? low : isLog ? low / 1.3 : 0, high, box.left, box.right, isLog, width / 90);
   frame(context, colours, box, scale, null, unit, "");
   const marks = bars.map((bar, place) => {
-    const y = box.top + BAR * (place + 0.5);
+    const top = box.top + step * place;
+    const y = isAbove ? top + 2.5 * LINE : top + BAR / 2;
     context.fillStyle = colours.ink;
-    context.textAlign = "right";
-    context.fillText(fitMiddle(context, plain(bar.label), left - 10), left - 8, y);
+    context.textAlign = isAbove ? "left" : "right";
+    context.fillText(labels[place], isAbove ? 2 : left - 8, isAbove ? top + LINE / 2 : y);
     context.textAlign = "left";
     const end = bar.range ? drawRange(context, colours, scale, bar, y) : drawBar(context, colours, scale, bar, box.left, y);
-    const from = bar.range ? end - 10 - context.measureText(bar.text).width : end + 6;
-    drawBarTexts(context, colours, scale, bar, from, width, y);
-    return { left: 0, top: y - BAR / 2, width, height: BAR, x: end, y, tip: bar.tip || `${bar.label}: ${bar.text}`, act: bar.act };
+    const from = isAbove ? 2 : bar.range ? end - 10 - context.measureText(bar.text).width : end + 6;
+    drawBarTexts(context, colours, scale, bar, from, width, y, isAbove ? y - LINE : y);
+    return { left: 0, top, width, height: step, x: end, y, tip: bar.tip || `${bar.label}: ${bar.text}`, act: bar.act };
   });
   return boxes(marks);
 }
@@ -220,9 +227,10 @@ function drawBars(context, width, height, colours, bars, { unit, isLog = false, 
 function drawBar(context, colours, scale, bar, left, y) {
   if (!(bar.value > 0)) return left;
   const end = Math.max(left + (bar.isPoint ? 0 : 1), scale.at(bar.value));
-  context.fillStyle = bar.isStrong ? colours.strong : colours.accent;
+  context.fillStyle = context.strokeStyle = bar.isStrong ? colours.strong : colours.accent;
+  context.lineWidth = 1.5;
   if (bar.isPoint) context.fillRect(end - 4, y - 4, 8, 8);
-  else context.fillRect(left, y - 7, end - left, 14);
+  else context[bar.isHollow ? "strokeRect" : "fillRect"](left, y - 7, end - left, 14);
   if (!bar.error) return end;
   context.strokeStyle = colours.ink;
   context.lineWidth = 1.5;
@@ -253,18 +261,18 @@ function drawRange(context, colours, scale, bar, y) {
 }
 
 /** The text behind a bar, and the diamonds with theirs; the first goes behind the diamonds if one is in its way. */
-function drawBarTexts(context, colours, scale, bar, from, width, y) {
+function drawBarTexts(context, colours, scale, bar, from, width, y, textY) {
   const room = bar.text ? context.measureText(bar.text).width : 0;
   const dots = (bar.dots || []).map(scale.at);
-  const last = Math.max(0, ...dots) + 12;
-  const isFree = dots.every((x) => x < from - 13 || x > from + room + 10);
+  const last = textY === y ? Math.max(0, ...dots) + 12 : 0;
+  const isFree = textY !== y || dots.every((x) => x < from - 13 || x > from + room + 10);
   const at = isFree ? from : Math.max(from, last);
   context.fillStyle = bar.isFailed ? colours.fail : colours.ink;
-  if (bar.text) context.fillText(fit(context, bar.text, width - at - 2), at, y);
+  if (bar.text) context.fillText(fit(context, bar.text, width - at - 2), at, textY);
   if (!dots.length) return;
   const after = Math.max(last, at + room + 14);
   context.fillStyle = colours.soft;
-  context.fillText(fit(context, `◇ ${bar.dotText}`, width - after - 2), after, y);
+  context.fillText(fit(context, `◇ ${bar.dotText}`, width - after - 2), after, textY);
   for (const x of dots) diamond(context, colours, x, y);
 }
 
@@ -275,13 +283,15 @@ function fit(context, label, room) {
   return `${label.slice(0, most)}…`;
 }
 
-/** The same for a name: its end tells it from its neighbours. */
-function fitMiddle(context, label, room) {
-  let kept = label.length;
-  const cut = () => `${label.slice(0, Math.ceil(kept / 2))}…${label.slice(label.length - Math.floor(kept / 2))}`;
-  if (context.measureText(label).width <= room) return label;
-  while (kept > 2 && context.measureText(cut()).width > room) kept--;
-  return cut();
-}
+/** The same for names, as `apart` cuts them. */
+const fitApart = (context, names, room) => apart(names.map(plain), 0, (name) => {
+  let kept = name.length;
+  if (context.measureText(name).width <= room) return name;
+  while (kept > 2 && context.measureText(cutTo(name, kept)).width > room) kept--;
+  return cutTo(name, kept);
+});
 
-const barHeight = (count) => BAR * Math.max(1, count) + 46;
+/** Whether label and figures stand above their bars: beside them, intervals would be cut. */
+const isStacked = (bars, width) => width < 560 && bars.some((bar) => bar.error);
+const barStep = (bars, width) => (isStacked(bars, width) ? 3 * LINE : BAR);
+const barHeight = (bars, width) => barStep(bars, width) * Math.max(1, bars.length) + 46;

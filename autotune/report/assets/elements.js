@@ -23,6 +23,23 @@ const perSecond = (gigas, unit) => (gigas >= 1000 ? `${number(gigas / 1000)} T${
 const whole = (value) => value.toLocaleString("en");
 const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`;
 const short = (text, most = 40) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+const cutTo = (text, kept) => `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(text.length - Math.floor(kept / 2))}`;
+/** A name, of which the middle is left out: its end tells it from its neighbours. */
+const middle = (text, most = 40) => (text.length > most ? cutTo(text, most - 1) : text);
+/** Names that are cut to some letters, or by `cut`, so that no two look alike: else from where they begin to differ. */
+function apart(names, most, cut = (name) => middle(name, most)) {
+  const groups = new Map();
+  for (const name of new Set(names)) groups.set(cut(name), [...(groups.get(cut(name)) || []), name]);
+  const shared = (name, other) => [...name].findIndex((letter, place) => letter !== other[place]);
+  return names.map((name) => {
+    const said = cut(name);
+    const alike = groups.get(said).filter((other) => other !== name);
+    const from = Math.max(...alike.map((other) => shared(name, other)));
+    return alike.length ? cut(`…${name.slice(Math.max(0, from - 2))}`) : said;
+  });
+}
+/** A name that may be cut, with all of it as its title. */
+const named = (name, said = middle(name)) => (said === name ? bdi(name) : el("bdi", { text: said, title: name }));
 // On a canvas nothing isolates marks that turn the writing round.
 const plain = (text) => String(text).replace(/[\u0000-\u001f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 const shown = (value) => (value === true ? "True" : value === false ? "False" : String(value));

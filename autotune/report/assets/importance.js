@@ -22,7 +22,7 @@ function addImportance() {
         act: () => { if (view.heat && axisOf(one) && axisOf(other)) { choose(view.heat, { x: axisOf(one).id, y: axisOf(other).id }); view.heat.figure.scrollIntoView(); } } })),
     ];
     addChart(grid, {
-      id: "importance-chart", title: mattersMost(importance), height: () => barHeight(bars.length),
+      id: "importance-chart", title: mattersMost(importance), height: (width) => barHeight(bars, width),
       draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "share of the variance of log time" }),
       caption: () => {
         const poor = importance.fit < POOR_FIT ? " That is poor: read nothing into these shares." : "";
@@ -40,10 +40,10 @@ function addImportance() {
       act: () => toggle(view.axis(of), one.place),
     }));
     view.effects = addChart(grid, {
-      id: "effects", title: "Effect of one parameter", height: (width, chosen) => barHeight(bars(chosen).length),
+      id: "effects", title: "Effect of one parameter", height: (width, chosen) => barHeight(bars(chosen), width),
       choices: [{ name: "of", label: "parameter", options: view.varying.map((axis) => [axis.id, axis.title]), value: start.id }],
-      draw: (context, width, height, colours, chosen) => drawBars(context, width, height, colours, bars(chosen), { unit: "time (ms), logarithmic", isLog: true }),
-      caption: ({ of }) => `${effectText(view.axis(of))}Dot: the best trial with this value. Mark: the median. Band: 10% to 90% of its trials.${belowBest()}`,
+      draw: (context, width, height, colours, chosen) => drawBars(context, width, height, colours, bars(chosen), { unit: SEARCH_MS(), isLog: true }),
+      caption: ({ of }) => `${effectText(view.axis(of))}Dot: the best trial with this value. Mark: the median. Band: 10% to 90% of its trials.${searchClock()}`,
       rows: ({ of }) => [["value", "best (ms)", "10% (ms)", "median (ms)", "90% (ms)", "trials", "failed"],
         statsOf(view.axis(of)).map((one) => [one.value, one.best, one.low, one.median, one.high, one.count, one.failed])],
     });
@@ -68,9 +68,9 @@ function interactionText({ pairs, fit }) {
   if (!found.length) return "";
   const { of, given, groups } = found[0];
   const [strong, weak] = [groups[0], groups[groups.length - 1]];
-  const said = ({ place, fast, slow }) => `${short(given.title, 40)}=${short(given.values[place])} its best is ${number(fast.time, 3)} ms (${short(fast.value)}) against ${number(slow.time, 3)} ms (${short(slow.value)})`;
+  const said = ({ place, fast, slow }) => `${short(given.title, 40)}=${middle(given.values[place])} its best is ${number(fast.time, 3)} ms (${middle(fast.value)}) against ${number(slow.time, 3)} ms (${middle(slow.value)})`;
   const where = groups.filter((one) => one.factor >= NEAR).length === 1 ? "only" : "most";
-  return ` ${short(of.title, 40)} matters ${where} with ${short(given.title, 40)}=${short(given.values[strong.place])}: with ${said(strong)}; with ${said(weak)}.`;
+  return ` ${short(of.title, 40)} matters ${where} with ${short(given.title, 40)}=${middle(given.values[strong.place])}: with ${said(strong)}; with ${said(weak)}.`;
 }
 
 const contrast = (groups) => groups[0].factor / groups[groups.length - 1].factor;
@@ -80,7 +80,7 @@ function spreads(of, given) {
   const best = given.values.map(() => new Float64Array(of.values.length).fill(Infinity));
   for (const row of view.timed) {
     const [one, other] = [of.data[row], given.data[row]];
-    if (one >= 0 && other >= 0) best[other][one] = Math.min(best[other][one], view.time[row]);
+    if (one >= 0 && other >= 0) best[other][one] = Math.min(best[other][one], view.once[row]);
   }
   const groups = best.map((times, place) => {
     const sorted = [...times].map((time, at) => ({ time, value: of.values[at] })).filter(({ time }) => time < Infinity).sort((a, b) => a.time - b.time);
@@ -95,11 +95,12 @@ function effectText(axis) {
   const timed = statsOf(axis).filter((one) => one.times.length).sort((a, b) => a.median - b.median);
   if (timed.length < 2) return "";
   const [first, last] = [timed[0], timed[timed.length - 1]];
-  return `${short(axis.title, 40)}=${short(first.value)} is the fastest in the median; ${short(last.value)} takes ${number(last.median / first.median, 3)} times as long. `;
+  return `${short(axis.title, 40)}=${middle(first.value)} is the fastest in the median; ${middle(last.value)} takes ${number(last.median / first.median, 3)} times as long. `;
 }
 
 /** Values that no configuration near the best has. */
 function addUseless(grid) {
+  const least = extent(view.once, true)[0];
   const rows = [];
   for (const axis of view.varying) {
     const [best, tried, works] = [new Float64Array(axis.values.length).fill(Infinity), new Int32Array(axis.values.length), new Int32Array(axis.values.length)];
@@ -107,15 +108,16 @@ function addUseless(grid) {
       const place = axis.data[row];
       if (place < 0) continue;
       tried[place]++;
-      if (view.time[row] > 0) works[place]++;
-      if (view.time[row] < best[place]) best[place] = view.time[row];
+      if (view.once[row] > 0) works[place]++;
+      if (view.once[row] < best[place]) best[place] = view.once[row];
     }
     axis.values.forEach((value, place) => {
-      if (tried[place] && !(best[place] <= NEAR * view.bestTime)) rows.push([axis.title, value, tried[place], works[place], best[place] === Infinity ? NaN : best[place] / view.bestTime]);
+      if (tried[place] && !(best[place] <= NEAR * least)) rows.push([axis.title, value, tried[place], works[place], best[place] === Infinity ? NaN : best[place] / least]);
     });
   }
   rows.sort((a, b) => (Number.isNaN(b[4]) ? 1e9 : b[4]) - (Number.isNaN(a[4]) ? 1e9 : a[4]));
-  const what = rows.length ? tableOf(["parameter", "value", "tried", "worked", "its best, times the best"], rows)
-    : el("p", { text: "Every value is in a configuration within 10% of the best." });
-  grid.append(el("div", { class: "panel" }, el("h3", { text: "Values that no configuration within 10% of the best has" }), what));
+  const near = `within 10% of the fastest${view.hasLastRound ? " of the search" : ""}`;
+  const what = rows.length ? tableOf(["parameter", "value", "tried", "worked", "its best, times the fastest"], rows)
+    : el("p", { text: `Every value is in a configuration ${near}.` });
+  grid.append(el("div", { class: "panel" }, el("h3", { text: `Values that no configuration ${near} has` }), what));
 }

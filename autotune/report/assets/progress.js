@@ -52,10 +52,9 @@ function addProgress() {
       return pointMarks(px, py, brushed([xAxis, time], [sx, sy]));
     },
     caption: () => {
-      const round = hasLastRound() ? " Trials of the last round are at their time in it." : "";
       const steps = view.timed.filter((row) => view.time[row] === best[row] && (row === 0 || best[row] < best[row - 1]));
       const last = Math.max(0, ...steps);
-      return `The line is the best so far: ${whole(steps.length)} improvements, the last at evaluation ${whole(last + 1)} of ${whole(view.count)}.${round}${belowBest()} Drag to select a range.`;
+      return `The line is the best so far: ${whole(steps.length)} improvements, the last at evaluation ${whole(last + 1)} of ${whole(view.count)}.${pointsText()}${belowBest()} Drag to select a range.`;
     },
     rows: () => {
       const rows = [];
@@ -75,24 +74,24 @@ const NEAR_BEST = 1.1; // times the best: what is slower would leave several fin
 function addLastRound(grid) {
   const finals = view.timed.filter((row) => view.columns.final[row]);
   if (finals.length < 2) return;
-  const name = (row) => `trial ${row + 1}${row === view.best ? ", best" : row === view.default ? ", default" : ""}`;
+  const marks = (row) => [row === view.best && "best", view.isTie(row) && "tie", row === view.default && "default"].filter(Boolean);
+  const name = (row) => [`trial ${row + 1}`, ...marks(row)].join(", ");
+  const figures = (row) => timeText(row).replace(/, tie$/, ""); // its name says so
   const span = (row) => [view.time[row], ...(intervalOf(row) || [])];
-  const close = finals.filter((row) => finals.length === 2 || view.time[row] <= NEAR_BEST * view.bestTime);
+  const close = finals.filter((row) => finals.length === 2 || view.isTie(row) || view.time[row] <= NEAR_BEST * view.bestTime);
   const farthest = Math.max(...close.flatMap(span)); // where times are unsteady, slower finalists stand among these
   const isNear = (row) => view.time[row] <= farthest;
   const ends = extent(finals.filter(isNear).flatMap(span), false);
-  const bars = finals.map((row) => ({ label: name(row), isPoint: true, isStrong: row === view.best, tip: trialTip(row), act: () => openTrial(row),
-    ...(isNear(row) ? { value: view.time[row], error: intervalOf(row), text: timeText(row) } : { value: NaN, text: `beyond the axis: ${timeText(row)}` }) }));
+  const bars = finals.map((row) => ({ label: name(row), isPoint: true, isStrong: row === view.best || view.isTie(row), tip: trialTip(row), act: () => openTrial(row),
+    ...(isNear(row) ? { value: view.time[row], error: intervalOf(row), text: figures(row) } : { value: NaN, text: `beyond the axis: ${figures(row)}` }) }));
   addChart(grid, {
-    id: "finalists", title: "The last round", isWide: true, height: () => barHeight(bars.length),
+    id: "finalists", title: "The last round", isWide: true, height: (width) => barHeight(bars, width),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "time (ms), not from 0", ends }),
-    caption: () => "Each round timed them one after the other. Lines are 95% intervals of the medians; two can be told apart if the ratios of their times in each round say so.",
+    caption: () => `Each round timed them one after the other. Lines are 95% intervals of the medians. ${view.ties.length ? "A tie cannot be told from the best" : "None of the others can be the best"} by the ratios of their times in each round.`,
     rows: () => [["trial", "time (ms)", "from (ms)", "to (ms)", "configuration"],
       finals.map((row) => [name(row), view.time[row], ...(intervalOf(row) || [NaN, NaN]), configText(row)])],
   });
 }
-
-const hasLastRound = () => view.columns.final.some(Boolean);
 
 /** The intervals of the last round, upright through their points. */
 function drawIntervals(context, colours, px, sy) {
@@ -106,7 +105,7 @@ function drawIntervals(context, colours, px, sy) {
 
 /** The figure of the headline, beside its ring. */
 function markBest(context, colours, box, x, y) {
-  const said = `best${hasLastRound() ? ", last round" : ""}: ${timeText(view.best)}`;
+  const said = `best${view.hasLastRound ? ", last round" : ""}: ${timeText(view.best)}`;
   const width = context.measureText(said).width;
   const left = Math.max(box.left, x + 12 + width > box.right ? x - 12 - width : x + 12);
   context.fillStyle = colours.card;
@@ -140,7 +139,7 @@ function addCosts(grid) {
     return all.map(([label, value]) => ({ label, value, text: `${number(value, 3)} s, ${percent(value / (sumOf(all) || 1))}`, isStrong: label.startsWith("failed") }));
   };
   addChart(grid, {
-    id: isWhole ? "stages" : "costs", title: "Where the time went", isWide: true, height: () => barHeight(parts().length),
+    id: isWhole ? "stages" : "costs", title: "Where the time went", isWide: true, height: (width) => barHeight(bars(), width),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars(), { unit: isWhole ? "seconds" : "seconds, summed over trials" }),
     caption: () => isWhole ? `The search took ${number(sumOf(view.stages), 3)} s from its first configuration to the stored result; --timeline FILE shows every step of every process.`
       : view.isImported ? "Summed over trials, as the file records them."
@@ -170,7 +169,7 @@ function mostFail(failing) {
       if (2 * count < failing.length || often < CLEAR * rate || score <= gain * most) return;
       most = score;
       const values = axes.length > 1 ? [Math.floor(cell / axes[1].values.length), cell % axes[1].values.length] : [cell];
-      const names = axes.map((axis, at) => `${short(axis.title, 40)}=${short(axis.values[values[at]])}`).join(" with ");
+      const names = axes.map((axis, at) => `${short(axis.title, 40)}=${middle(axis.values[values[at]])}`).join(" with ");
       said = `${names}: ${whole(count)} of the ${whole(failing.length)}, ${percent(often)} of its trials against ${percent(rate)} overall`;
     });
   };

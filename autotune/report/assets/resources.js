@@ -10,7 +10,7 @@ function addResources() {
     id: "resources-chart", title: "What the binary takes, and the time", height: 340,
     choices: [{ name: "x", label: "x", options: known.map((id) => [id, view.axis(id).title]), value: known[0] }],
     draw: (context, width, height, colours, { x }) => drawScatter(context, width, height, colours, view.axis(x), time, view.limit),
-    caption: () => (view.limit ? "Colour: what admits no more blocks on a multiprocessor." : "Colour: the time; the launch or the architecture is not known, so no occupancy is."),
+    caption: () => (view.limit ? "Colour: what admits no more blocks on a multiprocessor." : "Colour: the time; the launch or the architecture is not known, so no occupancy is.") + pointsText(),
     rows: ({ x }) => pointRows(view.axis(x), time),
   });
   if (hasRate) addRoofline(grid, time);
@@ -71,7 +71,7 @@ function addRoofline(grid, time) {
       if (view.best !== null && ceilings.length) said.push(`It does ${number((100 * rate[view.best]) / peak, 2)}% of the operations that ${ceilings[0][0]} without tensor cores could (${ceilings[0][2]}).`);
       if (!memory) said.push("The device's bandwidth is not known here.");
       if (flops && !ceilings.length) said.push("The arithmetic ceilings of this device or type are not known.");
-      return said.join(" ");
+      return said.join(" ") + pointsText();
     },
     rows: () => pointRows(xAxis, yAxis),
   });
@@ -87,12 +87,11 @@ function addLadder() {
   const at = { ms: () => (ms) => ms, "GB/s": (row) => (ms) => (bytes[row] / ms) * 1e-6, "GFLOP/s": (row) => (ms) => (flops[row] / ms) * 1e-6 };
   const ours = (unit, row) => at[unit](row)(view.time[row]);
   const units = ["ms", ...(bytes ? ["GB/s"] : []), ...(flops ? ["GFLOP/s"] : [])];
-  const first = view.time[steps[0].trial];
-  const speedup = (trial) => `${number(first / view.time[trial], 3)} x`;
+  const speedup = (trial) => `${number(timesOf(steps[0].trial, trial), 3)} x`;
   const saidBy = ({ figures }, unit) => figures.filter((figure) => figure[1] === unit).map(([value, , device]) => ({ value, said: `${number(value)} (${device})` }));
   const bars = ({ unit }) => all.map((step) => {
     const sources = saidBy(step, unit);
-    return { label: step.name, value: ours(unit, step.trial), error: intervalOf(step.trial)?.map(at[unit](step.trial)), isStrong: step.name === "tuned", dots: sources.map((one) => one.value),
+    return { label: step.name, value: ours(unit, step.trial), error: intervalOf(step.trial)?.map(at[unit](step.trial)), isStrong: step.name === "tuned", isHollow: view.isOfSearch(step.trial), dots: sources.map((one) => one.value),
       text: `${timeText(step.trial, at[unit](step.trial), unit)}, ${speedup(step.trial)}`, dotText: sources.map((one) => one.said).join(", "),
       tip: `${step.note}\n${trialTip(step.trial)}`, act: () => openTrial(step.trial) };
   });
@@ -101,7 +100,7 @@ function addLadder() {
     return Math.max(...values) > 20 * Math.min(...values);
   };
   addChart(grid, {
-    id: "ladder-chart", title: "Steps of the ladder that were tried", isWide: true, height: () => barHeight(all.length),
+    id: "ladder-chart", title: "Steps of the ladder that were tried", isWide: true, height: (width, { unit = "ms" }) => barHeight(bars({ unit }), width),
     choices: units.length > 1 ? [{ name: "unit", label: "in", options: units.map((unit) => [unit, unit]), value: "ms" }] : [],
     draw: (context, width, height, colours, { unit = "ms" }) => {
       const log = isLog({ unit });
@@ -110,7 +109,8 @@ function addLadder() {
     caption: ({ unit = "ms" }) => {
       const isSaid = all.some((step) => saidBy(step, unit).length);
       const mistakes = view.landmarks.filter(({ expected }) => expected !== "ok").map(({ name, note }) => ` ${name} is declared wrong, and has no time: ${note}.`);
-      return `${whole(steps.length)} of the space's landmarks have times.${isSaid ? " ◇ is what the step's source measured, on its own device and problem." : ""}${mistakes.join("")}`;
+      const hollow = view.hasLastRound ? " A hollow bar is a time of the search only." : "";
+      return `${whole(steps.length)} of the space's landmarks have times.${hollow}${isSaid ? " ◇ is what the step's source measured, on its own device and problem." : ""}${mistakes.join("")}`;
     },
     rows: () => [["step", ...units.map((unit) => `in ${unit}`), "speed-up", "what it is, and the source's figure"],
       all.map(({ name, note, trial }) => [name, ...units.map((unit) => timeText(trial, at[unit](trial), unit)), speedup(trial), note])],

@@ -26,13 +26,16 @@ function addHeadline() {
     ...(view.diagnoseCommand ? [el("p", { class: "soft" }, "What bounds it: ", el("code", { text: view.diagnoseCommand }))] : [])));
 }
 
-/** The best configuration: what the default has otherwise, then all of it. */
+/** The best configuration: what the default and the ties have otherwise, then all of it. */
 function differences() {
   const all = el("p", {}, bdi(configText(view.best)));
-  if (view.default === null || view.default === view.best) return [all];
-  const changed = view.parameters.filter((axis) => axis.data[view.best] !== axis.data[view.default]);
-  const rows = changed.map((axis) => [axis.title, text(axis, view.default), text(axis, view.best)]);
-  return [tableOf(["parameter", "default", "best"], rows), all];
+  const ties = view.timed.filter((row) => view.isTie(row) && row !== view.default);
+  const others = [...(view.default === null || view.default === view.best ? [] : [view.default]), ...ties];
+  const changed = view.parameters.filter((axis) => others.some((row) => axis.data[row] !== axis.data[view.best]));
+  if (!changed.length) return [all];
+  const title = (row) => (row !== view.default ? `tie: trial ${row + 1}` : view.isTie(row) ? "default, a tie" : "default");
+  const rows = changed.map((axis) => [axis.title, text(axis, view.best), ...others.map((row) => text(axis, row))]);
+  return [tableOf(["parameter", "best", ...others.map(title)], rows), all];
 }
 
 /** What bounds a configuration, as `autotune diagnose` found last. */

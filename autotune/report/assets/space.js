@@ -14,7 +14,7 @@ function addSpace() {
       id: "scatter", title: "Any two quantities", height: 360,
       choices: [{ name: "x", label: "x", options, value: first.id }, { name: "y", label: "y", options, value: time.id }],
       draw: (context, width, height, colours, { x, y }) => drawScatter(context, width, height, colours, view.axis(x), view.axis(y)),
-      caption: ({ x, y }) => `${view.axis(y).title} against ${view.axis(x).title}; ${theme === "dark" ? "brighter" : "darker"} is faster. Drag to select, click to open a trial.`,
+      caption: ({ x, y }) => `${view.axis(y).title} against ${view.axis(x).title}; ${theme === "dark" ? "brighter" : "darker"} is faster.${pointsText()} Drag to select, click to open a trial.`,
       rows: ({ x, y }) => pointRows(view.axis(x), view.axis(y)),
     });
   }
@@ -23,7 +23,7 @@ function addSpace() {
 }
 
 function addParallel(grid) {
-  const time = view.axis("time_ms");
+  const time = view.axis("search_ms") || view.axis("time_ms"); // by one clock
   const axes = [...view.varying, ...(time ? [time] : [])];
   const range = time ? extent(time.data, true) : [1, 1];
   const level = (axis, row) => {
@@ -60,10 +60,9 @@ function addParallel(grid) {
         context.fillText(title, Math.min(Math.max(x(at), half), width - half), isStaggered && at % 2 ? 12 : 28);
         context.font = "12px system-ui, sans-serif";
         const filter = filters.get(axis.id);
-        const labels = axis.isCategory ? axis.values.map((value, place) => [place, value])
+        const labels = axis.isCategory ? fitApart(context, axis.values, 78).map((said, place) => [place, said])
           : [[0, number(range[0], 3)], [LEVELS - 1, number(range[1], 3)], ...(view.failed.length ? [[LEVELS, "failed"]] : [])];
-        for (const [place, value] of labels) {
-          const said = fit(context, plain(value), 78);
+        for (const [place, said] of labels) {
           const wide = context.measureText(said).width;
           context.globalAlpha = 0.82;
           context.fillStyle = colours.card;
@@ -74,7 +73,7 @@ function addParallel(grid) {
           context.fillText(said, x(at), y(at, place));
           context.font = "12px system-ui, sans-serif";
           if (axis.isCategory) marks.push({ left: x(at) - 40, top: y(at, place) - 9, width: 80, height: 18, x: x(at), y: y(at, place),
-            tip: `${axis.title} = ${value}\nClick to show only these`, act: () => toggle(axis, place) });
+            tip: `${axis.title} = ${axis.values[place]}\nClick to show only these`, act: () => toggle(axis, place) });
         }
         context.textAlign = "left";
       });
@@ -92,7 +91,7 @@ function addParallel(grid) {
       } };
     },
     caption: () => view.isSpace ? "Each line joins two values that some valid configuration has; the wider, the more. Drag along an axis or click values to filter."
-      : `Each line joins two values that some trial has: its colour is their mean rank (${theme === "dark" ? "brighter" : "darker"} is faster), its width their number. The thick line is the best. Drag along an axis or click values to filter.`,
+      : `Each line joins two values that some trial has: its colour is their mean rank (${theme === "dark" ? "brighter" : "darker"} is faster), its width their number. The thick line is the best.${searchClock()} Drag along an axis or click values to filter.`,
     rows: () => {
       if (view.isSpace) return [["parameter", "value", "configurations"], view.varying.flatMap((axis) => statsOf(axis).map((one) => [axis.title, one.value, one.count]))];
       const rows = view.varying.flatMap((axis) => statsOf(axis).map((one) => [axis.title, one.value, one.count, one.failed, one.best, one.median]));
@@ -164,19 +163,19 @@ function quantile(sorted, share) {
   return low + (high - low) * (at % 1);
 }
 
-/** The selected rows by group: how many, how many failed, and their times, the fastest first. */
+/** The selected rows by group: how many, how many failed, and their times in the search, the fastest first. */
 function tally(groupOf) {
   const found = new Map();
-  for (let at = view.count - 1; at >= 0; at--) {
-    const row = view.slowFirst[at];
+  for (let row = 0; row < view.count; row++) {
     const key = groupOf(row);
     if (key < 0 || !view.selected[row]) continue;
     if (!found.has(key)) found.set(key, { key, count: 0, failed: 0, times: [] });
     const group = found.get(key);
     group.count++;
-    if (view.time[row] > 0) group.times.push(view.time[row]);
+    if (view.once[row] > 0) group.times.push(view.once[row]);
     else if (view.bins[row] === FAILED) group.failed++;
   }
+  for (const group of found.values()) group.times.sort((a, b) => a - b);
   return [...found.values()].map((group) => ({ ...group, best: group.times[0] ?? NaN, median: quantile(group.times, 0.5) }));
 }
 
@@ -214,9 +213,10 @@ function addHeat(grid, byImportance) {
       const isTime = chosen.show === "best" || chosen.show === "median";
       context.fillStyle = colours.soft;
       context.textAlign = "right";
-      for (const [place, said] of sy.ticks) context.fillText(fit(context, said, left - 8), left - 6, sy.at(place));
+      const [down, across] = [[sy, left - 8], [sx, Math.abs(sx.step) - 3]].map(([scale, room]) => fitApart(context, scale.ticks.map(([, said]) => said), room));
+      sy.ticks.forEach(([place], at) => context.fillText(down[at], left - 6, sy.at(place)));
       context.textAlign = "center";
-      for (const [place, said] of sx.ticks) context.fillText(fit(context, said, Math.abs(sx.step) - 3), sx.at(place), box.bottom + 12);
+      sx.ticks.forEach(([place], at) => context.fillText(across[at], sx.at(place), box.bottom + 12));
       context.fillText(short(plain(a.title), 60), (box.left + box.right) / 2, box.bottom + 28);
       context.textAlign = "left";
       context.fillText(short(plain(b.title), 60), 4, 12);
@@ -248,7 +248,7 @@ function addHeat(grid, byImportance) {
       return boxes(marks);
     },
     caption: () => view.isSpace ? "An empty cell has no valid configuration in the sample. Click a cell to show only its configurations."
-      : `An empty cell was not tried, a cross only failed. Click a cell to show its trials only.${belowBest()}`,
+      : `An empty cell was not tried, a cross only failed. Click a cell to show its trials only.${searchClock()}`,
     rows: (chosen) => [[view.axis(chosen.x).title, view.axis(chosen.y).title, "best (ms)", "median (ms)", "trials", "failed"],
       cells(chosen).map((cell) => [view.axis(chosen.x).values[cell.a], view.axis(chosen.y).values[cell.b], cell.best, cell.median, cell.count, cell.failed])],
   });
@@ -261,7 +261,7 @@ function addNeighbours(grid) {
   for (let row = 0; row < view.count; row++) {
     let [changed, count] = [null, 0];
     for (const axis of view.parameters) if (axis.data[row] !== axis.data[best] && ++count <= 1) changed = axis;
-    if (count === 1) found.push({ row, axis: changed, factor: view.time[row] / view.bestTime });
+    if (count === 1) found.push({ row, axis: changed, factor: timesOf(row, best) });
   }
   const possible = view.varying.reduce((sum, axis) => sum + new Set(axis.data).size - 1, 0);
   found.sort((a, b) => view.parameters.indexOf(a.axis) - view.parameters.indexOf(b.axis) || a.axis.data[a.row] - b.axis.data[b.row]);
@@ -275,7 +275,7 @@ function addNeighbours(grid) {
     text: Number.isNaN(factor) ? outcome(row) : `${number(factor, 3)} x`, tip: trialTip(row), act: () => openTrial(row),
   }));
   addChart(grid, {
-    id: "neighbours", title: "Neighbourhood of the best", height: () => barHeight(bars.length),
+    id: "neighbours", title: "Neighbourhood of the best", height: (width) => barHeight(bars, width),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "times the best time" }),
     caption: () => `What each single change costs: ${whole(found.length)} of ${whole(possible)} single changes were tried${found.length < possible ? "; the others were not proposed or are not valid" : ""}.`,
     rows: () => [["change", "times the best"], bars.map((bar) => [bar.label, Number.isNaN(bar.value) ? bar.text : bar.value])],

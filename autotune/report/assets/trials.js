@@ -16,7 +16,8 @@ function openTrial(row) {
   const config = Object.fromEntries(values.map((axis) => [axis.title, axis.raw[axis.data[row]]]));
   const facts = view.measures.filter((axis) => !Number.isNaN(axis.data[row]) && axis.id !== "order").map((axis) => [axis.title, number(axis.data[row], 6)]);
   if (view.limit && view.limit.data[row] >= 0) facts.push([view.limit.title, text(view.limit, row)]);
-  if (view.bestTime && view.time[row] && !view.isUnconfirmed(row)) facts.splice(1, 0, ["times the best", number(view.time[row] / view.bestTime)]);
+  if (view.best !== null && view.time[row]) facts.splice(1, 0, [`times the best${view.isOfSearch(row) ? ", in the search" : ""}`, number(timesOf(row, view.best))]);
+  if (view.standing && view.standing.data[row] >= 0) facts.splice(1, 0, [view.standing.title, text(view.standing, row)]);
   const detail = view.details[view.columns.detail[row]];
   $("trial-title").textContent = `${rowName(row)}: ${outcome(row)}`;
   $("trial-body").replaceChildren(
@@ -48,16 +49,23 @@ function copyable(title, content) {
   return [el("h3", {}, `${title} `, button), code];
 }
 
+/** The place of each trial among all: the best, its ties, then by time; NaN without a time. */
+function ranks() {
+  const found = new Float64Array(view.count).fill(NaN);
+  view.timed.forEach((row, rank) => { found[row] = rank; });
+  return found;
+}
+
 const table = {
   sortBy: "time_ms", isDescending: false, order: null, page: 0,
   /** The axes that are columns; a parameter that never changes is said above the table, and only a file repeats it. */
   columns(parameters = view.varying) {
-    const measured = ["time_ms", "energy_j", "registers", "spill_bytes", "shared_bytes", "occupancy", "compile_ms"].map((id) => view.axis(id)).filter(Boolean);
-    return [view.axis("order"), ...measured.slice(0, 1), ...(view.isSpace ? [] : [view.status]), ...parameters, ...measured.slice(1)];
+    const measured = ["time_ms", "search_ms", "energy_j", "registers", "spill_bytes", "shared_bytes", "occupancy", "compile_ms"].map((id) => view.axis(id)).filter(Boolean);
+    return [view.axis("order"), ...measured.slice(0, 1), ...(view.standing ? [view.standing] : []), ...(view.isSpace ? [] : [view.status]), ...parameters, ...measured.slice(1)];
   },
   sorted() {
     if (this.order) return this.order;
-    const column = view.axis(this.sortBy).data;
+    const column = this.sortBy === "time_ms" ? ranks() : view.axis(this.sortBy).data;
     const sign = this.isDescending ? -1 : 1;
     this.order = Array.from({ length: view.count }, (_, row) => row).sort((a, b) => {
       const [one, other] = [column[a], column[b]];
@@ -113,9 +121,8 @@ const table = {
     this.body.replaceChildren(...rows.slice(from, from + PAGE).map((row) => {
       const cells = columns.map((axis) => {
         if (axis.id === "order") return el("td", {}, el("button", { type: "button", text: String(row + 1), "aria-label": `Open trial ${row + 1}`, onclick: () => openTrial(row) }));
-        const said = axis === view.status ? words(text(axis, row)) : axis.id === "time_ms" && view.isUnconfirmed(row)
-          ? `${text(axis, row)}, search only` : short(text(axis, row), 80);
-        return el("td", { class: axis.isCategory ? undefined : "number", text: said });
+        if (!axis.isCategory) return el("td", { class: "number", text: `${text(axis, row)}${axis.id === "time_ms" && view.isOfSearch(row) ? ", search only" : ""}` });
+        return el("td", {}, axis === view.status ? words(text(axis, row)) : named(text(axis, row), text(axis, row, axis.labels)));
       });
       return el("tr", {}, ...cells, el("td", { text: short(view.details[view.columns.detail[row]].split("\n")[0], 120) }));
     }));
