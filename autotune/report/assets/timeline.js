@@ -30,11 +30,12 @@ function addTimeline(grid) {
         context.fillStyle = colours.ink;
         context.fillText(kinds[kind], x + 14, y);
       });
+      const said = fitApart(context, labels, left - 10);
       const marks = rows.flatMap((row, at) => {
         const top = box.top + LANE * at;
         context.fillStyle = isMain(row) ? colours.ink : colours.soft;
         context.textAlign = "right";
-        context.fillText(fitMiddle(context, labels[at], left - 10), left - 8, top + LANE / 2);
+        context.fillText(said[at], left - 8, top + LANE / 2);
         context.textAlign = "left";
         return row.spans.map(([from, to, kind, name]) => {
           const mark = { left: sx.at(from), top: top + 3, width: Math.max(1, sx.at(to) - sx.at(from)), height: LANE - 6,
