@@ -62,7 +62,7 @@ def test_what_one_damages_unnoticed_does_not_fail_the_next(folder):
 
 
 def test_what_one_finalist_damages_unnoticed_does_not_fail_the_next(folder):
-    counted = 'globals().update(runs=runs + 1); runs == 2 and spoil("y", 1000, "_pristine")'
+    counted = 'globals().update(runs=runs + 1); runs == 3 and spoil("y", 1000, "_pristine")'
     kernel = KERNEL.replace("if B == 0 and n == 1000:", f"if (A, B, n) == (5, 0, 1000): {counted}")
     head, _, rest = kernel.partition("        if A == 2: DAMAGE_2")
     folder.write("runs = 0\n" + head + rest.partition("DAMAGE_6\n")[2])
