@@ -48,6 +48,7 @@ SMALLEST = {  # the others are asked for their help: they need a GPU, a browser 
     "whole_processes": "kept --device opencl:0 --only leak --budget 2",
     "speculation": f"{RECORDED} --budget 12 --seeds 1",
 }
+SLOW = ("cuda_backends", "kills", "mutants", "size_sweep", "whole_processes")  # in `.ci/benchmarks`
 
 
 def needs_gpu(script):
@@ -55,7 +56,9 @@ def needs_gpu(script):
 
 
 def of(scripts):
-    return pytest.mark.parametrize("script", scripts, ids=lambda script: script.stem)
+    marks = {stem: pytest.mark.wide for stem in SLOW}
+    known = [pytest.param(script, marks=marks.get(script.stem, ()), id=script.stem) for script in scripts]
+    return pytest.mark.parametrize("script", known)
 
 
 @of([script for script in SCRIPTS if script.stem in SMALLEST or needs_gpu(script)])
