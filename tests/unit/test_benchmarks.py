@@ -56,7 +56,7 @@ def needs_gpu(script):
 
 
 def of(scripts):
-    marks = {stem: pytest.mark.wide for stem in SLOW}
+    marks = dict.fromkeys(SLOW, pytest.mark.wide)
     known = [pytest.param(script, marks=marks.get(script.stem, ()), id=script.stem) for script in scripts]
     return pytest.mark.parametrize("script", known)
 
