@@ -13,7 +13,9 @@ struct dim3 {
 /* Kernels that launch kernels: `name<<<grid, block>>>(...)` comes here as `launched([](...) { name(...); }, grid,
  * block)(...)`. */
 enum cudaError_t { cudaSuccess };
-enum cudaStream_t { cudaStreamDefault, cudaStreamTailLaunch, cudaStreamFireAndForget };
+typedef struct CUstream_st *cudaStream_t;
+#define cudaStreamTailLaunch ((cudaStream_t)3)
+#define cudaStreamFireAndForget ((cudaStream_t)4)
 static inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 static inline cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
 
@@ -35,7 +37,7 @@ template <class Kernel> struct launched_t {
 };
 template <class Kernel>
 launched_t<Kernel> launched(Kernel kernel, dim3 grid, dim3 block, size_t shared_bytes = 0,
-                            cudaStream_t stream = cudaStreamDefault)
+                            cudaStream_t stream = 0)
 {
     return {kernel, grid, block, shared_bytes, stream == cudaStreamTailLaunch};
 }

@@ -305,7 +305,7 @@ UNWATCHED void launch(uint3 grid, uint3 block_of_threads, size_t shared_bytes, v
             }
 }
 
-/* Ends the program where the size of shared memory is known for the host's launches only, or a block is too large. */
+/* Ends the program if a launch asks for more than any GPU has. */
 UNWATCHED void launch_child(const child_t &launched)
 {
     const uint3 of_block = launched.block;

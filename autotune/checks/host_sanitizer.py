@@ -11,6 +11,7 @@ The sizes of a workload are in a file: binaries are kept by the source, and serv
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -31,13 +32,12 @@ import numpy as np
 from autotune.checks.deadline import Deadline
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
 from autotune.compilers.elf import read_sections, read_symbols
-from autotune.compilers.hidden_reads import variables_text
+from autotune.compilers.hidden_reads import HEADER_FOLDERS
 from autotune.compilers.host_code import without_host_code
 from autotune.compilers.kernel_source import packaged
 from autotune.core import timeline
 from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Unchecked
 from autotune.core.records import Launch
-from autotune.core.syntax import retried
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices.element_types import array_bytes, numpy_dtype
@@ -58,6 +58,7 @@ MAX_FURTHER_THREADS = 2**19  # of a problem at which loops turn again
 MAX_BYTES = 2**26  # arrays of one problem: they are written to files
 FURTHER_LIMITS = f"{MAX_FURTHER_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
 _FOUND = 86  # the exit code of a finding
+_PAUSES_S = [2.0**-exponent for exponent in range(10, 1, -1)]  # 1 ms to 0.25 s, half a second in all
 _OPTIONS = (
     *("-std=c++17", "-O1", "-g1", "-fno-pie", "-no-pie", "-ffp-contract=off", "-fpermissive", "-w"),
     "-D_GLIBCXX_BITS_SPECFUN_H",  # leaves out std::beta and the like, which take a third of the time
@@ -148,10 +149,12 @@ class _Compiler:
     deadline: Deadline
 
     @property
-    def identity(self) -> str:
-        """All that a binary depends on besides source and options."""
-        words = (*map(partial(program_version, self.program), _ASKED), variables_text("g++"), *_OPTIONS)
-        return " ".join((*words, *_LIBRARIES))
+    def identity(self) -> str | None:
+        """All that a binary depends on besides source and options; None with folders of other headers."""
+        if any(map(os.environ.get, HEADER_FOLDERS)):
+            return None
+        words = (*map(partial(program_version, self.program), _ASKED), *_OPTIONS, *_LIBRARIES)
+        return " ".join(words)
 
     def compile(self, source: str, options: Sequence[str], _: Sequence[str] = ()) -> Binary:
         """Compile and link a program.
@@ -354,8 +357,7 @@ def _run_command(
         subprocess.Popen, command, stdout=pipe, stderr=pipe, text=True, errors="replace", **options
     )
     with (
-        # a program that was just written is busy while a process that another thread begins has it open
-        retried(begin, OSError) as process,
+        _begun_once_free(begin) as process,
         deadline.processes.holding(process.kill),
     ):
         try:
@@ -364,6 +366,18 @@ def _run_command(
             process.kill()
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _begun_once_free(begin: Callable[[], subprocess.Popen[str]]) -> subprocess.Popen[str]:
+    """A process; a program that was just written is busy while one that another thread begins has it open."""
+    for pause_s in _PAUSES_S:
+        try:
+            return begin()
+        except OSError as error:
+            if error.errno != errno.ETXTBSY:
+                raise
+            time.sleep(pause_s)
+    return begin()
 
 
 def _shared_variables(program: Path) -> str:

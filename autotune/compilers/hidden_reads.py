@@ -31,9 +31,9 @@ HEADER_FOLDERS = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 
 
 def variables_text(kind: str) -> str:
-    """The environment variables that change what a compiler makes; empty but for opencl, nvcc and g++."""
+    """The environment variables that change what a compiler makes; empty but for opencl and nvcc."""
     variables = dict(_options_of_variables(kind)) if kind in _OPTIONS else {}
-    if kind in ("nvcc", "g++"):
+    if kind == "nvcc":
         variables |= {name: os.environ[name] for name in HEADER_FOLDERS if os.environ.get(name)}
     return " ".join(f"{name}={value}" for name, value in sorted(variables.items()))
 

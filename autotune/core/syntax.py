@@ -37,14 +37,14 @@ def _tree(text: str, mode: str) -> Any:
         raise SyntaxError(str(error)) from None
 
 
-def retried(build: Callable[[], T], passing: type[Exception] = SystemError) -> T:
-    """The result of `build`, which is called again while it raises an error that passes.
+def retried(build: Callable[[], T]) -> T:
+    """The result of `build`, which is called again while it raises SystemError.
 
     It also serves `numpy.load`, which parses a file's header as Python.
     """
     for pause_s in _PAUSES_S:
         try:
             return build()
-        except passing:
+        except SystemError:
             sleep(pause_s)
     return build()

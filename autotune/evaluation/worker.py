@@ -195,7 +195,10 @@ class Worker:
         return failure
 
     def begin_spare(self) -> None:
-        """Begin the child after one in which a search runs, and open its device there meanwhile."""
+        """Begin the child after one in which a search runs, and open its device there meanwhile.
+
+        After a crash it may take the place of the child that is lost.
+        """
         if self._spare is None and (self._process is None or self._process.has_searched):
             self._spare = self._new_child()
             self._spare.ask(open_device, timeout_s=SETUP_TIMEOUT_S)
@@ -212,15 +215,15 @@ class Worker:
 
     def _next_child(self) -> Child:
         """The spare child; a new one if none has begun, or if it could not open the device beside another."""
-        child, self._spare = self._spare, None
+        child = self._spare  # still there for `end` while it is waited for
         if child is not None:
             try:
                 child.answer()
             except ChildFailed:
                 child.kill()
-            else:
-                return child
-        return self._new_child()
+                child = None
+            self._spare = None
+        return child or self._new_child()
 
     def end(self, *, waits: bool = True) -> None:
         """Kill the child for good: a run of another thread raises SetupError and starts no new child.

@@ -111,8 +111,8 @@ class Candidates:
     def check(self, checks_s: float) -> None:
         """Keep the candidates that pass the checks before storing, which may take `checks_s`.
 
-        Each is checked once, at the size at which it is valid and has most kernels: in Triton, sizes need
-        different ones, and no others can be checked.
+        Each is checked once, at the size at which it is valid and has most kernels: Triton compiles a
+        kernel anew for some sizes, and only those compiled here are checked.
         """
         deadline = Deadline.after(checks_s)
         left = self.configs

@@ -13,6 +13,7 @@ from autotune.core.expressions import integer, parse
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
 from autotune.core.syntax import parse_expression
+from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_parameters import (
     BLOCK,
     TILE,
@@ -240,24 +241,28 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
 
 def _fitting(launch: GuessedLaunch) -> GuessedLaunch:
     """The launch with smaller defaults where static arrays would need more shared memory than there is."""
-    needed, numbers = parse(launch.static_shared_bytes or "0"), {*launch.default}
-    numbers -= {name for name, value in launch.default.items() if isinstance(value, str)}
-    if not needed.names <= numbers:
+    needed = parse(launch.static_shared_bytes or "0")
+    if not needed.names <= {name for name, value in launch.default.items() if not isinstance(value, str)}:
         return launch
-    while integer(needed, launch.default) > STATIC_BYTES:
-        lower = {
-            item.name: max(value for value in item.values if value < item.default)  # type: ignore[operator]
-            for item in launch.parameters
-            if item.name in needed.names and least_value(item) < item.default  # type: ignore[operator]
-        }
-        if not lower:
-            break
-        name = max(lower, key=lambda one: int(launch.default[one]))
-        parameters = (
-            replace(one, default=lower[name]) if one.name == name else one for one in launch.parameters
-        )
-        launch = replace(launch, parameters=tuple(parameters))
-    return launch
+    smaller = launch
+    try:
+        while integer(needed, smaller.default) > STATIC_BYTES:
+            able = [
+                item
+                for item in smaller.parameters
+                if item.name in needed.names and int(least_value(item)) < int(item.default)
+            ]
+            if not able:
+                break
+            largest = max(able, key=lambda item: int(item.default))
+            default = max(value for value in map(int, largest.values) if value < int(largest.default))
+            parameters = (
+                replace(item, default=default) if item is largest else item for item in smaller.parameters
+            )
+            smaller = replace(smaller, parameters=tuple(parameters))
+    except ExpressionError:
+        return launch
+    return smaller
 
 
 def _with_host(launch: GuessedLaunch) -> GuessedLaunch:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from autotune.core import timeline
@@ -72,6 +71,7 @@ class TuningContext:
     timeout_s: float
     observer: Observer
     references: References
+    further_sizes: FurtherSizes  # workloads for the checks of winners
     fleet: Fleet | None = None  # None: one device
 
     @property
@@ -88,11 +88,6 @@ class TuningContext:
     def objective(self) -> Objective:
         """The quantity that the run minimizes."""
         return self.ledger.scoring.objective
-
-    @cached_property
-    def further_sizes(self) -> FurtherSizes:
-        """Workloads for the checks of winners."""
-        return FurtherSizes(self.maker)
 
     def build(
         self, configs: Iterable[Config], stage: str = ""
@@ -247,6 +242,7 @@ def open_context(
             timeout_s=options.timeout_s,
             observer=observer,
             references=references,
+            further_sizes=FurtherSizes(maker),
             fleet=fleet,
         )
 

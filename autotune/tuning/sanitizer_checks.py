@@ -42,7 +42,8 @@ def host_sanitizer(context: TuningContext) -> HostSanitizer | None:
 
 def under_host_sanitizer(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
     """The outcomes of the host compiler's sanitizers on the CPU."""
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+    at_once = len(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(at_once, thread_name_prefix="sanitizer of the CPU") as threads:
         runs = {
             config: threads.submit(check_on_host, context, built.instance, deadline)
             for config, built in builds.items()

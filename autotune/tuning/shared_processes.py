@@ -72,8 +72,8 @@ class Processes:
             compiler_setting(task.address, task.device, task.spec.compiler),
             size=options.compilers or compiler_processes(task.device.kind),
             timeout_s=options.compile_timeout_s,
-            binaries=default_folder() if options.binary_cache else None,
-            scratch=Path(self.scratch) / "binaries",
+            binaries=self.binaries if options.binary_cache else None,
+            scratch=self.binaries,
             variables=self.variables,
         )
         self._opened.callback(pool.close)

@@ -94,7 +94,7 @@ def clone(tmp_path_factory):
     (folder / "tuned").mkdir()
     for place in (folder, folder / "tuned"):
         (place / "E=8,N=4096,device_name=NVIDIA_H100_80GB_HBM3.json").write_text(entry)
-    first = "--size n=65536 --journal runs/first.jsonl --cache other"
+    first = "--size n=65536 --journal runs/first.jsonl --cache other --timeline t.json"
     run(folder, f"autotune search spaces/reduce.yaml --budget 25 {first}")
     run(folder, "autotune search spaces/reduce.yaml --budget 3")
     run(folder, "autotune export runs/first.jsonl --format t4 -o A100_T4.json.gz")

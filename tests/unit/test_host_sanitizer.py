@@ -239,7 +239,7 @@ extern "C" __global__ void last_sum(const int *x, int *parts, unsigned int *tick
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         parts[0] = 0;
         scale<<<1, 1, 0, cudaStreamTailLaunch>>>(sum);
-        add<32><<<1, blockDim.x>>>(x, sum, 2);
+        add<32><<<1, blockDim.x, 0, 0>>>(x, sum, 2);
     }
 }
 """
@@ -369,9 +369,9 @@ def test_a_program_is_not_taken_for_one_with_other_headers(monkeypatch):
     if find_host_sanitizer() is None:
         pytest.skip("needs g++")
     compiler = host_sanitizer._Compiler("g++", Deadline())
-    before = compiler.identity
+    assert compiler.identity is not None
     monkeypatch.setenv("CPATH", "/elsewhere")
-    assert compiler.identity != before and "CPATH=/elsewhere" in compiler.identity
+    assert compiler.identity is None  # its headers may change
 
 
 def test_a_program_that_another_process_still_has_open_runs_later(tmp_path):
