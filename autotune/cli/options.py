@@ -243,9 +243,10 @@ def chosen_config(parsed: argparse.Namespace, task: TuningTask) -> tuple[Config,
     elif parsed.landmark is not None:
         landmarks = {landmark.name: landmark.config for landmark in task.spec.landmarks}
         if parsed.landmark not in landmarks:
-            raise InputError(
-                f"--landmark {parsed.landmark}: unknown landmark{hint(parsed.landmark, landmarks)}"
-            )
+            parameter = task.spec.parameters[0]
+            none = f"; the space names none: give --config {parameter.name}={parameter.values[0]}"
+            meant = hint(parsed.landmark, landmarks) if landmarks else none
+            raise InputError(f"--landmark {parsed.landmark}: unknown landmark{meant}")
         chosen, origin = landmarks[parsed.landmark], f"the landmark {parsed.landmark}"
     else:
         best = None if parsed.default else tuned_best(task, parsed.cache)

@@ -65,6 +65,7 @@ _MEANT = {
     "verify": "check",
     "info": "show",
 }
+_REMOVED = {"replay": "; it is a script now: python benchmarks/search_efficiency.py in a clone"}
 _MEANT_OPTIONS = {
     **dict.fromkeys(("trials", "iterations", "evaluations", "max-evals", "n-trials", "b"), "budget"),
     **{"gpu": "device", "target": "device", "type": "dtype", "sizes": "size", "n": "size"},
@@ -133,7 +134,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     command = next((word for word in words if not word.startswith("-")), None)
     if command is not None and command not in COMMANDS:
         meant = f"; did you mean {_MEANT[command]}?" if command in _MEANT else hint(command, COMMANDS)
-        raise InputError(f"unknown command {command!r}{meant}")
+        raise InputError(f"unknown command {command!r}{_REMOVED.get(command, meant)}")
     parsed, unknown = parser([command] if command else ()).parse_known_args(words)
     if unknown:
         name = unknown[0].partition("=")[0]

@@ -21,8 +21,8 @@ def parse_sizes(texts: Iterable[str]) -> dict[str, int]:
         if not size:
             meant = name if name.isidentifier() else "n"
             raise InputError(
-                f"--size {text}: expected NAME=NUMBER with a number of at least 1, such as "
-                f"--size {meant}=1000000"
+                f"--size {text}: expected NAME=NUMBER, a number of at least 1 in digits, such as "
+                f"--size {meant}=1000"
             )
         if name in RESERVED_SIZES:
             raise InputError(f"--size {text}: {name} cannot be the name of a size")

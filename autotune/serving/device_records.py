@@ -18,6 +18,8 @@ from autotune.errors import CacheError, NoConfig
 from autotune.serving.cache import Folder, kernels, read_roots
 from autotune.serving.cache_reader import CacheReader
 
+_SHOWN = 5  # names of kernels in a message
+
 
 class DeviceRecord(NamedTuple):
     """A device in a cache, with a kernel's results on it."""
@@ -101,9 +103,9 @@ def no_results(kernel: str, roots: tuple[str, ...]) -> str:
     none = f"no results for a kernel {kernel!r} in {' or '.join(looked_in)}"
     if near := nearest(kernel, known):
         return none + near
-    others = f"there are: {', '.join(known)}" if known else "there are none of other kernels either"
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    others = f"there are: {', '.join(known[:_SHOWN])}{more}" if known else "there are none of other kernels"
     return (
-        f"{none}; tune it with: autotune search {kernel}.yaml (--budget 1 stores its default alone), or the "
-        "script that tunes it; results elsewhere are found with --cache DIR, cache=DIR or "
-        f"$AUTOTUNE_CACHE; {others}"
+        f"{none}; tune it with: autotune search {kernel}.yaml (--budget 1 stores its default alone), or name "
+        f"another folder by --cache DIR (cache=DIR in Python); {others}"
     )

@@ -82,6 +82,8 @@ def failed_default(
         return block
     if log := [mend for word, mend in _LOGS.items() if word in trial.detail]:
         return FailedDefault(str(source), helps=(log[0],))
+    if trial.status is Status.COMPILE_ERROR:
+        return _refused(source, trial.detail)
     if trial.status is Status.WRONG_RESULT:
         place, helps = wrong_default(task, trial, fault, others, findings, is_dumped=is_dumped)
         return FailedDefault(place, helps=tuple(helps))
@@ -93,6 +95,18 @@ def failed_default(
         beyond = beyond_array(fault, findings) or f"an index in {source.name} is too large{_CHECK}"
         return FailedDefault(str(source), helps=(beyond,))
     return FailedDefault(str(source))
+
+
+def _refused(source: Path, log: str) -> FailedDefault:
+    """The first line that a compiler's log names, with its text."""
+    named = re.search(rf"{re.escape(source.name)}[:(](\d+)", log)
+    lines = source.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    if named is None or not 0 < int(named[1]) <= len(lines):
+        return FailedDefault(str(source))
+    return FailedDefault(
+        str(source),
+        helps=(f"look at {named[0]}{')' * ('(' in named[0])}: `{lines[int(named[1]) - 1].strip()}`",),
+    )
 
 
 def _line_of_function(source: Path, name: str, line: int) -> str:

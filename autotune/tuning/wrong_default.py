@@ -90,7 +90,8 @@ def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
         suspect = "`reference`" if task.spec.reference.suffix else _name_of_reference(task)
         return (
             f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong too: look at {suspect} and "
-            f"the order of the arguments ({place}) first"
+            f"the order of the arguments ({place}) first; "
+            f"`autotune space {task.spec.path} --run` looks for races"
         )
     return ""
 

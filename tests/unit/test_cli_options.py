@@ -76,8 +76,8 @@ def test_the_help_of_what_reads_results_names_every_cache_that_is_read(verb, cap
         (["report", ".", "--live", "-o", "a.html"], "--live serves pages: leave out --output\n"),
         (["space", "double", "--seed", "0"], "without --compile nothing is sampled: leave out --seed\n"),
         (["space", "double", "--compile", "--report"], "--compile prints a table: leave out --report\n"),
-        (["best", "reduce", "--size", "rows=1k"], "such as --size rows=1000000\n"),
-        (["best", "reduce", "--size", "1_000"], "such as --size n=1000000\n"),
+        (["best", "reduce", "--size", "rows=1k"], "such as --size rows=1000\n"),
+        (["best", "reduce", "--size", "1_000"], "such as --size n=1000\n"),
         (
             ["search", "runs/a.jsonl"],
             "runs/a.jsonl: cannot be read: No such file or directory",

@@ -51,6 +51,13 @@ def test_a_kernel_that_does_not_end_is_told_with_three_loops_the_most_suspect_fi
     assert barrier.endswith("reaches each BARRIER()") and "--timeout" in limit
 
 
+@pytest.mark.parametrize("log", ["axpy.cu:17:9: error: expected ';'", 'axpy.cu(17): error: expected a ";"'])
+def test_the_line_that_a_compiler_refuses_is_shown(task, log):
+    found = failed_default(task, Trial(task.spec.default, "", Failure(Status.COMPILE_ERROR, log)))
+    (line,) = found.helps
+    assert line.startswith("look at axpy.cu") and line.endswith("`while (i < BLOCK_INDEX(x)) {}`")
+
+
 @pytest.mark.parametrize(
     ("code", "looks_endless"),
     [
