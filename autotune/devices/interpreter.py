@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from autotune.compilers.base import triton_name
 from autotune.compilers.triton_constants import typed
@@ -64,6 +65,26 @@ class InterpreterCompiler:
         return Binary(data, hashlib.sha256(data).hexdigest(), "", 0.0)
 
 
+def _round_to_bfloat16() -> None:
+    """Have Triton's interpreter round float32 to the nearest bfloat16, as a GPU does: it cuts bits off."""
+    from triton import language
+    from triton.runtime import interpreter
+
+    convert = interpreter._convert_float
+
+    def converted(values: NDArray[Any], given: Any, wanted: Any, rounding: Any) -> NDArray[Any]:
+        if (given, wanted) != (language.float32, language.bfloat16):
+            unrounded: NDArray[Any] = convert(values, given, wanted, rounding)
+            return unrounded
+        bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+        is_odd = bits >> np.uint32(16) & np.uint32(1)
+        nearest = np.where(np.isnan(values), bits | np.uint32(1 << 22), bits + np.uint32(0x7FFF) + is_odd)
+        return (nearest >> np.uint32(16)).astype(np.uint16)
+
+    if convert.__name__ != converted.__name__:  # another object of this class has done it
+        interpreter._convert_float = converted
+
+
 class Interpreter(HostBuffers):
     """Memory is numpy arrays, a launch is a call of Triton's interpreter."""
 
@@ -72,6 +93,7 @@ class Interpreter(HostBuffers):
         os.environ["TRITON_INTERPRET"] = "1"
         (self.info,) = list_devices()
         lend_libdevice()
+        _round_to_bfloat16()
 
     def load(self, binary: Binary) -> Program:
         """The module of the source, whose functions are interpreted; raises CompileError."""

@@ -24,6 +24,7 @@ from autotune.processes.files import writing
 MAX_EXAMINED = 2**24  # elements from the first wrong one on; more would take seconds
 MAX_KEPT = 5  # wrong results per search whose arrays are written
 _ROUNDING = 2**8  # relative errors up to so many units of the last place look like rounding
+_MOST = 2**-5  # but no larger ones, also with 16 bits
 _MAX_TYPICAL = 2**16  # elements that give a typical magnitude
 _CANCELLED = 2**4  # so do errors up to so many units of a typical element, where large terms cancel
 _NUMBERED = re.compile(r"wrong-(\d{1,9})")
@@ -151,7 +152,7 @@ def _allowance(array: Array, worst: list[float], typical: NDArray[Any], toleranc
         sizes = np.abs(typical.astype(np.complex128))
         mean = float(np.mean(sizes, where=np.isfinite(sizes)))
     rtol, atol = f"{tolerance.rtol:g}", f"{tolerance.atol:g}"
-    if relative <= 2 * _ROUNDING * unit:
+    if relative <= min(2 * _ROUNDING * unit, _MOST):
         rtol = f"1e{math.ceil(math.log10(2 * max(relative, unit)))}"
     elif error <= 2 * _CANCELLED * unit * mean:
         atol = f"1e{math.ceil(math.log10(2 * error))}"

@@ -45,6 +45,7 @@ from autotune.space.yaml_document import located
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_TILE = re.compile(r"ceil_div\((\w+), (\w+)\)")  # a size, and the threads of a block
 _THREAD_INDEX = {"portable": "THREAD_INDEX({0})", "cuda": "threadIdx.{0}", "opencl": "get_local_id({1})"}
 _ASKED = "WARPS"  # what a source may define in front of portable.h
 # Findings whose consequences a run would show as mistakes of their own.
@@ -158,6 +159,7 @@ def _of_source(space: ValidSpace, source: str) -> Findings:
         *_untried_edges(space),
         *_tight_tolerance(space),
         *_large_grids(space, source_facts),
+        *_idle_blocks(space, source_facts),
         *_flat_blocks(space, source_facts),
     )
     runs: TritonModule | KernelSource | None = read
@@ -473,8 +475,10 @@ def _invalid_default(space: ValidSpace) -> Iterator[Finding]:
 
 def _facts_of_only_kernel(source: KernelSource) -> Facts:
     """What the device's functions do; nothing unless there is one kernel."""
+    if len(source.kernels) != 1:
+        return Facts()
     body = [statement for function in source.device_functions for statement in function.body]
-    return facts(body if len(source.kernels) == 1 else [], ())
+    return facts(body, [item.name for item in source.kernels[0].parameters if item.pointers])
 
 
 def _large_grids(space: ValidSpace, source_facts: Facts) -> Iterator[Finding]:
@@ -499,6 +503,31 @@ def _large_grids(space: ValidSpace, source_facts: Facts) -> Iterator[Finding]:
                 detail = (
                     f"{grid} blocks of {block} threads are too many: the source multiplies a block's index "
                     f'by its threads; write "ceil_div({grid}, {tile})"'
+                )
+                yield Finding("large_grid", place, detail, located(space.spec.path, place))
+
+
+def _idle_blocks(space: ValidSpace, source_facts: Facts) -> Iterator[Finding]:
+    """Grids that leave out a parameter by which the indices of all arrays multiply the threads of a block."""
+    several = {item.name for item in space.parameters if any(value not in (0, 1) for value in item.values)}
+    for number, step in enumerate(space.spec.launch):
+        for axis, (letter, grid, block) in enumerate(zip("xyz", step.grid, step.block, strict=False)):
+            tile = _TILE.fullmatch(grid)
+            if tile is None or tile[1] not in space.problem.sizes or tile[2] != block:
+                continue
+            extents = {f"blockDim.{letter}", block}
+            products = [
+                {ast.unparse(factor) for factor in factors}
+                for access in source_facts.accesses
+                for factors in factors_around(source_facts.written_out(access.index), f"blockIdx.{letter}")
+            ]
+            left_out = set.intersection(several, *products) - extents if products else set()
+            if left_out and all(factors & extents for factors in products):
+                each = " * ".join((block, *sorted(left_out)))
+                place = f"launch[{number}].grid[{axis}]"
+                detail = (
+                    f"{grid} has blocks without an element: the source multiplies a thread's index by "
+                    f'{" and ".join(sorted(left_out))}; write "ceil_div({tile[1]}, {each})"'
                 )
                 yield Finding("large_grid", place, detail, located(space.spec.path, place))
 

@@ -197,6 +197,21 @@ def test_what_the_interpreter_cannot_do_is_said(scale):
     assert done.returncode == 0 and "computes wrongly" not in done.stderr
 
 
+def test_float32_is_rounded_to_the_nearest_bfloat16_as_on_a_gpu(scale):
+    """Cutting bits off would leave each result up to a whole last bit too small."""
+    (scale.path / "scale.py").write_text(
+        KERNEL.replace(
+            "2 * tl.load(x + at, mask=at < n)", "1.1 * tl.load(x + at, mask=at < n).to(tl.float32)"
+        )
+    )
+    (scale.path / "scale_reference.py").write_text(
+        "def reference(inputs, sizes):\n    return {'y': 1.1 * inputs['x'].astype('float64')}\n"
+    )
+    (scale.path / "scale.yaml").write_text(SPACE.replace("rtol: 1e-2", "rtol: 4e-3"))  # half a last bit
+    done = scale.run("run", "scale.yaml", "--device", "interpreter", "--dtype", "bfloat16")
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_list_without_landmarks_names_the_search_that_verifies_all(scale):
     done = scale.run("run", "scale.yaml", "--device", "interpreter", "--landmarks")
     assert "search scale.yaml --device interpreter --budget 2" in done.stderr

@@ -215,6 +215,49 @@ def test_a_misspelt_macro_gets_a_suggestion(tmp_path):
     assert f"{place}: ALGORITHM_SHUFLE: nothing defines it; did you mean ALGORITHM_SHUFFLE?" in found
 
 
+SUMS = """\
+schema: 1
+kernel: sums
+dialect: opencl
+source: reduce.cu
+reference: reduce.py
+sizes: {default: {rows: 2048}}
+verify_sizes: [{rows: 100}]
+parameters: {BLOCK: [64, 128], ROWS: [1, 2, 4]}
+default: {BLOCK: 64, ROWS: 1}
+arguments:
+  - {name: a, dtype: float32, shape: [4 * rows], role: in, fill: {uniform: [-1, 1]}}
+  - {name: y, dtype: float32, shape: [rows], role: out}
+  - {name: rows, dtype: int32, value: rows}
+launch:
+  - {entry: sums, grid: [GRID], block: [BLOCK], arguments: [a, y, rows]}
+verify: {rtol: 1e-5, atol: 0}
+"""
+SUM_OF_ROWS = """\
+__kernel void sums(__global const float *a, __global float *y, int rows)
+{
+    const int first = (get_group_id(0) * BLOCK + get_local_id(0)) * ROWS;
+    for (int r = 0; r < ROWS; r++)
+        if (first + r < rows)
+            y[OUT] = a[4 * (first + r)] + a[4 * (first + r) + 1];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("grid", "out", "is_found"),
+    [
+        ("ceil_div(rows, BLOCK)", "first + r", True),
+        ("ceil_div(rows, BLOCK * ROWS)", "first + r", False),
+        ("ceil_div(rows, BLOCK)", "get_group_id(0) * BLOCK + get_local_id(0)", False),  # an element for each
+    ],
+)
+def test_blocks_without_an_element_are_found(tmp_path, grid, out, is_found):
+    source = SUM_OF_ROWS.replace("OUT", out)
+    space = bound(tmp_path, SUMS.replace("GRID", f'"{grid}"'), source)
+    assert (("large_grid", "launch[0].grid[0]") in findings(space, source)) == is_found
+
+
 def test_a_parameter_that_only_constraints_read_is_unused(tmp_path):
     text = YAML.replace("--use_fast_math: UNROLL", "--use_fast_math: true")
     assert findings(bound(tmp_path, text), SOURCE) == EXPECTED | {("unused_parameter", "UNROLL")}

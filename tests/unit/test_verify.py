@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from autotune.core.trials import Problem, Status, Trial
 from autotune.devices import backend
 from autotune.devices.array_compare import ArrayComparison, Tolerance, compared_on_host
 from autotune.errors import Blame
+from autotune.evaluation import wrong_result
 from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers
 from autotune.evaluation.journal_rows import decode_trial, encode_trial
 from autotune.evaluation.stopwatch import Stopwatch
@@ -165,6 +167,13 @@ def test_an_element_that_only_the_device_calls_wrong_is_described(check):
 def test_a_difference_in_the_last_places_is_called_rounding(check):
     detail = check(GOOD + 'y.view("float32")[5] *= 1 + 1e-5').detail
     assert "; relative error " in detail and "this may be rounding; `verify: {rtol: 1e-4}`" in detail
+
+
+@pytest.mark.parametrize(("relative", "is_rounding"), [(0.014, True), (0.42, False)])
+def test_errors_of_tens_of_per_cent_are_no_rounding_in_16_bits_either(relative, is_rounding):
+    half, worst = SimpleNamespace(dtype="bfloat16"), [relative, relative]
+    allowed = wrong_result._allowance(half, worst, np.ones(4), Tolerance(rtol=0.01), "%s")
+    assert bool(allowed) == is_rounding
 
 
 def test_a_small_element_that_is_off_by_the_rounding_of_large_ones_is_offered_an_atol(check_against):
