@@ -98,7 +98,7 @@ def no_results(kernel: str, roots: tuple[str, ...]) -> str:
             f"no folder {' or '.join(map(str, places))}, which {given}{near}; name the folder into which "
             f"`autotune search` wrote the results of {kernel} (without --cache: ./cache, {default})"
         )
-    known = sorted({name for place in places for name in kernels(str(place))})
+    known = list(dict.fromkeys(name for place in places for name in sorted(kernels(str(place)))))
     looked_in = [str(place) if place.is_dir() else f"{place} (no such folder)" for place in places]
     none = f"no results for a kernel {kernel!r} in {' or '.join(looked_in)}"
     if near := nearest(kernel, known):

@@ -100,7 +100,8 @@ def failed_default(
 def _refused(source: Path, log: str) -> FailedDefault:
     """The first line that a compiler's log names, with its text."""
     named = re.search(rf"{re.escape(source.name)}[:(](\d+)", log)
-    lines = source.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    is_there = named is not None and source.is_file()  # a program may pass a source as text
+    lines = source.read_text(encoding="utf-8-sig", errors="replace").splitlines() if is_there else ()
     if named is None or not 0 < int(named[1]) <= len(lines):
         return FailedDefault(str(source))
     return FailedDefault(
