@@ -179,8 +179,8 @@ def search_own(
         root = folder / "own"
         choice = FinalistChoice(tuple(dict.fromkeys([*best_few, best.config])))
         seconds = context.ledger.spent_s
-        deadline = unlimited_last_round(seconds)
-        setting = LastRoundSetting(root, "own", options.seed, seconds, cpu_times(), deadline, choice=choice)
+        time_left = unlimited_last_round(seconds)
+        setting = LastRoundSetting(root, "own", options.seed, seconds, cpu_times(), time_left, choice=choice)
         finish_search(context, setting, checks)
     entry = task.cached_entry(root)
     if entry is None:

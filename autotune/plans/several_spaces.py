@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from autotune.checks.deadline import Deadline
 from autotune.core.stages import OnStage
 from autotune.core.trials import Budget
 from autotune.devices.listing import listing_for
 from autotune.errors import AutotuneError, InputError
 from autotune.plans.search_plan import PlannedSearch, PlanResult, SearchPlan
+from autotune.processes.deadline import Deadline
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, TuningTask, bind_target, resolve

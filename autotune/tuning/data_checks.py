@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeGuard
 
-from autotune.checks.deadline import Deadline
 from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Unchecked, data_check, first_failure, worst
 from autotune.core.records import Config, Sizes
 from autotune.core.stages import Stage, of_last_round
@@ -29,6 +28,7 @@ from autotune.problem.data_sets import (
 )
 from autotune.problem.shapes import BEYOND_FILLS, SHAPES
 from autotune.problem.workload import Workload
+from autotune.processes.deadline import Deadline
 from autotune.tuning.check_outcomes import OutcomesByConfig, is_finding, outcome_of
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.task import TuningTask

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from statistics import median
 
-from autotune.checks.deadline import Deadline
 from autotune.core.records import Config
 from autotune.core.stages import COMPILING
 from autotune.core.trials import Objective, Trial
+from autotune.processes.deadline import Deadline
 from autotune.tuning.context import TuningContext
+from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.turns import Series, Turns
 
 MAX_FINALISTS = 8
@@ -111,12 +112,12 @@ class FinalistChoice:
         return _preselect(context, in_time, deadline)
 
     def choose_in_time(
-        self, context: TuningContext, trials: Iterable[Trial], needed: Sequence[Trial], deadline: Deadline
+        self, context: TuningContext, trials: Iterable[Trial], needed: Sequence[Trial], time: LastRoundTime
     ) -> list[Trial]:
-        """Choose the needed trials, and as many of the best as a strict deadline leaves time for."""
-        chosen = self.choose(context, trials, deadline.share(2))
+        """Choose the needed trials, and as many of the best as a time limit allows."""
+        chosen = self.choose(context, trials, time.round.share(2))
         distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
-        left_s = deadline.left_s() if deadline.is_strict else math.inf  # the choice may have taken half of it
+        left_s = time.round.left_s() if time.is_limited else math.inf  # the choice may have taken half of it
         return finalists_in_time(chosen, distinct, left_s)
 
 

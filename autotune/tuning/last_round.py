@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from autotune.checks.deadline import Deadline
 from autotune.core import timeline
 from autotune.core.outcomes import FRESH_INPUTS, NO_TIME, Outcomes, unchecked_text
 from autotune.core.records import NOISY, Config
@@ -17,11 +16,13 @@ from autotune.core.trials import WRONG, Failure, Measurement, Objective, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import Journal, LastRound
 from autotune.evaluation.worker import Worker
+from autotune.processes.deadline import Deadline
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import FASTEST, FinalistChoice, by_score, nearly_as_fast
 from autotune.tuning.groups import group_leaders
+from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
@@ -43,7 +44,7 @@ class LastRoundSetting:
     seed: int
     seconds: float  # that the search took
     cpu_at_start: CpuTimes
-    deadline: Deadline
+    time: LastRoundTime
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
     choice: FinalistChoice = FASTEST
     measure_again: Remeasure = remeasure
@@ -58,7 +59,7 @@ class Decision:
     outcomes: tuple[Outcomes, ...] = ()  # of the checks of each
     ties_left: tuple[Trial, ...] = ()  # further ties, which are neither checked nor stored
     failures: Mapping[Config, Failure] = field(default_factory=dict)
-    deadline: Deadline = field(default_factory=Deadline)  # of a round that repeats this one
+    time: LastRoundTime = field(default_factory=LastRoundTime)  # of a round that repeats this one
     estimate: StoppingEstimate | None = None  # of what is left to find; None if nobody asks
 
 
@@ -78,7 +79,7 @@ def run_last_round(
     setting: LastRoundSetting,
     trials: Mapping[Config, Trial],
     checks: WinnerChecks,
-    deadline: Deadline,
+    time: LastRoundTime,
 ) -> tuple[dict[Config, Trial], Decision]:
     """Reuse a journaled last round, or measure one; if configurations fail, start again without them.
 
@@ -89,11 +90,11 @@ def run_last_round(
     checks.recall(context, trials.values())
     estimate = partial(_estimate_untried, context, trials, setting.choice)
     while True:
-        chosen, known = _finalists(context, setting, trials, deadline)
+        chosen, known = _finalists(context, setting, trials, time)
         if known is not None:
-            decision = check_winners(context, chosen, known, checks, deadline, estimate)
+            decision = check_winners(context, chosen, known, checks, time, estimate)
         else:
-            decision = remeasure_and_check(context, chosen, checks, deadline, setting.measure_again, estimate)
+            decision = remeasure_and_check(context, chosen, checks, time, setting.measure_again, estimate)
         if not decision.failures:
             _journal_round(context, decision)
             return trials, decision
@@ -101,7 +102,7 @@ def run_last_round(
             raise SetupError(f"the default fails in the last round: {decision.failures[default].detail}")
         for config, failure in decision.failures.items():
             trials[config] = mark_failed(context.journal, trials[config], failure)
-        deadline = decision.deadline
+        time = decision.time
 
 
 def time_finalists(
@@ -111,10 +112,10 @@ def time_finalists(
 
     There is nothing to return if a finalist fails: the one that follows starts again without it.
     """
-    chosen, measured = _finalists(context, setting, trials, setting.deadline)
+    chosen, measured = _finalists(context, setting, trials, setting.time)
     if measured is None:
         context.observer.last_round(len(chosen))
-        measured = setting.measure_again(context, chosen, setting.deadline)
+        measured = setting.measure_again(context, chosen, setting.time.round)
         if measured.rejected:
             return ()
         outcomes = dict.fromkeys(measured.measurements, measured.on_fresh_inputs)
@@ -124,7 +125,7 @@ def time_finalists(
 
 
 def _finalists(
-    context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial], deadline: Deadline
+    context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial], time: LastRoundTime
 ) -> tuple[list[Trial], Remeasurement | None]:
     """The finalists, and a journaled round of them that can stand for a new one; None if there is none."""
     best = setting.choice.fastest(trials.values())
@@ -135,7 +136,7 @@ def _finalists(
     known = _reusable_round(context, setting, trials.values(), best, needed)
     if known is not None:
         return [trial for trial in trials.values() if trial.key in known.measurements], known
-    return setting.choice.choose_in_time(context, trials.values(), needed, deadline), None
+    return setting.choice.choose_in_time(context, trials.values(), needed, time), None
 
 
 def _reusable_round(
@@ -154,7 +155,7 @@ def _reusable_round(
 
         Under a time limit, the single best is enough.
         """
-        fewest = {best[0].key} if setting.deadline.is_strict else best_keys
+        fewest = {best[0].key} if setting.time.is_limited else best_keys
         return needed_keys | fewest <= measured <= needed_keys | best_keys
 
     def chose_as_well(measured: Set[str]) -> bool:
@@ -200,7 +201,7 @@ def remeasure_and_check(
     context: TuningContext,
     chosen: Sequence[Trial],
     checks: WinnerChecks,
-    deadline: Deadline,
+    time: LastRoundTime,
     measure_again: Remeasure = remeasure,
     estimate: Estimate = lambda _: None,
 ) -> Decision:
@@ -210,11 +211,11 @@ def remeasure_and_check(
     """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
-    with checks.begun_early(context, [trial.config for trial in likely], deadline.of_checks()):
-        remeasured = measure_again(context, chosen, deadline)
+    with checks.begun_early(context, [trial.config for trial in likely], time.checks_deadline()):
+        remeasured = measure_again(context, chosen, time.round)
         if remeasured.rejected:
-            return Decision(failures=remeasured.rejected, deadline=deadline)
-        return check_winners(context, chosen, remeasured, checks, deadline, estimate)
+            return Decision(failures=remeasured.rejected, time=time)
+        return check_winners(context, chosen, remeasured, checks, time, estimate)
 
 
 def check_winners(
@@ -222,7 +223,7 @@ def check_winners(
     chosen: Sequence[Trial],
     remeasured: Remeasurement,
     checks: WinnerChecks,
-    deadline: Deadline,
+    time: LastRoundTime,
     estimate: Estimate = lambda _: None,
 ) -> Decision:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
@@ -230,18 +231,18 @@ def check_winners(
     stored = tied[: 1 + MAX_TIES]
     with ThreadPoolExecutor(1, thread_name_prefix="estimate") as aside:
         estimated = aside.submit(estimate, stored[0])  # this process only waits for the checks
-        of_checks = deadline.of_checks()
-        failures = checks.check(context, [trial.config for trial in stored], of_checks)
-        again = replace(deadline, checks_s=of_checks.left_s(deadline.checks_s))
+        deadline = time.checks_deadline()
+        failures = checks.check(context, [trial.config for trial in stored], deadline)
+        again = time.of_repetition(deadline)
         if not estimated.done():
             context.observer.stage(Stage("estimating the chance of a faster one"))
     if missed := unchecked_text(remeasured.on_fresh_inputs):
         context.observer.warn(f"the best are checked {missed}")
     if failures:
-        return Decision(failures=failures, deadline=again)
+        return Decision(failures=failures, time=again)
     outcomes = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)
     gain, ties_left = estimated.result(), tied[1 + MAX_TIES :]
-    return Decision(remeasured.measurements, stored, outcomes, ties_left, estimate=gain, deadline=again)
+    return Decision(remeasured.measurements, stored, outcomes, ties_left, estimate=gain, time=again)
 
 
 def _estimate_untried(

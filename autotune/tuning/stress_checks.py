@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from autotune.checks.deadline import Deadline
 from autotune.checks.large_run import foretell, run_many
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.launch_plan import TRITON
@@ -23,6 +22,7 @@ from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.workload import Workload, verification_order
+from autotune.processes.deadline import Deadline
 from autotune.tuning.check_outcomes import OutcomesByConfig, is_finding, outcome_of
 from autotune.tuning.context import Builds, BuiltConfig, TuningContext
 from autotune.tuning.further_sizes import LARGE, unknown_beyond

@@ -32,7 +32,7 @@ from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import LastRoundSetting, begin_process
-from autotune.tuning.limits import last_round_deadline, options_before_last_round
+from autotune.tuning.limits import last_round_time, options_before_last_round
 from autotune.tuning.observer import Observer, StageTimes
 from autotune.tuning.options import Options
 from autotune.tuning.prior_results import gather_priors, priors_text, recommended_configs
@@ -97,8 +97,8 @@ def search(
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
-        deadline = last_round_deadline(options, seconds)
-        setting = LastRoundSetting(root, label, options.seed, seconds, began, deadline, tuple(priors))
+        time = last_round_time(options, seconds)
+        setting = LastRoundSetting(root, label, options.seed, seconds, began, time, tuple(priors))
         if context.fleet is None:
             result = finish_search(context, setting)
         else:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from autotune.checks import host_sanitizer
-from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import HOST_TOOLS, UnparsedEnd, find_host_sanitizer
 from autotune.compilers.kernel_source import packaged, read_source, render, source_of_text
 from autotune.core import timeline
@@ -18,6 +17,7 @@ from autotune.core.outcomes import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Argument, Config, Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.problem.workload import Array, Scalar, Workload
+from autotune.processes.deadline import Deadline
 from autotune.tuning.context import BuiltConfig
 from autotune.tuning.further_sizes import SmallWorkloads
 from autotune.tuning.sanitizer_checks import LOOPS, check_on_host

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from autotune.checks.deadline import Deadline
 from autotune.checks.device_sanitizer import TOOLS
 from autotune.checks.host_sanitizer import HOST_TOOLS
 from autotune.cli.progress import SearchProgress
@@ -25,6 +24,7 @@ from autotune.evaluation.device_samples import energy
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.problem.workload import Workload
+from autotune.processes.deadline import Deadline
 from autotune.searchers.base import StoppingEstimate
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, winner_checks
@@ -39,7 +39,8 @@ from autotune.tuning.finalists import (
     nearly_as_fast,
 )
 from autotune.tuning.further_sizes import SmallWorkloads
-from autotune.tuning.last_round import Decision, check_winners
+from autotune.tuning.last_round import check_winners
+from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.remeasure import ROUNDS, Remeasurement, remeasure
@@ -344,7 +345,7 @@ def test_the_five_best_ties_are_checked_and_the_others_are_named_and_not_stored(
     times = {trial.key: entry(*[1.0 + 1e-4 * int(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
     checks = PassAll()
-    found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, Deadline())
+    found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, LastRoundTime())
     assert [trial.key for trial in found.stored] == ["0", "1", "2", "3", "4", "5"]
     assert [trial.key for trial in found.ties_left] == ["6", "7", "8"]
     assert checks.outcomes.keys() == {trial.config for trial in found.stored}
@@ -365,7 +366,7 @@ def test_what_is_left_to_find_is_estimated_for_the_winner_while_it_is_checked():
     chosen = [Trial(Config({"A": number}), str(number)) for number in (3, 4)]
     times = {trial.key: entry(*[float(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
-    found = check_winners(context, chosen, Remeasurement(times, {}, {}), Meets(), Deadline(), estimate)
+    found = check_winners(context, chosen, Remeasurement(times, {}, {}), Meets(), LastRoundTime(), estimate)
     assert found.estimate == StoppingEstimate(3, 9, 0.5, 0.1)
 
 
@@ -623,11 +624,11 @@ def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():
 
     chosen, ends_s = [Trial(Config({}), "0")], []
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
-    again, deadline = Remeasurement({"0": entry(*[1.0] * ROUNDS)}, {}, {}), Deadline(0.0, checks_s=0.03)
+    again, left = Remeasurement({"0": entry(*[1.0] * ROUNDS)}, {}, {}), LastRoundTime(Deadline(0.0), 0.03)
     for left_s in (0.01, 0.0):
-        deadline = check_winners(context, chosen, again, Takes(), deadline).deadline
-        assert deadline.at_s == 0.0 and deadline.checks_s <= left_s
-    assert ends_s[1] <= ends_s[0] + 0.03 and deadline.of_checks().left_s() == 0.0
+        left = check_winners(context, chosen, again, Takes(), left).time
+        assert left.round.at_s == 0.0 and left.checks_s <= left_s
+    assert ends_s[1] <= ends_s[0] + 0.03 and left.checks_deadline().left_s() == 0.0
 
 
 def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
@@ -651,8 +652,8 @@ def test_the_time_that_the_choice_of_finalists_takes_is_left_for_fewer_of_them()
 
     trials = [replace(timed(str(number), 1.0 + number / 100), cost_s=0.04) for number in range(6)]
     context = SimpleNamespace(objective=Objective.TIME)
-    deadline = Deadline.after(0.2, checks_s=0.0)
-    assert len(Slow().choose_in_time(context, trials, [], deadline)) <= 2
+    limited = LastRoundTime(Deadline.after(0.2), checks_s=0.0)
+    assert len(Slow().choose_in_time(context, trials, [], limited)) <= 2
 
 
 def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too():
@@ -678,6 +679,6 @@ def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too
 
 def test_processes_that_are_killed_end_no_work_without_a_deadline():
     killed = []
-    Decision().deadline.processes.kill()
-    with Decision().deadline.processes.holding(lambda: killed.append(True)):
+    Deadline().processes.kill()
+    with Deadline().processes.holding(lambda: killed.append(True)):
         assert not killed
