@@ -26,7 +26,7 @@ from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
-from autotune.tuning.winner_checks import WinnerChecks
+from autotune.tuning.winner_checks import EarlyChecks, WinnerChecks, early_checks
 
 MAX_TIES = 5  # that are checked and stored
 
@@ -211,11 +211,12 @@ def remeasure_and_check(
     """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
-    with checks.begun_early(context, [trial.config for trial in likely], time.checks_deadline()):
+    unchecked = [trial.config for trial in likely if trial.config not in checks.outcomes]
+    with early_checks(context, unchecked, time.checks_deadline()) as early:
         remeasured = measure_again(context, chosen, time.round)
         if remeasured.rejected:
             return Decision(failures=remeasured.rejected, time=time)
-        return check_winners(context, chosen, remeasured, checks, time, estimate)
+        return check_winners(context, chosen, remeasured, checks, time, estimate, early)
 
 
 def check_winners(
@@ -225,6 +226,7 @@ def check_winners(
     checks: WinnerChecks,
     time: LastRoundTime,
     estimate: Estimate = lambda _: None,
+    early: EarlyChecks | None = None,
 ) -> Decision:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
@@ -232,7 +234,7 @@ def check_winners(
     with ThreadPoolExecutor(1, thread_name_prefix="estimate") as aside:
         estimated = aside.submit(estimate, stored[0])  # this process only waits for the checks
         deadline = time.checks_deadline()
-        failures = checks.check(context, [trial.config for trial in stored], deadline)
+        failures = checks.check(context, [trial.config for trial in stored], deadline, early)
         again = time.of_repetition(deadline)
         if not estimated.done():
             context.observer.stage(Stage("estimating the chance of a faster one"))

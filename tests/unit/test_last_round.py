@@ -65,7 +65,7 @@ from autotune.tuning.turns import (
     is_precise,
     remove_shifts,
 )
-from autotune.tuning.winner_checks import Check, WinnerChecks, expected_checks
+from autotune.tuning.winner_checks import Check, WinnerChecks, early_checks, expected_checks
 from tests.conftest import KERNEL, LIMIT_S, opened
 
 
@@ -335,7 +335,7 @@ def test_a_last_round_of_an_older_journal_is_reused_and_its_checks_are_made_agai
 class PassAll(WinnerChecks):
     """Checks that all configurations pass, at once."""
 
-    def check(self, context, configs, deadline):
+    def check(self, context, configs, deadline, early):
         self.outcomes |= {config: {} for config in configs}
         return {}
 
@@ -355,9 +355,9 @@ def test_what_is_left_to_find_is_estimated_for_the_winner_while_it_is_checked():
     both = Barrier(2, timeout=LIMIT_S)
 
     class Meets(PassAll):
-        def check(self, context, configs, deadline):
+        def check(self, context, configs, deadline, early):
             both.wait()
-            return super().check(context, configs, deadline)
+            return super().check(context, configs, deadline, early)
 
     def estimate(winner):
         both.wait()
@@ -447,7 +447,7 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     sanitizer = SimpleNamespace(standing_by=standing_by)
     context.processes = SimpleNamespace(skips_sanitizers=False, sanitizer=sanitizer)
     context.task.spec = SimpleNamespace(default=Config({}), variants=())
-    with WinnerChecks().begun_early(context, [Config({})], Deadline()):
+    with early_checks(context, [Config({})], Deadline()):
         sources = {compiled.get() for _ in range(builds)}
     assert calls == (["begun", "ended"] if builds else [])
     assert len(sources) == builds and instance.source not in sources and compiled.empty()
@@ -470,13 +470,13 @@ def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypat
         return {"one": PASSED}
 
     both = (
-        Check("sanitizers", outcome_of("one"), lambda context: {"one": None}, is_aside=True, early=begin),
-        Check("sanitizers", outcome_of("two"), lambda context: {"two": None}, is_aside=True),
+        Check("sanitizers", outcome_of("one"), lambda context: {"one": NO_TIME}, is_aside=True, early=begin),
+        Check("sanitizers", outcome_of("two"), lambda context: {"two": NO_TIME}, is_aside=True),
     )
     monkeypatch.setattr(winner_checks, "CHECKS", both)
     checks = WinnerChecks()
-    with checks.begun_early(context, [config], Deadline()):
-        assert checks.check(context, [config], Deadline()) == {}
+    with early_checks(context, [config], Deadline()) as early:
+        assert checks.check(context, [config], Deadline(), early) == {}
     assert checks.outcomes[config] == {OTHER_SIZES: PASSED, "one": PASSED, "two": PASSED}
 
 
@@ -533,16 +533,16 @@ def test_checks_in_turns_share_the_time_and_those_aside_have_all_of_it(monkeypat
     calls, stages = {}, []
     good, bad = Config({"A": 1}), Config({"A": 2})
 
-    def check(name, obstacle, *, is_aside=False):
+    def check(name, expected, *, is_aside=False):
         def run(context, builds, deadline):
             calls[name] = [*builds], deadline.at_s - began_s
             outcomes = dict.fromkeys(builds, PASSED) | {bad: Failure(Status.WRONG_RESULT, name)}
             return {config: {name: outcomes[config]} for config in builds}
 
-        return Check(name, run, lambda context: {name: obstacle}, is_aside=is_aside)
+        return Check(name, run, lambda context: {name: expected}, is_aside=is_aside)
 
     unable = Unchecked("it is not installed")
-    rows = [("aside", None), ("first", None), ("unable", unable), ("second", None)]
+    rows = [("aside", NO_TIME), ("first", NO_TIME), ("unable", unable), ("second", NO_TIME)]
     chosen = tuple(check(*row, is_aside=row[0] == "aside") for row in rows)
     monkeypatch.setattr(winner_checks, "CHECKS", chosen[1:] + chosen[:1])
     instance = SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ())
@@ -617,7 +617,7 @@ def test_only_kernels_on_a_gpu_that_can_be_read_run_beyond_32_bits(kind, is_c, c
 
 def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():
     class Takes(WinnerChecks):
-        def check(self, context, configs, deadline):
+        def check(self, context, configs, deadline, early):
             ends_s.append(deadline.at_s)
             time.sleep(0.02)
             return {config: Failure(Status.WRONG_RESULT, "") for config in configs}
