@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,12 +37,12 @@ Estimate = Callable[[Trial], StoppingEstimate | None]
 
 @dataclass(frozen=True)
 class LastRoundSetting:
-    """What a last round is told: where results go, what its search took and began from, and its limits."""
+    """What a last round needs to know of its search, and the limits of the round."""
 
     root: Path  # the cache folder
     label: str  # the engine and its strategy
     seed: int
-    seconds: float  # that the search took
+    seconds: float  # of the search
     cpu_at_start: CpuTimes
     time: LastRoundTime
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
@@ -64,10 +64,10 @@ class Decision:
 
 
 def begin_process(context: TuningContext) -> None:
-    """Begin the process of the last round while the last trials run.
+    """Begin the device process of the last round while the last trials run.
 
-    Not on a CPU, where that would disturb times, nor where settings of the device, such as its clock, are one
-    process's.
+    None begins on a CPU, where that would disturb times, nor if the space sets the device's clock or power:
+    only one process can hold these settings.
     """
     task, worker = context.task, context.worker
     if isinstance(worker, Worker) and task.device.kind == "gpu" and not task.spec.device:
@@ -127,7 +127,7 @@ def time_finalists(
 def _finalists(
     context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial], time: LastRoundTime
 ) -> tuple[list[Trial], Remeasurement | None]:
-    """The finalists, and a journaled round of them that can stand for a new one; None if there is none."""
+    """The finalists, and the journaled round that can stand for a new one; None if there is none."""
     best = setting.choice.fastest(trials.values())
     named = (*setting.choice.named, *context.task.served_elsewhere)
     asked = nearly_as_fast(best[0], [trials[config] for config in named if config in trials])
@@ -146,32 +146,23 @@ def _reusable_round(
     best: Sequence[Trial],
     needed: Sequence[Trial],
 ) -> Remeasurement | None:
-    """The latest journaled round that can stand for a new one; None if there is none."""
+    """The latest journaled round that can stand for a new one; None if there is none.
+
+    It measured the needed finalists and the best, or the single best under a time limit, and no others. If no
+    trial came after it, it may have measured as many others: among the same trials, only chance chose them.
+    """
     by_key = {trial.key: trial for trial in by_score(trials)}
     needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
-
-    def chose_the_same(measured: Set[str]) -> bool:
-        """It measured the needed finalists and the best, and no others.
-
-        Under a time limit, the single best is enough.
-        """
-        fewest = {best[0].key} if setting.time.is_limited else best_keys
-        return needed_keys | fewest <= measured <= needed_keys | best_keys
-
-    def chose_as_well(measured: Set[str]) -> bool:
-        """It measured the needed finalists and as many others.
-
-        Among the same trials, only chance made another choice.
-        """
-        return needed_keys <= measured <= by_key.keys() and len(measured) >= len(best)
-
-    rounds = [*context.journal.last_rounds.values()]
-    latest = rounds[-1] if rounds and context.journal.is_concluded else None  # no trial came after it
-    for last_round in reversed(rounds):
+    expected_keys = {best[0].key} if setting.time.is_limited else best_keys
+    journal = context.journal
+    for number, last_round in enumerate(reversed(journal.last_rounds.values())):
         measured = last_round.measurements.keys()
-        is_reusable = chose_the_same(measured) or (last_round is latest and chose_as_well(measured))
+        is_same = expected_keys <= measured <= needed_keys | best_keys
+        is_latest = number == 0 and journal.is_concluded  # no trial came after it
+        is_as_good = is_latest and measured <= by_key.keys() and len(measured) >= len(best)
         if (
-            is_reusable
+            needed_keys <= measured
+            and (is_same or is_as_good)
             and NO_TIME not in last_round.on_fresh_inputs.values()
             and (measurements := _with_values(context, by_key, last_round))
         ):
