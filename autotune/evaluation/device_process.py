@@ -124,7 +124,7 @@ class DeviceState:
         incumbent = item.incumbent
         if incumbent is None:
             return None
-        if incumbent.binary is None:
+        if not item.runs_incumbent:
             return IncumbentTimer(incumbent.measurement, lambda: None)
         if self._incumbent_timer is None or self._incumbent_timer.measurement != incumbent.measurement:
             self._incumbent_timer = IncumbentTimer(

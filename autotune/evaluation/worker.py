@@ -152,7 +152,7 @@ class Worker:
             return lambda: unprepared
         process = self._begin_run(verify_and_time, item, timeout_s=timeout_s)
         process.runs += item.runs_incumbent  # which may be to blame for a failure
-        again = partial(self._begin_run, verify_and_time, item.without_incumbent(), timeout_s=timeout_s)
+        again = partial(self._begin_run, verify_and_time, replace(item, is_alone=True), timeout_s=timeout_s)
         return partial(self._wait_or_repeat, again, timeout_s)
 
     def _begin_run(
