@@ -90,7 +90,8 @@ class CompileQueue:
         """Begin to compile what waits, until `most` configurations are compiled or ready."""
         while self._waiting and len(self._compiling) + len(self.ready) < most:
             config = self._waiting.popleft()
-            self._compiling.append(self._prefetched.pop(config, None) or self._look_up_or_compile(config))
+            begun = self._prefetched.pop(config, None)
+            self._compiling.append(begun or self._look_up_or_compile(config))
         self.take_compiled()  # what was prefetched may be done
 
     def take_compiled(self) -> None:
