@@ -171,7 +171,7 @@ def search_own(
     served: Callable[..., Best] = partial(best_config, dtype=problem.dtype, cache=folder / "cache")
     best = served(task.spec.kernel, task.device, **problem.sizes)
     with open_context(with_journal(task, options), options, progress, POLICY, processes) as context:
-        explore(context, SurrogateSearch(), options, "", None)
+        explore(context, SurrogateSearch(), options, "", cpu_times(), warns=False)
         best_few = [trial.config for trial in fastest_trials(context.ledger.trials.values())]
         context.evaluator.evaluate_beside_budget(best.config)
         # nothing is kept, so races are not looked for

@@ -251,7 +251,7 @@ class _Run:
         fewer = with_fewer_launches(problem.task.space, self._known(problem))
         searcher = self._searcher(problem, options, fewer)
         with open_context(problem.journaled, options, self.observer, POLICY, self.processes) as context:
-            explore(context, searcher, options, note, cpu_times() if warns else None, fewer)
+            explore(context, searcher, options, note, cpu_times(), fewer, warns=warns)
             problem.searched = problem.tried = tuple(context.ledger.trials.values())
             problem.resumed = context.ledger.resumed
         self.pool.learn(problem.task.space, problem.tried)

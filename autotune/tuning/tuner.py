@@ -115,9 +115,10 @@ def explore(
     searcher: Searcher,
     options: Options,
     note: str,
-    began: CpuTimes | None,
+    began: CpuTimes,
     enqueued: Iterable[Config] = (),
     *,
+    warns: bool = True,
     last_round_follows: bool = False,
 ) -> None:
     """Try the default, then the searcher's proposals until the budget is spent.
@@ -127,25 +128,30 @@ def explore(
         searcher: Proposes configurations.
         options: The budget and the seed.
         note: A text of what the search starts from, for the observer.
-        began: CPU times at the start, to warn of other programs. None leaves out all warnings, also of
-            mistakes in the source: an earlier search gave them.
+        began: CPU times at the start, to warn of other programs.
         enqueued: Configurations to try before the searcher's proposals.
-        last_round_follows: True if one follows in this context: its references are computed meanwhile.
+        warns: False leaves out the warnings of other programs and of mistakes in the source: an earlier search
+            gave them.
+        last_round_follows: True if a last round follows in this context: its references are computed
+            meanwhile.
 
     Raises:
         SetupError: The default configuration fails.
     """
     task, limit = context.task, options.budget.trials
-    looking = look_for_mistakes(task, warns=began is not None)
+    looking = look_for_mistakes(task, warns=warns)
     load = searcher.get_ready if isinstance(searcher, ProposesAhead) else lambda: None
     loading = _aside("load what the searcher needs", load)
     known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *enqueued]
     total = None if limit is None else min(limit, len(task.space))
     _prefetch(context, searcher, known, options.seed, total)  # while the default is verified
-    default = try_default(context, options, total, note, looking, loading)
+    context.observer.started(task, total, context.journal, note)
+    _aside("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
+    wait_for_quiet(task, looking, loading)
+    default = try_default(context, options, looking)
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
-    if began is not None and task.address.backend != INTERPRETER:  # whose times mean nothing
+    if warns and task.address.backend != INTERPRETER:  # whose times mean nothing
         for warning in cpu_load_warnings(default, task.device.kind, began):
             context.observer.warn(warning)
     if context.fleet is not None:
@@ -157,7 +163,7 @@ def explore(
         searcher.search(task.space, context.evaluator, seed=options.seed)
         while True:  # what it left under way
             context.evaluator.collect()
-    looking.result()  # what it has found is told before the last round
+    looking.result()  # the warnings come before the last round
 
 
 def _prefetch(
@@ -218,31 +224,26 @@ def require_usable(task: TuningTask) -> None:
         )
 
 
-def try_default(
-    context: TuningContext,
-    options: Options,
-    total: int | None,
-    note: str,
-    looking: Future[tuple[Finding, ...]],
-    *loading: Future[Any],
-) -> Trial:
-    """Announce the run, and try the default; if it fails, the setup is broken.
-
-    Mistakes that the run is `looking` for are told as soon as they are found. They, and what it is `loading`,
-    are waited for where they would disturb times.
-    """
-    task, observer = context.task, context.observer
-    observer.started(task, total, context.journal, note)
-    _aside("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
+def wait_for_quiet(task: TuningTask, *begun: Future[Any]) -> None:
+    """Wait for what runs beside a search, where that would disturb times or the functions of the space."""
     functions = task.spec.functions
     if task.device.kind == "cpu" or functions.source or functions.values:
-        for begun in (looking, *loading):
-            begun.result()
+        for one in begun:
+            one.result()
+
+
+def try_default(context: TuningContext, options: Options, looking: Future[tuple[Finding, ...]]) -> Trial:
+    """Try the default; raise SetupError if it fails, because then the setup is broken.
+
+    `looking` finds mistakes in the source, each of which gives a warning. If the default fails, only those
+    that may be the cause do, before the error.
+    """
+    task, observer = context.task, context.observer
     default: Trial | None = None
     try:
         (default,) = evaluate(context.evaluator, [task.spec.default])
     finally:
-        if default is None or default.status is not Status.OK:  # a mistake in the source may be the cause
+        if default is None or default.status is not Status.OK:
             warn_of(observer, (finding for finding in looking.result() if not finding.is_about_checks))
     if default.status is not Status.OK:
         raise _setup_error(context, default, is_dumped=options.dump_wrong is not None)
