@@ -130,8 +130,8 @@ def explore(
         note: A text of what the search starts from, for the observer.
         began: CPU times at the start, to warn of other programs.
         enqueued: Configurations to try before the searcher's proposals.
-        warns: False leaves out the warnings of other programs and of mistakes in the source: an earlier search
-            gave them.
+        warns: False leaves out the warnings of other programs and of mistakes in the source, which an earlier
+            search gave.
         last_round_follows: True if a last round follows in this context: its references are computed
             meanwhile.
 
