@@ -218,7 +218,7 @@ class Worker:
             self._begin_setup(child)
 
     def _next_child(self) -> Child:
-        """The spare child, or a new one if there is none or if it could not open the device beside another."""
+        """The spare child; a new one if there is none, or if it could not open the device beside another."""
         child = self._spare  # `end` can still kill it during the wait
         if child is not None:
             try:
