@@ -36,8 +36,9 @@ def by_score(trials: Iterable[Trial]) -> list[Trial]:
 def fastest_trials(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial]:
     """The fastest trials; of trials that share a binary and its measurement, only one.
 
-    Where its control was slow, a trial's time is scaled back by the same factor; every third place, the first
-    included, goes by the times as measured. Trials far slower than the fastest are left out.
+    Where its control was slow, a trial's time is scaled back by the same factor. A control may be slow by
+    chance, so two orders are interleaved: the first place goes to the fastest as measured, the next two to
+    the fastest by scaled time, and so on. Trials far slower than the fastest are left out.
     """
     distinct: dict[object, Trial] = {}
     for trial in _in_both_orders(by_score(trials)):
@@ -49,10 +50,7 @@ def fastest_trials(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[
 
 
 def _in_both_orders(measured: Sequence[Trial]) -> Iterator[Trial]:
-    """Interleave two orders: of every three trials, one in the given order and two by scaled time.
-
-    A control that scales a time may be slow by chance.
-    """
+    """Interleave two orders: one trial in the given order, then two by scaled time; each comes twice."""
     scaled = iter(sorted(measured, key=_steady_score))
     for trial in measured:
         yield trial

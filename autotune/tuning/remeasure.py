@@ -106,7 +106,10 @@ class _Finalists:
                 self._repeatable[config] = context.is_repeatable(workload)
 
     def time(self, deadline: Deadline) -> dict[Config, Measurement]:
-        """Time the remaining finalists in turns; the first one is timed as two, which gives the noise."""
+        """Time the remaining finalists in turns.
+
+        The first finalist has a twin, a series of the same binary: their difference is the noise.
+        """
         context, rejected = self._context, self.rejected
         series = self._series()
         twin = [Series(timed.built, timed.batch, timed.repeatable) for timed in series[:1]]
