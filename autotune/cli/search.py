@@ -263,7 +263,9 @@ def _options(parsed: argparse.Namespace) -> Options:
         parsed,
         engine=parsed.engine,
         strategy=parsed.strategy,
-        budget=Budget(parsed.budget, parsed.time) if has_limit else usual_budget(parsed.engine),
+        budget=Budget(trials=parsed.budget, seconds=parsed.time)
+        if has_limit
+        else usual_budget(parsed.engine),
         seed=parsed.seed,
         objective=objective,
         own_objective=own,
