@@ -27,7 +27,7 @@ class Submission:
 
 
 class CompileQueue:
-    """Compiles configurations, and drops all that no device has begun when a search ends.
+    """Compiles configurations ahead of the devices; at the end of a search, it drops them.
 
     A configuration waits, is compiled, and is then `ready`. The compilation of a prefetched one begins before
     the configuration is added.
@@ -73,7 +73,7 @@ class CompileQueue:
 
     @property
     def stage(self) -> Stage:
-        """The number of configurations that are compiled, of those that are or will be."""
+        """How many configurations are compiled, of all whose compilation has begun."""
         done = len(self.ready) + sum(submission.compilation.done() for submission in self._compiling)
         return Stage("compiling", done, len(self._compiling) + len(self.ready))
 

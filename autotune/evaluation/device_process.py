@@ -57,7 +57,7 @@ class DeviceSetting:
 class DeviceState:
     """State of the device process: the device, buffers, loaded programs, and items that have passed.
 
-    The data of the setting's workloads stay on the host. Device memory holds only those loaded last.
+    The data of the setting's workloads stay on the host. Device memory holds only what was loaded last.
     """
 
     def __init__(self, setting: DeviceSetting) -> None:

@@ -56,8 +56,8 @@ class Evaluator:
     2. `_running`: a device verifies and times it in a job.
     3. `_ended`: its trial is in the ledger, to be collected.
 
-    A configuration whose trial is known without a run goes from 1 to 3. If its binary and launches are those
-    of a running configuration, it waits in `_duplicates` and goes back to 1. The configurations of a job that
+    A configuration whose trial is known without a run goes from 1 to 3. If a running configuration has the
+    same binary and launches, it waits in `_duplicates` and goes back to 1. The configurations of a job that
     cost its device wait in `_retries`: each runs again in a job of its own, which shows the cause.
     """
 
@@ -240,7 +240,7 @@ class Evaluator:
     def _item_to_run(self, submission: Submission) -> RunningItem | None:
         """What a device has to run for a configuration.
 
-        None if its trial is known without a run, and has ended, or if a running item will tell.
+        None if its trial is known without a run, and has ended, or if a running item will give it.
         """
         if submission.known_trial is not None:
             self._end_trial(submission.known_trial, submission)

@@ -105,7 +105,7 @@ class ItemResult:
 
 
 class Laps:
-    """Counts what trials cost: the time since the end of the one before, waits of the device included."""
+    """Counts what trials cost: the time since the last trial ended, waits of the device included."""
 
     def __init__(self) -> None:
         """Begin the first lap."""

@@ -165,7 +165,7 @@ class Worker:
         return process
 
     def _wait_or_repeat(self, repeat: Callable[[], object], timeout_s: float) -> Any:
-        """The answer of the run that was begun, or a Failure.
+        """Wait for the answer of a run, or for a Failure.
 
         `repeat` begins the run again, in a fresh child, if the machine may be to blame for its failure, or
         another run of the same child.
@@ -282,7 +282,7 @@ class Worker:
         return None
 
     def _load(self, workloads: tuple[Workload, ...]) -> None:
-        """Load these workloads unless those of the next run are loaded."""
+        """Load workloads, unless the next run's are loaded already."""
         process = self._set_up_process()
         if not _keys(self._workloads) <= (process.loaded or frozenset()):
             process.loaded = frozenset()

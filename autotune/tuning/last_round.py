@@ -108,9 +108,9 @@ def run_last_round(
 def time_finalists(
     context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial]
 ) -> tuple[Trial, ...]:
-    """Measure and journal a last round, for one that follows and checks its winner; return winner and ties.
+    """Measure and journal a last round, and return its winner and ties; another round checks them later.
 
-    There is nothing to return if a finalist fails: the one that follows starts again without it.
+    If a finalist fails, nothing is returned: the round that follows starts again without it.
     """
     chosen, measured = _finalists(context, setting, trials, setting.time)
     if measured is None:
@@ -198,7 +198,7 @@ def remeasure_and_check(
 ) -> Decision:
     """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
 
-    What is left to find is estimated during the checks.
+    During the checks, `estimate` estimates what is left to find.
     """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
@@ -222,8 +222,8 @@ def check_winners(
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
     stored = tied[: 1 + MAX_TIES]
-    with ThreadPoolExecutor(1, thread_name_prefix="estimate") as aside:
-        estimated = aside.submit(estimate, stored[0])  # this process only waits for the checks
+    with ThreadPoolExecutor(1, thread_name_prefix="estimate") as threads:
+        estimated = threads.submit(estimate, stored[0])  # this process only waits for the checks
         deadline = time.checks_deadline()
         failures = checks.check(context, [trial.config for trial in stored], deadline, early)
         again = time.of_repetition(deadline)
@@ -243,7 +243,8 @@ def _estimate_untried(
 ) -> StoppingEstimate:
     """Estimate the gain of untried configurations; no estimated time beats the memory bandwidth.
 
-    It takes seconds, and is left out if finalists were named: trials at other sizes tell more.
+    The estimate takes seconds. It is left out if finalists were named: they were chosen by trials at other
+    sizes, which it does not know.
     """
     tried = context.ledger.trials | {winner.config: winner}  # the winner may come from an earlier search
     valid = len(context.task.space)
@@ -260,14 +261,14 @@ def _estimate_untried(
 
 
 def _journal_round(context: TuningContext, decision: Decision) -> None:
-    """Write a last round to the journal, unless it has the same."""
+    """Write a last round to the journal, unless the journal has it."""
     fresh = {name: outcome for name, outcome in decision.outcomes[0].items() if name == FRESH_INPUTS}
     checked = dict(zip((trial.key for trial in decision.stored), decision.outcomes, strict=True))
     row = LastRound(
         decision.measurements, dict.fromkeys(decision.measurements, fresh) | checked, sanitizers(context)
     )
     journaled = context.journal.last_rounds.get(tuple(sorted(row.measurements)))
-    if journaled is not None and row.sanitizers is None:  # they were left out, so they make no difference
+    if journaled is not None and row.sanitizers is None:  # left out, so they make no difference
         row = row._replace(sanitizers=journaled.sanitizers)
     if row != journaled:
         context.journal.append_last_round(row)

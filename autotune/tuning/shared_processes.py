@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # needs the extra `cluster`
 class Processes:
     """The processes of a run; searches of one space may share them, whatever their problem.
 
-    These have the same device, reference and functions, so any of their tasks will do.
+    Searches that share them have the same device, reference and functions, so any search's task will do.
     """
 
     def __init__(self, task: TuningTask, options: Options, observer: Observer, opened: ExitStack) -> None:
@@ -140,7 +140,7 @@ class Processes:
             worker.start()
 
     def references(self) -> References:
-        """Return the process for later references, which is not begun yet."""
+        """Return the process for later references; it starts when it is first used."""
         task = self._task
         return References(
             DeviceSetting(task.address, task.spec.reference, reference_cache=self._reference_cache),

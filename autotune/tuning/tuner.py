@@ -85,7 +85,7 @@ def search(
     began = cpu_times()
     times = StageTimes(observer)
     make = partial(make_searcher, engine, strategy, priors=priors, stop_when_unlikely=stops)
-    making = _aside("import and make the searcher", make)
+    making = _in_thread("import and make the searcher", make)
     search_options = options_before_last_round(options)
     with open_context(journaled, search_options, times, policy, processes, cluster) as context:
         context.evaluator.on_spent = partial(begin_process, context)
@@ -141,12 +141,12 @@ def explore(
     task, limit = context.task, options.budget.trials
     looking = look_for_mistakes(task, warns=warns)
     load = searcher.get_ready if isinstance(searcher, ProposesAhead) else lambda: None
-    loading = _aside("load what the searcher needs", load)
+    loading = _in_thread("load what the searcher needs", load)
     known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *enqueued]
     total = None if limit is None else min(limit, len(task.space))
     _prefetch(context, searcher, known, options.seed, total)  # while the default is verified
     context.observer.started(task, total, context.journal, note)
-    _aside("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
+    _in_thread("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
     wait_for_quiet(task, looking, loading)
     default = try_default(context, options, looking)
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
@@ -224,19 +224,19 @@ def require_usable(task: TuningTask) -> None:
         )
 
 
-def wait_for_quiet(task: TuningTask, *begun: Future[Any]) -> None:
+def wait_for_quiet(task: TuningTask, *running: Future[Any]) -> None:
     """Wait for what runs beside a search, where that would disturb times or the functions of the space."""
     functions = task.spec.functions
     if task.device.kind == "cpu" or functions.source or functions.values:
-        for one in begun:
-            one.result()
+        for future in running:
+            future.result()
 
 
 def try_default(context: TuningContext, options: Options, looking: Future[tuple[Finding, ...]]) -> Trial:
     """Try the default; raise SetupError if it fails, because then the setup is broken.
 
-    `looking` finds mistakes in the source, each of which gives a warning. If the default fails, only those
-    that may be the cause do, before the error.
+    `looking` finds mistakes in the source, which are warned of. If the default fails, only the mistakes that
+    may be the cause are.
     """
     task, observer = context.task, context.observer
     default: Trial | None = None
@@ -254,10 +254,10 @@ def try_default(context: TuningContext, options: Options, looking: Future[tuple[
 def look_for_mistakes(task: TuningTask, *, warns: bool = True) -> Future[tuple[Finding, ...]]:
     """Begin to look for likely mistakes in the source; without `warns`, none are found."""
     look: Callable[[], tuple[Finding, ...]] = partial(lint_source, task.space, task.source.text)
-    return _aside("find mistakes in the source", look if warns else tuple)
+    return _in_thread("find mistakes in the source", look if warns else tuple)
 
 
-def _aside(span: str, function: Callable[[], _T]) -> Future[_T]:
+def _in_thread(span: str, function: Callable[[], _T]) -> Future[_T]:
     """Call a function that takes long in a thread of its own, for which nobody has to wait."""
 
     def call() -> _T:

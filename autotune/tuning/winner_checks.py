@@ -61,12 +61,12 @@ from autotune.tuning.stress_checks import (
 class Cost:
     """The predicted time of a check: `base_s`, and for each configuration the device time of some trials.
 
-    `trials` are for each of `steps`, the number that holds until progress tells another.
+    The trials are for each step of the check.
     """
 
     base_s: float = 0.0
     trials: float = 0.0
-    steps: int | None = None  # None: progress tells no steps
+    steps: int | None = None  # until progress reports their number; None: it reports none
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Check:
         run: Makes it, of the configurations that have not failed.
         expected: Its outcomes before it is made: NO_TIME, or `Unchecked` where it cannot be made here; no
             outcome where it makes no sense. None if only `run` knows its outcomes.
-        is_aside: It needs no device process, and runs while others do.
+        is_concurrent: It needs no device process, and runs beside the other checks.
         early: Begins it on a likely winner, without a binary. If that gives no outcome, `run` follows.
         processes: Its processes. They stand by, without a device, while likely winners are timed.
         cost: Its predicted time.
@@ -87,7 +87,7 @@ class Check:
     stage: str
     run: Callable[[TuningContext, Builds, Deadline], OutcomesByConfig]
     expected: Callable[[TuningContext], Outcomes] | None = None
-    is_aside: bool = False
+    is_concurrent: bool = False
     early: Callable[[TuningContext, KernelInstance, Deadline], Outcomes] | None = None
     processes: Callable[[TuningContext], AbstractContextManager[None]] = lambda _: nullcontext()
     cost: Cost = Cost()
@@ -99,15 +99,15 @@ class Check:
 
 @dataclass(frozen=True)
 class EarlyChecks:
-    """The checks that have begun on likely winners before one has won."""
+    """The checks that run on likely winners while these are timed."""
 
     runs: Mapping[tuple[Check, Config], Future[Outcomes]] = field(default_factory=dict)
     processes: Killable = field(default_factory=Killable)  # that the runs wait for
 
     def outcomes(self, check: Check, configs: Iterable[Config]) -> dict[Config, Outcomes]:
-        """Wait for what has begun of a check, and return its outcomes by configuration, where it has any."""
-        begun = {config: run for config in configs if (run := self.runs.get((check, config)))}
-        return {config: outcomes for config, run in begun.items() if (outcomes := run.result())}
+        """Wait for a check of configurations, and return the outcomes of the configurations that have any."""
+        running = {config: run for config in configs if (run := self.runs.get((check, config)))}
+        return {config: outcomes for config, run in running.items() if (outcomes := run.result())}
 
 
 @contextmanager
@@ -187,10 +187,10 @@ def _make_checks(
     deadline: Deadline,
     early: EarlyChecks,
 ) -> dict[Config, Outcomes]:
-    """Make the checks of builds, and return the outcomes; failures are added to those known."""
+    """Make the checks of builds, add their failures to `failures`, and return the outcomes."""
     outcomes = dict.fromkeys(builds, expected_checks(context))
     checks = [check for check in CHECKS if builds and check.can_run(context)]
-    turns = [check for check in checks if not check.is_aside]
+    turns = [check for check in checks if not check.is_concurrent]
     whole = Deadline(deadline.at_s)  # kills these processes only: more checks may follow until the deadline
 
     def run(check: Check, configs: Builds, until: Deadline) -> OutcomesByConfig:
@@ -200,12 +200,14 @@ def _make_checks(
 
     # after an interrupt, a sanitizer would go on for a minute: what the threads wait for is killed first
     with ThreadPoolExecutor(len(CHECKS)) as threads, whole.processes, early.processes:
-        aside = {check: threads.submit(run, check, builds, whole) for check in checks if check.is_aside}
+        concurrent = {
+            check: threads.submit(run, check, builds, whole) for check in checks if check.is_concurrent
+        }
         for check in checks:
             left = {config: built for config, built in builds.items() if config not in failures}
             context.observer.stage(Stage(check.stage, configs=len(left)))
-            if check in aside:
-                made = aside[check].result()
+            if check in concurrent:
+                made = concurrent[check].result()
             else:
                 made = run(check, left, whole.share(len(turns) - turns.index(check)))
             outcomes |= {config: {**outcomes[config], **added} for config, added in made.items()}
@@ -300,8 +302,10 @@ CHECKS: tuple[Check, ...] = (  # in this order
     ),
     Check(OTHER_DATA, check_other_data, cost=Cost(0.2, trials=0.45, steps=11)),
     Check(VARIANTS, check_variants, _on_variants, cost=Cost(trials=0.25, steps=0)),
-    Check(of_last_round(LARGER_SIZES), read_larger_sizes, _at_larger_sizes, is_aside=True),
+    Check(of_last_round(LARGER_SIZES), read_larger_sizes, _at_larger_sizes, is_concurrent=True),
     Check(of_last_round(LARGER_SIZES), check_larger_sizes, _beyond, cost=Cost(0.9)),
-    Check(SANITIZERS, under_host_sanitizer, _on_host, is_aside=True, early=check_on_host, cost=Cost(1.5)),
-    Check(SANITIZERS, under_device_sanitizer, _on_device, is_aside=True, processes=sanitizer_processes),
+    Check(
+        SANITIZERS, under_host_sanitizer, _on_host, is_concurrent=True, early=check_on_host, cost=Cost(1.5)
+    ),
+    Check(SANITIZERS, under_device_sanitizer, _on_device, is_concurrent=True, processes=sanitizer_processes),
 )
