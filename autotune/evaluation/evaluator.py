@@ -188,8 +188,12 @@ class Evaluator:
 
     def _compile_waiting(self) -> None:
         """Begin to compile waiting configurations, a few ahead of the devices."""
-        if not (self._shares_cores and (self._queue.is_begun or self._running)):
-            self._queue.begin(self._ahead + self._devices.slots * self._devices.job_items)
+        if self._shares_cores and (self._queue.is_begun or self._running):
+            return
+        is_idle = not (self._queue.ready or self._running)
+        self._queue.begin(self._ahead + self._devices.slots * self._devices.job_items)
+        if is_idle and self._queue.is_begun:
+            self._tell_compiling()
 
     def _fill_devices(self) -> None:
         """Send compiled configurations to devices with a free slot, and one of the retries."""
@@ -288,7 +292,6 @@ class Evaluator:
 
     def _wait_for_events(self) -> None:
         """Wait for an event, and take all that have happened."""
-        self._tell_compiling()
         self._devices.wait()
         try:
             with timeline.span("wait: devices" if self._running else "wait: compilers"):
