@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from autotune.checks.deadline import Deadline
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
 from autotune.compilers.elf import read_sections, read_symbols
 from autotune.compilers.hidden_reads import HEADER_FOLDERS
@@ -46,6 +45,7 @@ from autotune.evaluation.wrong_result import element_text
 from autotune.problem.covering import threads
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.workload import Array, Workload
+from autotune.processes.deadline import Deadline
 from autotune.sources.dialects import PORTABLE
 from autotune.sources.edits import TextEdit, edited
 from autotune.sources.tree import SourceTree, descendants, field

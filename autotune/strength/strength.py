@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.checks.deadline import Deadline
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Budget, Failure, Objective, Status
 from autotune.errors import InputError, SetupError
+from autotune.processes.deadline import Deadline
 from autotune.searchers.base import evaluate
 from autotune.space.signatures import own_name, space_macros
 from autotune.strength.c_mistakes import mistakes_in_c

@@ -65,9 +65,9 @@ class TuningContext:
     processes: Processes
     maker: InstanceMaker
     default: KernelInstance  # of the default configuration
-    worker: DeviceWorker
+    worker: DeviceWorker  # for the last round and its checks; with several devices, one of them
     ledger: Ledger
-    evaluator: Evaluator
+    evaluator: Evaluator  # of the search; it has devices of its own
     timeout_s: float
     observer: Observer
     references: References

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from autotune.checks.deadline import Deadline
 from autotune.core import timeline
 from autotune.core.outcomes import FRESH_INPUTS, NO_TIME, PASSED, Outcome, Outcomes
 from autotune.core.records import Config
@@ -22,6 +21,7 @@ from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.stopwatch import bounded_batch
 from autotune.problem.reference import may_use_device
 from autotune.problem.workload import Workload
+from autotune.processes.deadline import Deadline
 from autotune.space import SpaceSpec
 from autotune.space.arguments import INPUTS
 from autotune.tuning.context import BuiltConfig, TuningContext
@@ -106,7 +106,10 @@ class _Finalists:
                 self._repeatable[config] = context.is_repeatable(workload)
 
     def time(self, deadline: Deadline) -> dict[Config, Measurement]:
-        """Time the remaining finalists in turns; the first one is timed as two, which gives the noise."""
+        """Time the remaining finalists in turns.
+
+        The first finalist has a twin, a series of the same binary: their difference is the noise.
+        """
         context, rejected = self._context, self.rejected
         series = self._series()
         twin = [Series(timed.built, timed.batch, timed.repeatable) for timed in series[:1]]
