@@ -30,8 +30,6 @@ from autotune.tuning.task import TuningTask
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
-# a third of the time to compile, for a CPU: it runs threads one after the other, optimized or not
-_UNOPTIMIZED = ("-cl-opt-disable",)
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_SIZES_S = 3.0  # for a configuration at sizes of its tiles
 MAX_S = 10.0  # of one run with another schedule
@@ -207,14 +205,8 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
     """All of the configurations with one other schedule after the other; none where no order can show."""
     if not has_schedules(context):
         return []
-    unchanged, task = tuple(instances), context.task
-    runs_in_turns = task.dialect == "opencl" and task.device.kind == "cpu"
-    added = _UNOPTIMIZED if runs_in_turns else ()
-    return [
-        replace(one, source=perturbed(one.source, seed), options=(*one.options, *added))
-        for seed in SCHEDULES
-        for one in unchanged
-    ]
+    unchanged = tuple(instances)
+    return [replace(one, source=perturbed(one.source, seed)) for seed in SCHEDULES for one in unchanged]
 
 
 def read_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
