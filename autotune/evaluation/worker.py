@@ -292,20 +292,24 @@ class Worker:
 
     @contextmanager
     def _setting_up(self, process: _Process, workloads: tuple[Workload, ...]) -> Iterator[None]:
-        """Report that workloads are being prepared, and the end of it; close the child if that fails.
+        """Close the child if preparing workloads fails; report the beginning and the end for the setting's own.
 
         A child that was set up goes on after a reference has raised, for the device is as it was.
         """
-        sizes = [size_text(workload.problem.sizes) for workload in workloads]
-        where = "".join(sizes) if len(sizes) < 2 else f"{len(sizes)} sizes"
-        self._on_stage(Stage(f"computing the reference ({self._setting.reference.name})", sizes=where))
+        is_told = workloads is self._setting.workloads  # others belong to a check, whose stage stays
+        if is_told:
+            sizes = [size_text(workload.problem.sizes) for workload in workloads]
+            where = "".join(sizes) if len(sizes) < 2 else f"{len(sizes)} sizes"
+            name = f"preparing inputs and reference ({self._setting.reference.name})"
+            self._on_stage(Stage(name, sizes=where))
         try:
             yield
         except ChildFailed as error:
             if process.loaded is None or not _is_of_reference(error):
                 self.discard_child()
             raise
-        self._on_stage(_PREPARED)
+        if is_told:
+            self._on_stage(_PREPARED)
 
     def _setup_error(self, error: ChildFailed) -> SetupError | NoMemory:
         """The error for a setup that fails for every configuration."""

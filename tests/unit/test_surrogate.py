@@ -1,5 +1,6 @@
 """The parts of the default search: encoding, kernel, posterior, design, candidates, transfer, stopping."""
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from operator import itemgetter
@@ -281,6 +282,17 @@ def test_blas_has_one_thread_until_the_last_of_several_searches_has_ended():
                 second.enter_context(one_blas_thread())
             assert set(threads()) == {1}
         assert threads() == at_first
+
+
+def test_blas_has_one_thread_whichever_thread_searches():
+    """The library that limits it obeys one thread at a time, and does not say so."""
+
+    def threads():
+        with one_blas_thread():
+            return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as another:
+        assert threads() == another.submit(threads).result() == threads() == {1}
 
 
 def test_a_source_that_grows_during_the_search_is_learnt_from(space):
