@@ -49,7 +49,7 @@ def test_times_that_differ_within_their_intervals_are_the_same_with_the_reason(s
     assert ": 0.5 times as long as stored, but the confidence intervals meet\n" in check().stdout
 
 
-def test_a_wrong_result_is_replaced_by_the_next_best(searched_folder, check):
+def test_a_wrong_result_is_replaced_by_the_next_best(searched_folder, check, all_data_sets):
     source = (searched_folder.path / "double.py").read_text()
     searched_folder.write(source.replace("2 * x", "(2 + (A == 5 and B == 0)) * x"))
     done = check()
