@@ -20,7 +20,6 @@ from tests.conftest import KERNEL, LIMIT_S
 from tests.unit.test_search_page import data_of
 
 SETTINGS = {"device": "fake", "budget": 8, "seed": 3}
-ARGUMENTS = ("--device", "fake", "--budget", "8", "--seed", "3")
 THREE_LINES = """\
 from autotune import Space, tune
 result = tune(Space.load("double.yaml"), device="fake", budget=8, seed=3)
