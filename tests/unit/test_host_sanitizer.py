@@ -509,6 +509,9 @@ VECTORS = {  # what holds of each, by how it is made
         "v.y == 2 && v.w == 3 && w.y == 5"
     ),
 }
+VECTORS_HOLD = "".join(  # else it writes outside of all arrays
+    f"{{ {made}; if (!({holds})) y[1000000] = 1; }}\n" for made, holds in VECTORS.items()
+)
 COPIES = """
     barrier(CLK_LOCAL_MEM_FENCE);
     __local float copied[32];
@@ -551,10 +554,7 @@ COPIES = """
             None,
             "",
         ),
-        *(
-            ("y[at] = halves[i]", f"{made}; y[at] = halves[i] + 1 / (int)({holds})", None, "")
-            for made, holds in VECTORS.items()
-        ),
+        ("y[at] = halves[i]", f"{VECTORS_HOLD} y[at] = halves[i]", None, ""),
         (
             "y[at] = halves[i]",
             "y[at] = halves[i] + 8 / (*count - (int)i + 3)",

@@ -278,7 +278,9 @@ def test_the_last_round_keeps_to_the_time_limit(folder):
     assert (folder.path / "j.jsonl").read_text() == text
 
 
-def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_with_time(folder, monkeypatch):
+def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_with_time(
+    folder, all_data_sets, monkeypatch
+):
     """At first the kernel is slow, so that the last round takes all of the time."""
     monkeypatch.setattr(limits, "MIN_CHECKS_S", 0.0)
     monkeypatch.setattr(limits, "CHECKS_SHARE", 0.0)

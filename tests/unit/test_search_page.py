@@ -371,14 +371,14 @@ def test_a_space_of_other_parameters_is_refused(tmp_path):
     assert done.returncode == 2 and "its parameters are not those of the trials" in done.stderr
 
 
-def test_the_command_runs_a_configuration_of_the_journal(tmp_path, no_cache, folder):
+def test_the_command_runs_a_configuration_of_the_journal(tmp_path, no_cache, searched_folder):
     """What the page offers to copy is what `run` accepts."""
-    path = folder.search("--engine", "exhaustive", "--budget", "3")["journal"]
-    gathered = gather([str(folder.path / path)], space=folder.space)
+    (path,) = (searched_folder.path / "runs").glob("double.*.jsonl")
+    gathered = gather([str(path)], space=searched_folder.space)
     (search,) = report_json(gathered)["searches"]
     command = f"{search['runCommand']} 'A=2,B=1' --device fake --json"
     assert "--size n=1000 --dtype int32" in command
-    done = folder.run(*shlex.split(command)[1:])
+    done = searched_folder.run(*shlex.split(command)[1:])
     assert done.returncode == 0, done.stderr
     (packaged_one, *_) = report_json(gather(["transpose"], ROOT / "cache"))["searches"]
     assert packaged_one["runCommand"].startswith("autotune run transpose --size ")

@@ -112,7 +112,7 @@ def test_a_covariance_is_the_product_of_the_correlations_on_all_axes(space, left
 
 
 def test_a_small_space_is_predicted_once_with_the_same_times(space, monkeypatch):
-    rows, log_ms = results_in_space(space, prior_of([*space][::7], valley(64, 4)))
+    rows, log_ms = results_in_space(space, prior_of([*space][::20], valley(64, 4)))
     model = SourceModel(Encoding(space), rows, log_ms, np.random.default_rng(0))
     asked = np.arange(1, len(space), 5)
     whole = model.predict(asked)
@@ -366,7 +366,7 @@ def test_likely_failures_are_left_alone_though_they_promise_the_best_times(space
         return Status.LAUNCH_ERROR if used > limit else 1e3 / used + (config["MEMORY"] != "shared")
 
     times = []
-    for seed in range(4):
+    for seed in range(2):
         evaluate = InProcessEvaluator(space, time_ms, budget=150)
         with pytest.raises(NoMoreTrials):
             SurrogateSearch().search(space, evaluate, seed=seed)
