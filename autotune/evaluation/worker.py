@@ -292,7 +292,7 @@ class Worker:
 
     @contextmanager
     def _setting_up(self, process: _Process, workloads: tuple[Workload, ...]) -> Iterator[None]:
-        """Close the child if preparing workloads fails; report the beginning and the end for the setting's own.
+        """Close the child if preparing workloads fails; report begin and end for the setting's own workloads.
 
         A child that was set up goes on after a reference has raised, for the device is as it was.
         """
