@@ -159,7 +159,6 @@ def _of_source(space: ValidSpace, source: str) -> Findings:
         *_untried_edges(space),
         *_tight_tolerance(space),
         *_large_grids(space, source_facts),
-        *_idle_blocks(space, source_facts),
         *_flat_blocks(space, source_facts),
     )
     runs: TritonModule | KernelSource | None = read
@@ -482,54 +481,51 @@ def _facts_of_only_kernel(source: KernelSource) -> Facts:
 
 
 def _large_grids(space: ValidSpace, source_facts: Facts) -> Iterator[Finding]:
-    """Grids of a block for each element, where each thread of the only kernel has an element."""
+    """Grids with blocks that have no element, by the factors of a block's index in the only kernel.
+
+    One has a block for each element, where each thread has an element. Another leaves out a parameter by
+    which the indices of all arrays multiply the threads of a block.
+    """
     names = {parameter.name for parameter in space.parameters}
-    for number, step in enumerate(space.spec.launch):
-        axes = zip("xyz", step.grid, step.block, strict=False)
-        for axis, (letter, grid, block) in enumerate(axes):
-            if grid not in space.problem.sizes or block == "1":
-                continue
-            extents = {f"blockDim.{letter}", block}
-            products = [
-                {ast.unparse(factor) for factor in factors}
-                for node in source_facts.expressions
-                for factors in factors_around(node, f"blockIdx.{letter}")
-            ]
-            covering = [factors for factors in products if factors & extents]
-            if covering:
-                more = max(covering, key=len) - extents
-                tile = " * ".join((block, *sorted(more & names)))
-                place = f"launch[{number}].grid[{axis}]"
-                detail = (
-                    f"{grid} blocks of {block} threads are too many: the source multiplies a block's index "
-                    f'by its threads; write "ceil_div({grid}, {tile})"'
-                )
-                yield Finding("large_grid", place, detail, located(space.spec.path, place))
-
-
-def _idle_blocks(space: ValidSpace, source_facts: Facts) -> Iterator[Finding]:
-    """Grids that leave out a parameter by which the indices of all arrays multiply the threads of a block."""
     several = {item.name for item in space.parameters if any(value not in (0, 1) for value in item.values)}
+    subscripts = [source_facts.written_out(access.index) for access in source_facts.accesses]
     for number, step in enumerate(space.spec.launch):
         for axis, (letter, grid, block) in enumerate(zip("xyz", step.grid, step.block, strict=False)):
-            tile = _TILE.fullmatch(grid)
-            if tile is None or tile[1] not in space.problem.sizes or tile[2] != block:
-                continue
-            extents = {f"blockDim.{letter}", block}
-            products = [
-                {ast.unparse(factor) for factor in factors}
-                for access in source_facts.accesses
-                for factors in factors_around(source_facts.written_out(access.index), f"blockIdx.{letter}")
-            ]
-            left_out = set.intersection(several, *products) - extents if products else set()
-            if left_out and all(factors & extents for factors in products):
-                each = " * ".join((block, *sorted(left_out)))
-                place = f"launch[{number}].grid[{axis}]"
-                detail = (
-                    f"{grid} has blocks without an element: the source multiplies a thread's index by "
-                    f'{" and ".join(sorted(left_out))}; write "ceil_div({tile[1]}, {each})"'
+            extents, tile = {f"blockDim.{letter}", block}, _TILE.fullmatch(grid)
+            if grid in space.problem.sizes and block != "1":
+                products = _factors_of_block(source_facts.expressions, letter)
+                covering = [factors for factors in products if factors & extents]
+                if not covering:
+                    continue
+                size, left_out = grid, (max(covering, key=len) & names) - extents
+                why = (
+                    f"{grid} blocks of {block} threads are too many: the source multiplies a block's index "
+                    "by its threads"
                 )
-                yield Finding("large_grid", place, detail, located(space.spec.path, place))
+            elif tile is not None and tile[1] in space.problem.sizes and tile[2] == block:
+                products = _factors_of_block(subscripts, letter)
+                size, left_out = tile[1], set.intersection(several, *products) - extents
+                if not left_out or not products or not all(factors & extents for factors in products):
+                    continue
+                why = (
+                    f"{grid} has blocks without an element: the source multiplies a thread's index by "
+                    f"{' and '.join(sorted(left_out))}"
+                )
+            else:
+                continue
+            place = f"launch[{number}].grid[{axis}]"
+            each = " * ".join((block, *sorted(left_out)))
+            detail = f'{why}; write "ceil_div({size}, {each})"'
+            yield Finding("large_grid", place, detail, located(space.spec.path, place))
+
+
+def _factors_of_block(nodes: Iterable[ast.expr], letter: str) -> list[set[str]]:
+    """For each place of a block's index in expressions, the factors of its product."""
+    return [
+        {ast.unparse(factor) for factor in factors}
+        for node in nodes
+        for factors in factors_around(node, f"blockIdx.{letter}")
+    ]
 
 
 def _flat_blocks(space: ValidSpace, source_facts: Facts) -> Iterator[Finding]:
