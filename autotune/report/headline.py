@@ -12,6 +12,8 @@ from autotune.core.trials import Status
 from autotune.report.search import Search
 from autotune.tuning.timing_warnings import SHIFT
 
+_FEWEST = 6  # rounds: an interval of fewer is the range of all
+
 
 def headline(search: Search) -> list[dict[str, str]]:
     """The items of a search, each with a title, a value and a note."""
@@ -151,8 +153,9 @@ def _speedup_item(search: Search, title: str, place: int | None, name: str, its_
     if ratio is not None:
         low, high = map(ratio_text, ratio)
         reach = high if low == high else f"{low.removesuffix(' x')} to {high}"
-        basis = f"by the ratios in each round; {note}"
-        note = f"{reach} (95%), {basis}" if is_tied else f"medians: {value}; 95%, {basis}"
+        rounds = len(search.finals[search.trials[place].key].samples_ms)
+        basis = "95%, by the ratios in each round" if rounds >= _FEWEST else f"all ratios of {rounds} rounds"
+        note = f"{reach} ({basis}); {note}" if is_tied else f"{basis}; medians: {value}; {note}"
         value = reach
     return _item(title, "not distinguishable" if is_tied else value, note)
 

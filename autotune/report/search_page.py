@@ -106,18 +106,19 @@ def _trials_json(search: Search) -> dict[str, Any]:
 
     A cell of a column with few different texts is the number of its text in a list of them.
     """
-    trials = search.trials
+    trials, finals = search.trials, search.finals
     ratios = [search.ratio_to_best(place) for place in range(len(trials))]
     statuses = [status for status in Status if any(trial.status is status for trial in trials)]
     details = list(dict.fromkeys(search.details))
     limits = sorted({occupancy.limit for occupancy in search.occupancies if occupancy})
     measures: dict[str, list[Any]] = {
         "time_ms": [short(time_ms) for time_ms in search.times_ms],
-        "search_ms": [short(trial.time_ms) if search.finals else None for trial in search.tried],
+        "search_ms": [short(trial.time_ms) if finals else None for trial in search.tried],
         "low_ms": [interval and short(interval[0]) for interval in search.intervals_ms],
         "high_ms": [interval and short(interval[1]) for interval in search.intervals_ms],
         "ratio_low": [ratio and short(ratio[0]) for ratio in ratios],
         "ratio_high": [ratio and short(ratio[1]) for ratio in ratios],
+        "rounds": [len(finals[one.key].samples_ms) if one.key in finals else None for one in trials],
         "compile_ms": [short(trial.compile_ms) for trial in trials],
         "cost_s": [short(trial.cost_s) for trial in trials],
         "registers": [trial.registers for trial in trials],
@@ -134,7 +135,7 @@ def _trials_json(search: Search) -> dict[str, Any]:
         "configs": [_value_numbers(search, parameter) for parameter in search.parameters],
         "status": _numbers([trial.status for trial in trials], statuses),
         "detail": _numbers(search.details, details),
-        "final": [int(trial.key in search.finals) for trial in trials],
+        "final": [int(trial.key in finals) for trial in trials],
     }
     return {
         "statuses": [status.value for status in statuses],

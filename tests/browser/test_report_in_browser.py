@@ -254,7 +254,7 @@ def settled(chromium, tmp_path, monkeypatch):
     tried = [trial(one, time_ms=time_ms) for one, time_ms in times_ms]
     finals = {
         tried[1].key: Measurement((2.0, 2.1, 2.2) * 4, Rule.LAST_ROUND),
-        tried[2].key: Measurement((2.3, 2.4, 2.5) * 4, Rule.LAST_ROUND),
+        tried[2].key: Measurement((2.3, 2.4, 2.5) * 3, Rule.LAST_ROUND),
         tried[4].key: Measurement((2.5, 2.45, 2.2) * 4, Rule.LAST_ROUND),
     }
     file = tmp_path / "report.html"
@@ -341,7 +341,7 @@ def test_the_last_round_is_drawn_with_its_intervals(settled):
     assert [row[:4] for row in rows] == [
         ["trial 2, best", "2.1", "2", "2.2"],
         ["trial 5, tie", "2.45", "2.2", "2.5"],
-        ["trial 3", "2.4", "2.3", "2.5"],
+        ["trial 3, left after 9 rounds", "2.4", "2.3", "2.5"],
     ]
     settled.execute_script(
         "document.querySelector('#trial-table button[aria-label=\"Open trial 2\"]').click()"

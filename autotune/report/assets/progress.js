@@ -15,7 +15,8 @@ function addProgress() {
       const strip = 16 * kinds.length;
       const box = { left: 58, right: width - 14, top: 28, bottom: height - 40 - strip };
       const sx = scaleOf(xAxis, box.left, box.right, width / 90);
-      const sy = scaleOf(time, box.bottom, box.top, 5);
+      const ends = [view.columns.low_ms, view.columns.high_ms].flatMap((column) => (column || []).filter((end) => end !== null));
+      const sy = scaleOf({ ...time, data: [...time.data, ...ends] }, box.bottom, box.top, 5);
       frame(context, colours, { ...box, bottom: box.bottom + strip }, sx, sy, xAxis.title, `${time.title}, logarithmic`);
       const [px, py] = [placesOf(xAxis, sx), placesOf(time, sy)];
       const rowOf = new Map(kinds.map(([, place], at) => [place, box.bottom + 10 + 16 * at]));
@@ -73,7 +74,10 @@ const NEAR_BEST = 1.1; // times the best: what is slower would leave several fin
 function addLastRound(grid) {
   const finals = view.timed.filter((row) => view.columns.final[row]);
   if (finals.length < 2) return;
-  const marks = (row) => [row === view.best && "best", view.isTie(row) && "tie", row === view.default && "default"].filter(Boolean);
+  const { rounds } = view.columns;
+  const isWhole = (row) => rounds[row] === Math.max(...finals.map((one) => rounds[one]));
+  const marks = (row) => [row === view.best && "best", view.isTie(row) && "tie", row === view.default && "default",
+    !isWhole(row) && `left after ${rounds[row]} rounds`].filter(Boolean);
   const name = (row) => [`trial ${row + 1}`, ...marks(row)].join(", ");
   const figures = (row) => `${timeText(row).replace(/, tie$/, "")}${reachText(row) && `; ${reachText(row)} x`}`; // its name says what ties
   const span = (row) => [view.time[row], ...(intervalOf(row) || [])];
@@ -86,7 +90,7 @@ function addLastRound(grid) {
   addChart(grid, {
     id: "finalists", title: "The last round", isWide: true, height: (width) => barHeight(bars, width),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "time (ms), not from 0", ends }),
-    caption: () => `Each round timed them one after the other. Lines are 95% intervals of the medians; x is that of the time over the best's, by the ratios in each round: ${view.ties.length ? "a tie cannot be told from the best" : "none of the others can be the best"}.`,
+    caption: () => `Each round timed them one after the other. Lines are 95% intervals of the medians; x is that of the time over the best's, by the ratios in each round: ${view.ties.length ? "a tie cannot be told from the best" : "none of the others can be the best"}.${finals.every(isWhole) ? "" : " One that left was behind another in each of its rounds; fewer than 6 rounds give the range of all, not 95%."}`,
     rows: () => [["trial", "time (ms)", "from (ms)", "to (ms)", "times the best", "in the search (ms)", "configuration"],
       finals.map((row) => [name(row), view.time[row], ...(intervalOf(row) || [NaN, NaN]), reachText(row) || NaN, view.once[row], configText(row)])],
   });
