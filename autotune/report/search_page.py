@@ -173,11 +173,11 @@ def _parameters_json(parameters: Iterable[Parameter]) -> list[dict[str, Any]]:
 def _constants(search: Search) -> list[str]:
     """The macros that every configuration shares, as compiler options."""
     dtype = search.dtype
-    best = search.trials[search.best or 0].config
-    if dtype not in C_TYPES or set(best) != {parameter.name for parameter in search.parameters}:
+    config = search.trials[0].config  # any: what it adds is left out
+    if dtype not in C_TYPES or set(config) != {parameter.name for parameter in search.parameters}:
         return []
-    defines = plan.macros(search.parameters, best, dtype)
-    return [f"-D{name}={value}" for name, value in defines.items() if name not in best]
+    defines = plan.macros(search.parameters, config, dtype)
+    return [f"-D{name}={value}" for name, value in defines.items() if name not in config]
 
 
 def _macro_value(parameter: str, value: Value) -> str:
