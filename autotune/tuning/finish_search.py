@@ -44,7 +44,7 @@ def finish_search(
         trials, decision = run_last_round(context, setting, candidates, checks, time)
         result = _search_result(context, setting, trials, decision, cached)
         others = _other_times(context, setting, trials, decision)
-        record = kernel_record(result, others, setting.seed, context.evaluator.policy)
+        record = kernel_record(result, others, setting.seed, context.policy)
         seen = () if cached is None else (cached,)
         try:
             store(setting.root, context.task.device, record, seen=seen)
@@ -78,7 +78,7 @@ def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
     """The journal's trials from any search whose content key still holds, fastest first."""
     tried = context.ledger.trials
     rows = (replace(row, objective=context.objective) for row in context.journal.trials.values())
-    scored = (context.ledger.scoring.scored(row) for row in rows if row.config in context.task.space)
+    scored = (context.scoring.scored(row) for row in rows if row.config in context.task.space)
     for trial in by_score(scored):
         now = tried.get(trial.config)  # which saves making the configuration again
         if trial.key == (context.maker.key_now(trial.config) if now is None else now.key):
@@ -119,8 +119,8 @@ def _search_result(
         cache_file=Path(record_path(str(setting.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,
         objective=objective,
-        objective_name=context.ledger.scoring.name,
-        metrics=tuple(context.ledger.scoring.metrics(trials[config]) for config in ledger.trials),
+        objective_name=context.scoring.name,
+        metrics=tuple(context.scoring.metrics(trials[config]) for config in ledger.trials),
         priors=setting.priors,
         stopping_estimate=decision.estimate,
         uncompared=instance.uncompared(context.worker.compared),

@@ -176,7 +176,7 @@ def _with_values(
     """Journaled measurements with the objective's values; none if one was noisy or lacks what these need."""
     try:
         valued = {
-            key: context.ledger.scoring.valued(by_key[key], measurement)
+            key: context.scoring.valued(by_key[key], measurement)
             for key, measurement in last_round.measurements.items()
         }
     except ExpressionError:

@@ -72,8 +72,8 @@ def remeasure(
         else:
             finalists.verify(seeds, number)
     measurements = finalists.time(deadline)
-    reads_energy = context.objective is not Objective.TIME or context.ledger.scoring.needs_energy
-    if context.evaluator.policy.energy_s > 0 and not finalists.rejected and reads_energy:
+    reads_energy = context.objective is not Objective.TIME or context.scoring.needs_energy
+    if context.policy.energy_s > 0 and not finalists.rejected and reads_energy:
         measurements = finalists.with_energy(measurements)
     measurements = finalists.with_values(measurements)
     keys = {trial.config: trial.key for trial in trials}
@@ -171,10 +171,10 @@ class _Finalists:
                 energy,
                 binary,
                 instance.workload,
-                context.evaluator.policy.call_mode,
-                timeout_s=context.timeout_s + context.evaluator.policy.energy_limit_s,
+                context.policy.call_mode,
+                timeout_s=context.timeout_s + context.policy.energy_limit_s,
                 run_ms=measurement.median_ms,
-                seconds=context.evaluator.policy.energy_s,
+                seconds=context.policy.energy_s,
                 repeatable=self._repeatable[config],
             )
             if isinstance(answer, Failure):
@@ -190,7 +190,7 @@ class _Finalists:
         valued = {}
         for config, measurement in measurements.items():
             try:
-                valued[config] = self._context.ledger.scoring.valued(self._trials[config], measurement)
+                valued[config] = self._context.scoring.valued(self._trials[config], measurement)
             except ExpressionError as error:
                 self.rejected[config] = Failure(Status.MEASUREMENT_ERROR, f"objective: {error}")
         return valued

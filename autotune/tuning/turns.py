@@ -98,7 +98,7 @@ class Turns:
             sample,
             series.built.binary,
             series.built.instance.workload,
-            self._context.evaluator.policy.call_mode,
+            self._context.policy.call_mode,
             count=SAMPLES_PER_TURN,
             batch=series.batch,
             repeatable=series.repeatable,

@@ -150,7 +150,7 @@ def raced(times_ms, objective=Objective.TIME):
 
     context = SimpleNamespace(
         objective=objective,
-        evaluator=SimpleNamespace(policy=MeasurementPolicy()),
+        policy=MeasurementPolicy(),
         observer=SimpleNamespace(stage=count),
         worker=SimpleNamespace(load=lambda *problems: None),
         run=run,
@@ -667,7 +667,7 @@ def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too
     answers = {trial.key: (trial.measurement.median_ms,) * SAMPLES_PER_TURN for trial in trials}
     context = SimpleNamespace(
         objective=Objective.TIME,
-        evaluator=SimpleNamespace(policy=MeasurementPolicy()),
+        policy=MeasurementPolicy(),
         observer=Observer(),
         worker=SimpleNamespace(load=lambda *problems: None),
         build=lambda configs, stage: (

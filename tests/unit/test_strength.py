@@ -284,6 +284,13 @@ def test_no_mistake_is_planted_once_the_time_is_over(strength):
     assert head == "caught 0 of 0 planted mistakes" and left.endswith(": raise --time")
 
 
+def test_a_kernel_that_takes_longer_than_most_has_longer_with_a_mistake(strength, monkeypatch):
+    monkeypatch.setattr(measure_strength, "_TIMEOUT_S", 1e-4)
+    done = strength("[{n: 64}, {n: 33}]", "--json")
+    assert done.returncode == 0, done.stderr
+    assert {row["detail"].partition(":")[0] for row in json.loads(done.stdout)["planted"]} >= {"wrong_result"}
+
+
 def test_a_kernel_that_fails_without_a_mistake_is_told(strength):
     done = strength("[{n: 64}]", factor=3)
     assert done.returncode == 1
