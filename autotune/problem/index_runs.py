@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -32,8 +32,9 @@ class IndexRun(NamedTuple):
     turns: Mapping[int, int]
     reached: Sequence[tuple[str, bytes, bool]]
     is_whole: bool
-    has_16_bits: bool
-    cuts_to_16_bits: bool
+    has_16_bits: bool = False
+    cuts_to_16_bits: bool = False
+    ways: Set[tuple[str, bool]] = frozenset()
 
 
 class IndexRuns(ABC):
@@ -75,7 +76,8 @@ class _RunsInC(IndexRuns):
                 passed = [given.get(name) for name in launch.arguments]
                 run.run(kernel, launch, arguments_of_template(launch.entry) or (), passed, _corners(launch))
                 is_run = True
-        return IndexRun(launch.entry, run.turns, run.reached, is_run, run.has_16_bits, run.cuts_to_16_bits)
+        found = run.has_16_bits, run.cuts_to_16_bits, run.ways
+        return IndexRun(launch.entry, run.turns, run.reached, is_run, *found)
 
 
 class _RunsInTriton(IndexRuns):
@@ -90,7 +92,7 @@ class _RunsInTriton(IndexRuns):
         with suppress(NotUnderstood, OutOfSteps, RecursionError):
             run.run(launch, given, _corners(launch))
             is_whole = run.is_whole
-        return IndexRun(launch.entry, {}, run.reached, is_whole, has_16_bits=False, cuts_to_16_bits=False)
+        return IndexRun(launch.entry, {}, run.reached, is_whole)
 
 
 def index_runs(source: str, dialect: str, path: Path) -> IndexRuns:

@@ -1,12 +1,14 @@
-"""Finds indices that 32 bits cannot hold at sizes for which memory has no room.
+"""Finds what goes wrong, or another way, at sizes for which memory has no room.
 
 A kernel runs on indices alone at such a size: once as it counts, and once with 64 bits wherever it counts
-with 32. An array that is then reached at other places has an index that overflows.
+with 32. An array that is then reached at other places has an index that overflows. A condition that sizes
+alone decide, and that comes out as at no verified size, leads to what nobody has verified.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from autotune.core.records import Sizes
 from autotune.core.text import table_sizes
@@ -14,55 +16,87 @@ from autotune.problem.covering import Domain
 from autotune.problem.index_runs import IndexRuns
 from autotune.problem.workload import Make, Workload
 
-_LARGE, _SMALL = (32, 31), 24  # powers of two, in elements; numbers of 32 bits may hold the second only
+LARGE = (32, 31)  # powers of two, in elements, that numbers of 32 bits do not hold
+_SMALL = 24  # a power that they hold
 _SPARE = 1.1
 
-Overflow = Callable[[Workload], str | None]  # the array; empty without, None if it is not known
+_Way = tuple[str, str, bool]  # the kernel, a condition, and whether it holds
 
 
-def overflowing(overflow: Overflow, timed: Workload, domain: Domain, make: Make) -> str | None:
-    """An array of which an index overflows where arrays have more than 2^32 elements, or 2^31, as text.
+class IndexLimit(NamedTuple):
+    """What larger sizes the indices of a configuration hold."""
 
-    It says from how many elements on, and sizes. It is empty if there is no such array or size, and None if
-    it is not known. `timed` is the problem of the size to tune for.
+    reason: str  # why larger ones may go wrong; empty if the indices hold every size
+    is_known: bool = True  # False if only a run would tell
+    turning: Workload | None = None  # a size at which a condition comes out as at none of the space
+
+
+def unknown_beyond(power: int) -> IndexLimit:
+    """Nothing is known of arrays of more elements than a power of two."""
+    return IndexLimit(f"it is not known if indices overflow in arrays of more than 2^{power} elements", False)
+
+
+def limit_of(
+    runs: IndexRuns, verified: Sequence[Workload], timed: Workload, domain: Domain, make: Make
+) -> IndexLimit:
+    """What goes wrong where arrays have more than 2^32 elements, or 2^31, and from how many on.
+
+    `timed` is the problem of the size to tune for. There is no limit if no such size is valid.
     """
 
     def at(power: int) -> Workload | None:
         made = (make(domain.declared(sizes)) for sizes in _grown(timed, 2**power))
         return next((grown for grown in made if grown is not None and _elements(grown) > 2**power), None)
 
-    for power in _LARGE:
+    def first(is_so: Callable[[Workload], bool], power: int, found: Workload) -> tuple[Workload, str]:
+        """A workload beyond the smallest power from which on something is so, and these in words."""
+        while power > _SMALL and (smaller := at(power - 1)) is not None and is_so(smaller):
+            power, found = power - 1, smaller
+        return found, f"beyond 2^{power} elements, for example at {table_sizes(found.problem.sizes)}"
+
+    for power in LARGE:
         large = at(power)
         if large is not None:
             break
     else:
-        return ""
-    if overflow(timed) != "":  # it counts beyond 32 bits on purpose, or is not understood
+        return IndexLimit("")
+    # if it overflows at the size to tune for, it counts beyond 32 bits on purpose, or is not understood
+    array = _overflowing(runs, large) if _overflowing(runs, timed) == "" else None
+    if array is None:
+        return unknown_beyond(min(LARGE))
+    if array:
+        _, where = first(lambda one: _overflowing(runs, one) == array, power, large)
+        return IndexLimit(f"an index of {array} overflows {where}")
+    seen = [_ways(runs, one) for one in (*verified, timed)]
+    new = (_ways(runs, large) or set()).difference(*filter(None, seen))
+    if not new or None in seen:
+        return IndexLimit("")
+    way = kernel, condition, holds = min(new)
+    turning, where = first(lambda one: way in (_ways(runs, one) or ()), power, large)
+    reason = f"`{condition}` in {kernel} is {str(holds).lower()} at no size of the space, and {where}"
+    return IndexLimit(reason, is_known=False, turning=turning)
+
+
+def _overflowing(runs: IndexRuns, workload: Workload) -> str | None:
+    """An array that 32 bits and 64 reach at other places; empty without, None if it is not known."""
+    for narrow, wide in zip(runs.runs_of(workload), runs.runs_of(workload, is_wide=True), strict=True):
+        for (name, reached, _), (wide_name, wanted, _) in zip(narrow.reached, wide.reached, strict=False):
+            if name == wide_name and reached != wanted:
+                return name
+        is_known = all(known for *_, known in wide.reached)
+        followed = {name for name, places, _ in wide.reached if places}
+        is_known &= all(name in followed for name, *_ in wide.reached)  # not only where data decides
+        if not (narrow.is_whole and is_known and len(narrow.reached) == len(wide.reached)):
+            return None
+    return ""
+
+
+def _ways(runs: IndexRuns, workload: Workload) -> set[_Way] | None:
+    """How the conditions come out that sizes alone decide; None if not all launches came to their end."""
+    each = runs.runs_of(workload)
+    if not all(run.is_whole for run in each):
         return None
-    if not (array := overflow(large)):
-        return array
-    while power > _SMALL and (smaller := at(power - 1)) is not None and overflow(smaller) == array:
-        power, large = power - 1, smaller
-    sizes = table_sizes(large.problem.sizes)
-    return f"an index of {array} overflows beyond 2^{power} elements, for example at {sizes}"
-
-
-def overflow_in(runs: IndexRuns) -> Overflow:
-    """By running kernels on indices alone, with 32 and with 64 bits."""
-
-    def differing(workload: Workload) -> str | None:
-        for narrow, wide in zip(runs.runs_of(workload), runs.runs_of(workload, is_wide=True), strict=True):
-            for (name, reached, _), (wide_name, wanted, _) in zip(narrow.reached, wide.reached, strict=False):
-                if name == wide_name and reached != wanted:
-                    return name
-            is_known = all(known for *_, known in wide.reached)
-            followed = {name for name, places, _ in wide.reached if places}
-            is_known &= all(name in followed for name, *_ in wide.reached)  # not only where data decides
-            if not (narrow.is_whole and is_known and len(narrow.reached) == len(wide.reached)):
-                return None
-        return ""
-
-    return differing
+    return {(run.entry, *way) for run in each for way in run.ways}
 
 
 def _elements(workload: Workload) -> int:

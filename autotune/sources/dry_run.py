@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -43,6 +44,7 @@ from autotune.sources.type_layouts import TypeLayouts
 
 _ENDS_OF_16_BITS = (0xFFFF, 0x10000)
 _DEPTH = 8  # of calls
+_text = lru_cache(maxsize=1024)(ast.unparse)
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ class DryRun(LaunchRun):
         self._most_turns, self._is_wide = most_turns, is_wide
         self.has_16_bits = False  # True once an integer of so many bits is made, or their end is named
         self.cuts_to_16_bits = False  # True once a number does not fit in one
+        self.ways: set[tuple[str, bool]] = set()  # conditions that sizes alone decide, and if they hold
         self._source, self._bodies = source, bodies
         self._types = TypeLayouts.compiled(source)
         own = [function for function in source.device_functions if not function.is_kernel]
@@ -484,6 +487,8 @@ class DryRun(LaunchRun):
             nobody = np.zeros(self._lanes, np.bool_)
             return Mask(nobody, mask.may), Mask(nobody, mask.may)
         yes, known = value.data != 0, value.known
+        if value.data.size == 1 and known.all() and mask.sure.any():
+            self.ways.add((_text(test), bool(yes.all())))
         return (
             Mask(mask.sure & known & yes, mask.may & (yes | ~known)),
             Mask(mask.sure & known & ~yes, mask.may & ~(yes & known)),

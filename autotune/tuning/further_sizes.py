@@ -15,26 +15,15 @@ from autotune.errors import ExpressionError, InputError, SetupError
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering, divisors
 from autotune.problem.index_runs import IndexRun, IndexRuns, index_runs
-from autotune.problem.large_indices import overflow_in, overflowing
+from autotune.problem.large_indices import LARGE, IndexLimit, limit_of, unknown_beyond
 from autotune.problem.loops import Loops
 from autotune.problem.repeated import Repeated, repeated
 from autotune.problem.workload import Make, Workload, entries
 
 MAX_SIZES = 6  # that the tiles of a configuration make interesting
-LARGE = (32, 31)  # powers of two, in elements, that numbers of 32 bits do not hold
+MAX_TURNING_BYTES = 2**31  # of a workload at which a condition turns
+TURNING_SHARE = 1 / 16  # and of the device's memory: a CPU needs it for the reference as well
 _SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: workloads at sizes of tiles have the smaller ones
-
-
-class IndexLimit(NamedTuple):
-    """What larger sizes the indices of a configuration hold."""
-
-    reason: str  # why larger ones may go wrong; empty if the indices hold every size
-    is_known: bool = True  # False if the kernels cannot be read
-
-
-def unknown_beyond(power: int) -> IndexLimit:
-    """Nothing is known of arrays of more elements than a power of two."""
-    return IndexLimit(f"it is not known if indices overflow in arrays of more than 2^{power} elements", False)
 
 
 class SmallWorkloads(NamedTuple):
@@ -115,6 +104,15 @@ class FurtherSizes:
             if workload := self.workload_of(config, planned):
                 yield workload
 
+    def turning(self, instance: KernelInstance) -> Iterator[Workload]:
+        """The workload at which a condition comes out as at no size of the space, if there is room for it."""
+        planned = self.index_limit(instance).turning
+        room_bytes = min(MAX_TURNING_BYTES, TURNING_SHARE * self._space.device.memory_bytes)
+        if planned is None or planned.size_bytes > room_bytes:
+            return
+        if workload := self.workload_of(instance.config, planned):
+            yield workload
+
     def reached(self, instance: KernelInstance) -> set[str]:
         """The arrays that the kernels surely access at the size to tune for; none if they cannot be read."""
         runs = self._runs_of(instance, instance.workload)
@@ -161,15 +159,13 @@ class FurtherSizes:
 
     def index_limit(self, instance: KernelInstance) -> IndexLimit:
         """What larger sizes the configuration's indices hold, as far as its kernels can be read."""
-        if instance.key not in self._limits:
-            reason = None
-            with self._one_at_a_time:
-                runs = self._runs(instance)
-            if runs is not None:
+        with self._one_at_a_time:
+            if instance.key not in self._limits:
+                runs, given = self._runs(instance), (instance.verify_workloads, instance.workload)
                 domain, make = self._domain(instance), self._make(instance)
-                reason = overflowing(overflow_in(runs), instance.workload, domain, make)
-            self._limits[instance.key] = unknown_beyond(min(LARGE)) if reason is None else IndexLimit(reason)
-        return self._limits[instance.key]
+                limit = limit_of(runs, *given, domain, make) if runs else unknown_beyond(min(LARGE))
+                self._limits[instance.key] = limit
+            return self._limits[instance.key]
 
     def _runs_of(self, instance: KernelInstance, workload: Workload) -> Sequence[IndexRun]:
         """What a configuration does at the sizes of a workload; nothing where its kernels cannot be read."""

@@ -8,7 +8,7 @@ the one that is timed and served.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from autotune.checks.large_run import foretell, run_many
@@ -21,11 +21,11 @@ from autotune.core.trials import Binary, Failure, Status
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
+from autotune.problem.large_indices import LARGE, unknown_beyond
 from autotune.problem.workload import Workload, verification_order
 from autotune.processes.deadline import Deadline
 from autotune.tuning.check_outcomes import OutcomesByConfig, is_finding, outcome_of
 from autotune.tuning.context import Builds, BuiltConfig, TuningContext
-from autotune.tuning.further_sizes import LARGE, unknown_beyond
 from autotune.tuning.task import TuningTask
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
@@ -33,8 +33,9 @@ SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb
 MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
 MAX_SIZES_S = 3.0  # for a configuration at sizes of its tiles
 MAX_S = 10.0  # of one run with another schedule
-MAX_LARGE_S = 20.0  # of a run beyond 2^31 elements, and of what prepares it
+MAX_LARGE_S = 20.0  # of a run beyond the space's sizes or 2^31 elements, and of what prepares it
 _REFERENCES = 5  # runs of the reference before it
+_CONSTRAIN = "if no call has such sizes, write their limit into `constraints` of the space"
 _FREE_SHARE = 0.75  # of the device's memory for this run: other programs use some as well
 
 
@@ -104,11 +105,13 @@ def _check_one_at_tile_sizes(
 ) -> tuple[Outcome, list[Failure]]:
     """The outcome of one configuration, and what is wrong of the default."""
     doubts: list[Failure] = []
-    sizes_deadline = Deadline.after(MAX_SIZES_S)
+    further = context.further_sizes
     verified = left_out = 0
-    for workload in context.further_sizes.of_tiles(built.instance):
+    for workload, in_time in _with_deadlines(
+        (MAX_SIZES_S, further.of_tiles(built.instance)), (MAX_LARGE_S, further.turning(built.instance))
+    ):
         expected_s = _reference_s(context, workload)
-        if sizes_deadline.left_s() <= expected_s:
+        if in_time.left_s() <= expected_s:
             left_out += 1
             continue
         if deadline.left_s() <= expected_s:
@@ -121,14 +124,21 @@ def _check_one_at_tile_sizes(
             continue
         by_default = _of_default(context, default, workload)
         is_wrong_too = isinstance(by_default, Failure)
-        advice = context.further_sizes.advice(built.instance, workload) if is_wrong_too else ""
-        if by_default is PASSED or context.further_sizes.is_declared(built.instance, workload):
+        advice = further.advice(built.instance, workload) if is_wrong_too else ""
+        if by_default is PASSED or further.is_declared(built.instance, workload):
             return replace(answer, detail=f"at sizes of its tiles: {answer.detail}{advice}"), doubts
         if isinstance(by_default, Failure):
             doubts.append(replace(by_default, detail=f"{by_default.detail}{advice}"))
     if left_out:
-        return Unchecked(f"{verified} of {verified + left_out} were verified in {MAX_SIZES_S:g} s"), doubts
+        return Unchecked(f"{verified} of {verified + left_out} were verified in time"), doubts
     return PASSED, doubts
+
+
+def _with_deadlines(*groups: tuple[float, Iterable[Workload]]) -> Iterator[tuple[Workload, Deadline]]:
+    """The workloads of groups, which have so many seconds each."""
+    for limit_s, workloads in groups:
+        deadline = Deadline.after(limit_s)
+        yield from ((workload, deadline) for workload in workloads)
 
 
 def _reference_s(context: TuningContext, workload: Workload) -> float:
@@ -210,13 +220,20 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
 
 
 def read_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
-    """The outcome of reading how the kernels count, for sizes that memory has no room for."""
+    """The outcome of reading how the kernels count, for sizes that memory has no room for.
+
+    An index that overflows counts where the default's indices hold all sizes: callers may rely on that.
+    """
     by_config: dict[Config, Outcomes] = {}
     for config, built in builds.items():
         if deadline.is_over:
             break
-        reason = context.further_sizes.index_limit(built.instance).reason
-        by_config[config] = {LARGER_SIZES: Unchecked(reason) if reason else PASSED}
+        reason, is_known, _ = context.further_sizes.index_limit(built.instance)
+        outcome: Outcome = Unchecked(reason) if reason else PASSED
+        if reason and is_known and not context.further_sizes.index_limit(context.default).reason:
+            detail = f"at larger sizes, which the default holds: {reason}; {_CONSTRAIN}"
+            outcome = Failure(Status.WRONG_RESULT, detail)
+        by_config[config] = {LARGER_SIZES: outcome}
     return by_config
 
 

@@ -48,3 +48,19 @@ def test_blocks_that_are_no_whole_warps_are_found_on_a_gpu_and_not_on_a_cpu():
         "a block of 20 x 2 threads is 1.25 warps, the last of which has threads for 8 of 32 lanes"
         in one.detail
     )
+
+
+def test_every_held_out_mistake_is_a_variant_of_its_kernel(monkeypatch):
+    monkeypatch.syspath_prepend(SPACES.parent)
+    from held_out import SET, read_mistakes
+
+    every = read_mistakes()
+    assert sum(map(len, every.values())) == 120 + len(every)
+    for kernel, mistakes in every.items():
+        spec = load_space(SET / f"{kernel}.yaml")
+        bound = bind(spec, CPU, problem_of(spec, CPU))
+        configs = [bound.config(index) for index in range(len(bound))]
+        assert {config["VARIANT"] for config in configs} == {*mistakes} and spec.default["VARIANT"] == 0
+        for number, mistake in mistakes.items():
+            of_it = [mistake.is_in(config) for config in configs if config["VARIANT"] == number]
+            assert any(of_it) and all(of_it) == (not mistake.harmless)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from autotune.core.text import table_sizes
 from tests.further_sizes_example import sizes_and_instance, sizes_of
 from tests.kernel_space import spec_of
 
@@ -110,6 +111,26 @@ def test_a_number_of_tiles_in_16_bits_is_tried_where_it_is_cut(tmp_path, kind, e
     sizes, instance = sizes_and_instance(tmp_path, "doubled", source, space)
     found = [dict(one.problem.sizes) for one in sizes.of_tiles(instance)]
     assert [one for one in found if max(one.values()) > 65_536] == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "power", "sizes"),
+    [
+        ("columns < 5000", 25, "rows=6,076 columns=6,076"),
+        ("columns < 20000", 29, "rows=24,302 columns=24,302"),  # too large to be verified
+        ("columns < 7", None, ""),  # both sides are verified
+        ("blockIdx.x < 40000", None, ""),  # threads differ: it may be the end of their work
+        ("x[0] < 20000", None, ""),
+    ],
+)
+def test_a_condition_unlike_at_the_sizes_of_the_space_is_verified_and_told(tmp_path, condition, power, sizes):
+    source = SOURCE.replace("2 * x[at]", f"({condition} ? 2 : 3) * x[at]")
+    further, instance = sizes_and_instance(tmp_path, "doubled", source, SPACE)
+    said = f"`{condition}` in doubled is false at no size of the space, and beyond 2^{power} elements"
+    found = further.index_limit(instance)
+    assert found.reason == (f"{said}, for example at {sizes}" if power else "")
+    verified = [table_sizes(one.problem.sizes) for one in further.turning(instance)]
+    assert verified == [sizes] * (power == 25)
 
 
 def test_an_array_that_only_data_leads_to_is_not_known(tmp_path):

@@ -5,13 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from autotune.core.outcomes import LARGER_SIZES, PASSED, Unchecked
+from autotune.core.outcomes import LARGER_SIZES, PASSED, Unchecked, reasons
 from autotune.core.records import Config
+from autotune.core.trials import Failure
+from autotune.problem.large_indices import IndexLimit, unknown_beyond
 from autotune.problem.repeated import RepeatedData
 from autotune.processes.deadline import Deadline
 from autotune.tuning import stress_checks
 from autotune.tuning.context import BuiltConfig
-from autotune.tuning.further_sizes import IndexLimit, unknown_beyond
 from autotune.tuning.options import Options
 from autotune.tuning.stress_checks import check_larger_sizes, read_larger_sizes, run_beyond
 from autotune.tuning.task import Target, bind_target
@@ -166,11 +167,29 @@ def test_a_kernel_that_is_wrong_where_few_inputs_repeat_says_nothing_of_many(fol
 )
 def test_the_first_configuration_runs_unless_an_index_overflows(monkeypatch, limit, runs):
     monkeypatch.setattr(stress_checks, "run_beyond", lambda *_, is_unknown: {"a run": PASSED})
-    context = SimpleNamespace(
-        further_sizes=SimpleNamespace(index_limit=lambda instance: limit),
-    )
+    context = SimpleNamespace(further_sizes=SimpleNamespace(index_limit=lambda instance: limit), default=None)
     built = {Config({"A": number}): BuiltConfig(None, None) for number in (1, 2)}
     read = read_larger_sizes(context, built, Deadline())
     assert read == {one: {LARGER_SIZES: Unchecked(limit.reason) if limit.reason else PASSED} for one in built}
     found = check_larger_sizes(context, built, Deadline())
     assert found == ({Config({"A": 1}): {"a run": PASSED}} if runs else {})
+
+
+@pytest.mark.parametrize(
+    ("limit", "of_default", "counts"),
+    [
+        ("", "", False),
+        ("an index of x overflows", "", True),
+        ("an index of x overflows", "an index of y overflows", False),
+        ("an index of x overflows", unknown_beyond(31).reason, False),
+    ],
+)
+def test_an_index_that_overflows_counts_where_the_default_holds_all_sizes(limit, of_default, counts):
+    limits = {"config": IndexLimit(limit), "default": IndexLimit(of_default)}
+    context = SimpleNamespace(
+        further_sizes=SimpleNamespace(index_limit=limits.__getitem__), default="default"
+    )
+    built = {Config({"A": 1}): BuiltConfig("config", None)}
+    (outcomes,) = read_larger_sizes(context, built, Deadline()).values()
+    told = reasons(outcomes).get(LARGER_SIZES, "")
+    assert isinstance(outcomes[LARGER_SIZES], Failure) == counts and limit in told
