@@ -485,15 +485,16 @@ def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypat
 
 
 @pytest.mark.parametrize(
-    ("expected_s", "outcome"),
+    ("expected_s", "answer", "outcome"),
     [
-        ((0.1, 0.1), PASSED),
-        ((0.1, 99.0), Unchecked("1 of 2 were verified in time")),
-        ((99.0, 99.0), Unchecked("0 of 2 were verified in time")),
+        ((0.1, 0.1), PASSED, PASSED),
+        ((0.1, 99.0), PASSED, Unchecked("1 of 2 were verified in time")),
+        ((99.0, 99.0), PASSED, Unchecked("0 of 2 were verified in time")),
+        ((0.1, 0.1), Failure(Status.TIMEOUT, "no answer in 10 s"), Unchecked("0 of 2 were verified in time")),
     ],
 )
-def test_sizes_whose_references_would_take_the_time_of_the_check_are_left_out_and_counted(
-    expected_s, outcome
+def test_sizes_whose_references_or_runs_take_the_time_of_the_check_are_counted_as_left_out(
+    expected_s, answer, outcome
 ):
     prepared = []
     problems = [Workload(Problem({"n": n}, "int32"), (), (), ()) for n in range(len(expected_s))]
@@ -504,7 +505,7 @@ def test_sizes_whose_references_would_take_the_time_of_the_check_are_left_out_an
         worker=SimpleNamespace(
             load=prepared.append, run=lambda _, one, timeout_s: expected_s[one.problem.sizes["n"]]
         ),
-        verify=lambda *_: None,
+        verify=lambda *_: answer,
         further_sizes=SimpleNamespace(of_tiles=lambda _: problems, turning=lambda _: ()),
     )
     built = {Config({}): BuiltConfig(SimpleInstance("", tuple(problems)), None)}
