@@ -50,7 +50,8 @@ class TritonGuess:
     @cached_property
     def values(self) -> dict[str, tuple[Value, ...]]:
         """The values of each constant and option that is tuned or fixed."""
-        unread = {name: (False,) for name in self.kernel.heuristics if name in self._constants}
+        rules = self.kernel.heuristics.keys() & self._constants.keys() - self.derived.keys()
+        unread = {name: self._usual_values(name) for name in sorted(rules)}
         return {name: own for name, own in (self._listed | unread).items() if name not in self.derived}
 
     @cached_property
@@ -229,7 +230,8 @@ class TritonGuess:
 
     def _known_extent(self, name: str) -> int:
         """An extent that the source compares a size with: it may have code for no other; 0 without one."""
-        compared = self.kernel.found.choices.get(name, ())
+        launched = self.kernel.launched.get(name)
+        compared = [launched, *self.kernel.found.choices.get(name, ())]
         return next((value for value in compared if isinstance(value, int) and value > 1), 0)
 
     def _is_unbounded(self, tile: Tile) -> bool:
@@ -257,25 +259,8 @@ class TritonGuess:
         for name, one in self._constants.items():
             if self._is_configured(name):
                 yield name, _distinct(config.get(name) for config in kernel.configs)
-            elif name in chosen:
-                continue
-            elif name in tiles:
-                widths = [len(block) for block in kernel.blocks if name in block]
-                yield name, self._tile_values(max(widths, default=len(tiles)))
-            elif one.has_default:
-                continue
-            elif name in kernel.found.kinds:
-                yield name, (self._element_type(name),)
-            elif name in kernel.found.flags:
-                yield name, (False,)
-            elif name in kernel.found.choices:
-                listed = kernel.found.choices[name]
-                plain = (one for one in listed if not isinstance(one, str) or re.fullmatch(r"\w*", one))
-                yield name, (next(plain, 0),)
-            elif name in kernel.whole_numbers or name in kernel.ends:
-                yield name, (1,) if name in self._strides_alone else (8,)
-            else:
-                yield name, (1,)
+            elif name not in chosen and (name in tiles or name in kernel.launched or not one.has_default):
+                yield name, self._usual_values(name)
         pipelined = (
             kernel.found.has_loop and kernel.found.has_dot
         )  # other loops need a `num_stages` of their own
@@ -284,7 +269,25 @@ class TritonGuess:
             if any(name in config for config in kernel.configs):
                 yield name, _distinct(config.get(name, DEFAULTS[name]) for config in kernel.configs)
             elif name in self._constants or name in usual:
-                yield name, _OPTION_VALUES[name]
+                yield name, _distinct([*_OPTION_VALUES[name], kernel.launched.get(name)])
+
+    def _usual_values(self, name: str) -> tuple[Value, ...]:
+        """Values for a constant that the source does not list, that of a launch among them."""
+        kernel = self.kernel
+        launched = [kernel.launched[name]] if name in kernel.launched else []
+        if name in kernel.tiles:
+            tiles = [one for one in kernel.tiles if one not in self.fixed and one not in self._whole]
+            widths = [len(block) for block in kernel.blocks if name in block]
+            return _distinct([*self._tile_values(max(widths, default=len(tiles))), *launched])
+        if name in kernel.found.kinds:
+            return (self._element_type(name),)
+        known = [False] if name in kernel.found.flags else kernel.found.choices.get(name, [])
+        if listed := [*launched, *known]:
+            plain = (one for one in listed if not isinstance(one, str) or re.fullmatch(r"\w*", one))
+            return (next(plain, 0),)
+        if name in kernel.whole_numbers or name in kernel.ends:
+            return (1,) if name in self._strides_alone else (8,)
+        return (1,)
 
     def _element_type(self, name: str) -> str:
         """The type that a constant stands for: of indices, of sums, or of the arrays."""
@@ -300,14 +303,12 @@ class TritonGuess:
 
     @cached_property
     def default(self) -> dict[str, Value]:
-        """The first configuration, else values in the middle whose tiles fit registers together."""
-        configured = self.kernel.configs[0] if self.kernel.configs else {}
-        chosen = {
-            name: configured.get(
-                name, DEFAULTS[name] if DEFAULTS.get(name) in listed else listed[(len(listed) - 1) // 2]
-            )
-            for name, listed in self.values.items()
-        }
+        """The first configuration, a launch's values, else those in the middle whose tiles fit registers."""
+        configured = {**self.kernel.launched, **(self.kernel.configs[0] if self.kernel.configs else {})}
+        chosen = {}
+        for name, listed in self.values.items():
+            preferred = (one.get(name) for one in (configured, DEFAULTS))
+            chosen[name] = next((one for one in preferred if one in listed), listed[(len(listed) - 1) // 2])
         for block in self._blocks:
             while prod(int(chosen[name]) for name in block) > _MAX_TILE // 4:
                 largest = max(block, key=lambda name: int(chosen[name]))

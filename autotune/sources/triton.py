@@ -7,16 +7,18 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from autotune.core.frozen import dataclass
 from autotune.core.records import Value
 from autotune.core.syntax import parse_expression
 from autotune.errors import InputError
-from autotune.sources.triton_host import TritonLaunch, defaults, launches, translated
+from autotune.sources.triton_host import TritonLaunch, defaults, heuristics, launches
 from autotune.sources.triton_module import TritonModule, decorator_name
 from autotune.sources.triton_values import NotRead
 from autotune.sources.triton_walk import Sum, Term, TritonFindings, walk
+
+_V = TypeVar("_V")
 
 
 @dataclass(frozen=True)
@@ -157,12 +159,22 @@ class TritonKernel:
     @cached_property
     def made(self) -> Mapping[str, str]:
         """The element types of arrays that a launch's function makes, where it says them; SAME among them."""
+        return self._of_launches([launch.made for launch in self.launches])
+
+    @cached_property
+    def launched(self) -> Mapping[str, Value]:
+        """The values that a launch gives to constants and options."""
+        values = self._of_launches([launch.constants for launch in self.launches])
+        return {name: value for name, value in values.items() if name not in self.arguments}
+
+    def _of_launches(self, places: Sequence[Mapping[int | str, _V]]) -> dict[str, _V]:
+        """What launches say of their arguments, by parameter; the first that says something counts."""
         names = [parameter.name for parameter in self.parameters]
-        dtypes: dict[str, str] = {}
-        for place, dtype in ((place, one) for launch in self.launches for place, one in launch.made.items()):
+        known: dict[str, _V] = {}
+        for place, value in (item for one in places for item in one.items()):
             name = place if isinstance(place, str) else names[place] if place < len(names) else ""
-            dtypes.setdefault(name, dtype)
-        return dtypes
+            known.setdefault(name, value)
+        return known
 
     @cached_property
     def led_into(self) -> Mapping[str, Collection[tuple[str, int]]]:
@@ -287,7 +299,7 @@ def _kernel(
     taken = tuple(parameters(function.args))
     findings = walk(module, function, {parameter.name for parameter in taken if parameter.is_constant})
     configs = _configs(module, function)
-    rules = _heuristics(module, function)
+    rules = heuristics(module, function)
     return TritonKernel(function.name, taken, findings, *configs, rules, launched, host_defaults)
 
 
@@ -379,25 +391,3 @@ def _configs(module: TritonModule, function: ast.FunctionDef) -> tuple[list[dict
         return module.reader.configs(listed), ""
     except NotRead as error:
         return [], f"{module.path.name}:{listed.lineno}: {error}"
-
-
-def _heuristics(module: TritonModule, function: ast.FunctionDef) -> dict[str, str]:
-    """The rules of `@triton.heuristics` as expressions; empty for those that are none."""
-    rules = {}
-    for decorator in function.decorator_list:
-        if decorator_name(decorator) != "heuristics" or not isinstance(decorator, ast.Call):
-            continue
-        table = (
-            decorator.args[0]
-            if decorator.args
-            else decorator.keywords[0].value
-            if decorator.keywords
-            else None
-        )
-        for key, rule in zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ():
-            match key, rule:
-                case ast.Constant(str(name)), ast.Lambda(ast.arguments(args=[ast.arg(meta)]), body):
-                    rules[name] = translated(body, meta)
-                case ast.Constant(str(name)), _:
-                    rules[name] = ""
-    return rules

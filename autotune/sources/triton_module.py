@@ -174,14 +174,26 @@ class TritonModule:
             raise NotRead(name)
         return scope[name]
 
+    def defined(self, name: str, *kinds: type[ast.AST]) -> tuple[TritonModule, ast.AST] | None:
+        """What a name stands for, of these kinds, and the file that defines it; None for anything else."""
+        for statement in reversed(self.statements):
+            match statement:
+                case ast.FunctionDef(name=called) if called == name:
+                    return (self, statement) if isinstance(statement, kinds) else None
+                case ast.Assign([ast.Name(called)], value) | ast.AnnAssign(ast.Name(called), _, value) if (
+                    called == name and isinstance(value, kinds)
+                ):
+                    return self, value
+                case ast.ImportFrom() if (item := _imported(statement, name)) is not None:
+                    module = self.imported(statement, item.name)
+                    return module.defined(item.name, *kinds) if module is not None else None
+        return None
+
     def function(self, name: str) -> tuple[TritonModule, ast.FunctionDef] | None:
         """A function for the device by the name that it has here, and its file; None if there is none."""
-        for statement in reversed(self.statements):
-            if isinstance(statement, ast.FunctionDef) and statement.name == name:
-                return (self, statement) if is_jit(statement, self.jit_names) else None
-            if isinstance(statement, ast.ImportFrom) and (item := _imported(statement, name)) is not None:
-                module = self.imported(statement, item.name)
-                return module.function(item.name) if module is not None else None
+        match self.defined(name, ast.FunctionDef):
+            case module, ast.FunctionDef() as function if is_jit(function, module.jit_names):
+                return module, function
         return None
 
     def function_of(self, base: str, name: str) -> tuple[TritonModule, ast.FunctionDef] | None:

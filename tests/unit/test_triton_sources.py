@@ -144,6 +144,51 @@ def test_one_tile_that_covers_a_row_follows_from_its_length(made):
     assert numbers["stride"] == ("int32", "columns") and numbers["scale"] == ("float32", "1.0")
 
 
+ROWS = """
+@triton.heuristics({"ROWS": rows, "B": lambda given: next_power_of_2(given["columns"])})
+@triton.jit
+def k(x, y, n, columns, flip: tl.constexpr, ROWS: tl.constexpr, B: tl.constexpr):
+    row, o = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, B)
+    at = row[:, None] * columns + o[None, :]
+    inside = (row < n)[:, None] & (o < columns)[None, :]
+    v = tl.load(x + at, mask=inside)
+    tl.store(y + at, -v if flip else v, mask=inside)
+"""
+
+
+def test_rules_may_be_functions_and_come_from_other_files(made, tmp_path):
+    (tmp_path / "rules.py").write_text(
+        HEAD + "from triton import next_power_of_2\n"
+        'def rows(given) -> int:\n    """Few."""\n    length = next_power_of_2(given["columns"])\n'
+        '    return max(1, 1024 // length) if given["n"] > 64 else 1\n'
+    )
+    spec = made(HEAD + "from triton import next_power_of_2\nfrom rules import rows\n" + ROWS)
+    length = "2 ** ceil(log2(columns))"
+    assert spec.derived == {"ROWS": f"max(1, 1024 // {length}) if n > 64 else 1", "B": length}
+    assert spec.launch[0].grid == ("ceil_div(n, ROWS)",)
+
+
+def test_a_block_whose_rule_is_no_expression_is_tuned(made):
+    spec = made(HEAD + "def rows(given):\n    for one in given:\n        return one\n" + ROWS)
+    assert set(values(spec)["ROWS"]) >= {16, 32} and "ROWS" not in spec.derived
+
+
+def test_constants_have_the_values_of_a_launch(made):
+    """Those of its function's defaults and of the file as well; behind `*args` no place is known."""
+    rows = ROWS.replace("ROWS: tl", "MODE: tl.constexpr, LAST: tl.constexpr, ROWS: tl")
+    text = (
+        HEAD
+        + rows.split("\n", 2)[2].replace("-v if flip else v", "-v if flip else v * MODE * LAST")
+        + "WIDE = 4 * 8\ndef host(x, y, flip=True, last=3):\n    block = 512\n"
+        "    k[(1,)](x, y, *x.shape, 7, flip=flip, MODE=x.mode, LAST=last, ROWS=WIDE, B=block, num_warps=2)\n"
+    )
+    spec = made(text)
+    assert {name: spec.default[name] for name in ("flip", "MODE", "LAST", "ROWS", "num_warps")} == {
+        "flip": True, "MODE": 1, "LAST": 3, "ROWS": 32, "num_warps": 2
+    }  # fmt: skip
+    assert len(values(spec)["ROWS"]) > 3 and values(spec)["LAST"] == (3,)
+
+
 GATHER = """
 @triton.autotune(
     configs=[
