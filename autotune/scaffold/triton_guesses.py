@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from itertools import islice, product
 from math import prod
 
 from autotune.core.expressions import integer, parse, unknown_names
@@ -29,6 +30,7 @@ _EXTENTS = (4096, 2048, 1024, 512)
 _WIDTH, _FEW = 64, 4
 _LEAST = 16
 _MANY = 10  # configurations
+_MAX_DOUBLINGS, _MAX_TRIES = 6, 500  # of extents, and configurations that may be what a source demands
 _MAX_ELEMENTS, _MAX_WORK = 2**25, 2**34
 
 
@@ -57,7 +59,7 @@ class TritonGuess:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """The sizes, at least one, so small that blocks fit registers, and arrays and work are no burden."""
-        chosen = dict(self._usual_sizes)
+        chosen = {**self._usual_sizes, **self._settled[1]}
 
         def values() -> dict[str, Value]:
             known: dict[str, Value] = {**self.default, **chosen}
@@ -120,7 +122,16 @@ class TritonGuess:
         landmarks = [{**configs[0], **DEFAULTS, **config} for config in configs]
         combinations = prod(len(own) for own in self.values.values())
         distinct = {tuple(landmark.get(name) for name in self.values) for landmark in landmarks}
-        return [] if _MANY < len(distinct) == combinations else landmarks
+        return [] if _MANY < len(distinct) == combinations else [*filter(self._holds, landmarks)]
+
+    @cached_property
+    def asserted(self) -> list[str]:
+        """What the source demands of constants, as far as it reads nothing else."""
+        names = {*self.values, *self.fixed}
+        return [text for text in dict.fromkeys(self.kernel.found.asserted) if _reads_only(text, names)]
+
+    def _holds(self, config: Mapping[str, Value]) -> bool:
+        return all(parse(text).holds({**self._settled[1], **config}) for text in self.asserted)
 
     @property
     def limits(self) -> list[str]:
@@ -301,8 +312,29 @@ class TritonGuess:
             return _DOT
         return _LONG if count == 1 else _FLAT if count == 2 else _DEEP
 
-    @cached_property
+    @property
     def default(self) -> dict[str, Value]:
+        """A configuration that the source takes."""
+        return self._settled[0]
+
+    @cached_property
+    def _settled(self) -> tuple[dict[str, Value], dict[str, int]]:
+        """A configuration and extents of constants, for which all that is asserted holds if possible."""
+        words = {word for text in self.asserted for word in names_in_text(text)}
+        names = [name for name in self.values if name in words]
+        fixed = {name: self._usual_sizes[name] for name in self.fixed}
+        tried = islice(product(*(self.values[name] for name in names)), _MAX_TRIES)
+        changes = ({}, *self.kernel.configs, *(dict(zip(names, one, strict=True)) for one in tried))
+        for changed in changes:
+            config = {name: changed.get(name, value) for name, value in self._preferred.items()}
+            for doubled in range(_MAX_DOUBLINGS):
+                wide = {name: extent << (doubled if name in words else 0) for name, extent in fixed.items()}
+                if all(parse(text).holds({**wide, **config}) for text in self.asserted):
+                    return config, wide
+        return self._preferred, fixed
+
+    @cached_property
+    def _preferred(self) -> dict[str, Value]:
         """The first configuration, a launch's values, else those in the middle whose tiles fit registers."""
         configured = {**self.kernel.launched, **(self.kernel.configs[0] if self.kernel.configs else {})}
         chosen = {}

@@ -14,7 +14,9 @@ from itertools import product
 from typing import Any
 
 from autotune.core.records import Value
+from autotune.core.syntax import parse_expression
 from autotune.sources.triton_follower import SHORT_TYPES, WHOLE_TYPES, Follower
+from autotune.sources.triton_host import translated
 from autotune.sources.triton_module import LOOP_RANGES, RESHAPING, TritonModule, decorator_name
 
 _MAX_TERMS, _MAX_FACTORS, _MAX_CALLS, _MAX_LOOPS = 16, 16, 500, 3
@@ -99,6 +101,7 @@ class TritonFindings:
     computed: set[str] = field(default_factory=set)  # arrays whose elements meet operations in their own type
     descriptors: set[str] = field(default_factory=set)  # parameters with `load` and `store` of their own
     ends: set[str] = field(default_factory=set)  # parameters that a loop ends at
+    asserted: list[str] = field(default_factory=list)  # what `static_assert` demands, as expressions
     axes: set[int] = field(default_factory=set)
     has_dot: bool = False
     has_loop: bool = False
@@ -176,6 +179,12 @@ class _Walker(Follower[Sum]):
         return None
 
     # values
+
+    def _call(self, node: ast.Call, names: dict[str, Sum]) -> Sum:
+        if decorator_name(node) == "static_assert" and node.args and self._is_sure:
+            known = {name: parse_expression(value.text) for name, value in names.items() if value.text}
+            self.found.asserted.append(translated(node.args[0], "", known))
+        return super()._call(node, names)
 
     def _constant(self, value: Any) -> Sum:
         match value:

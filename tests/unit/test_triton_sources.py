@@ -189,6 +189,30 @@ def test_constants_have_the_values_of_a_launch(made):
     assert len(values(spec)["ROWS"]) > 3 and values(spec)["LAST"] == (3,)
 
 
+@pytest.mark.parametrize(
+    ("demands", "default", "width"),
+    [
+        ("B <= D", {"B": 128}, 128),  # a wider row
+        ("D % (4 * B) == 0 and B < 128", {"B": 64}, 256),  # another configuration
+        ("fits(D, B)", {"B": 128}, 64),  # not read
+    ],
+)
+def test_what_a_kernel_asserts_holds_for_the_default(made, demands, default, width):
+    spec = made(
+        HEAD + "@triton.jit\ndef check(width, block: tl.constexpr, flip):\n"
+        f"    tl.static_assert({demands.replace('D', 'width').replace('B', 'block')}, 'no')\n"
+        "    if flip:\n        tl.static_assert(block == 7)\n"
+        "@triton.autotune([triton.Config({'B': b}) for b in (128, 64)], key=['n'])\n"
+        "@triton.jit\ndef k(x, y, n, stride, flip: tl.constexpr, D: tl.constexpr, B: tl.constexpr):\n"
+        "    check(D, B, flip)\n    row, at = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, D)\n"
+        "    o, inside = row[:, None] * stride + at[None, :], row[:, None] < n\n"
+        "    tl.store(y + o, tl.load(x + o, mask=inside), mask=inside)\n"
+    )
+    assert spec.default.items() >= default.items() and spec.sizes["default"]["D"] == width
+    assert len(spec.landmarks) == (1 if "and" in demands else 2)
+    assert any(demands == one.text for one in spec.constraints) == (demands != "fits(D, B)")
+
+
 GATHER = """
 @triton.autotune(
     configs=[
