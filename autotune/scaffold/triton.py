@@ -15,6 +15,7 @@ from autotune.scaffold.triton_guesses import TritonGuess
 from autotune.scaffold.verify_sizes import verify_sizes
 from autotune.scaffold.writing import empty_reference, quoted, scalar
 from autotune.sources.triton import TritonKernel, read_triton
+from autotune.sources.triton_follower import WHOLE_TYPES
 from autotune.sources.triton_host import SAME
 
 _TILED = re.compile(r"ceil_div\(\w+, \w+\)")
@@ -163,9 +164,10 @@ def _argument(name: str, guess: TritonGuess) -> str:
         extents, is_sure = guess.shape(name)
         shape = ", ".join(map(quoted, extents))
         is_index, bound = name in kernel.index_arrays, guess.index_bound(name)
-        fill = "inputs" if bound else f"{{{'constant: 0' if is_index else 'normal: [0, 1]'}}}"
-        fill = "" if role == "out" else f", fill: {fill}"
         dtype = "int32" if is_index else kernel.made.get(name, SAME)
+        is_whole = dtype in WHOLE_TYPES
+        fill = "inputs" if bound else f"{{{'constant: 0' if is_whole else 'normal: [0, 1]'}}}"
+        fill = "" if role == "out" else f", fill: {fill}"
         entry = f"{{name: {name}, dtype: {dtype}, shape: [{shape}], role: {role}{fill}}}"
         questions = {
             "its shape": not is_sure,

@@ -292,7 +292,9 @@ class TritonGuess:
             return _distinct([*self._tile_values(max(widths, default=len(tiles))), *launched])
         if name in kernel.found.kinds:
             return (self._element_type(name),)
-        known = [False] if name in kernel.found.flags else kernel.found.choices.get(name, [])
+        known = kernel.found.choices.get(name, [])
+        if name in kernel.found.flags and not any(isinstance(one, str) for one in known):
+            known = [False]
         if listed := [*launched, *known]:
             plain = (one for one in listed if not isinstance(one, str) or re.fullmatch(r"\w*", one))
             return (next(plain, 0),)

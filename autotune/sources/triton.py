@@ -13,6 +13,7 @@ from autotune.core.frozen import dataclass
 from autotune.core.records import Value
 from autotune.core.syntax import parse_expression
 from autotune.errors import InputError
+from autotune.sources.triton_follower import WHOLE_TYPES
 from autotune.sources.triton_host import TritonLaunch, defaults, heuristics, launches
 from autotune.sources.triton_module import TritonModule, decorator_name
 from autotune.sources.triton_values import NotRead
@@ -158,8 +159,15 @@ class TritonKernel:
 
     @cached_property
     def made(self) -> Mapping[str, str]:
-        """The element types of arrays that a launch's function makes, where it says them; SAME among them."""
-        return self._of_launches([launch.made for launch in self.launches])
+        """The element types of arrays that a launch's function makes, where it says them; SAME among them.
+
+        What arrays of whole numbers are made of are whole numbers.
+        """
+        made = self._of_launches([launch.made for launch in self.launches])
+        for array, elements in self.found.stored.items():
+            if made.get(array) in WHOLE_TYPES:
+                made |= dict.fromkeys(elements - made.keys(), made[array])
+        return made
 
     @cached_property
     def launched(self) -> Mapping[str, Value]:

@@ -52,25 +52,27 @@ def triton_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
     """
     module = TritonModule(text, path, folders)
     try:
-        return Extract(module).of(module.kernels)
+        return _of_kernels(module, module.kernels)
     except RecursionError:
         raise InputError(f"{path}: nested too deeply to be read") from None
 
 
 def kernel_part(text: str, path: Path, entry: str) -> str:
-    """The same for one function and what it uses; empty where it is no function for the device.
-
-    Its name may later stand for something else, such as what serves its configurations.
-    """
+    """The same for one function and what it uses; empty where it is no function for the device."""
     module = TritonModule(text, path)
-    if entry not in module.kernels:
-        return ""
+    return _of_kernels(module, [entry]) if entry in module.kernels else ""
+
+
+def _of_kernels(module: TritonModule, names: Collection[str]) -> str:
+    """What functions need, whose names may later stand for something of the host, such as their launch."""
+    bound = {*names}
     module.statements = [
         statement
         for statement in module.statements
-        if isinstance(statement, ast.FunctionDef) or entry not in bound_names(statement)
+        if bound.isdisjoint(bound_names(statement))
+        or (isinstance(statement, ast.FunctionDef) and is_jit(statement, module.jit_names))
     ]
-    return Extract(module).of([entry])
+    return Extract(module).of(names)
 
 
 def decorator_name(node: ast.expr) -> str:

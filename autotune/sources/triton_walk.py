@@ -97,6 +97,7 @@ class TritonFindings:
     loaded_indices: set[str] = field(default_factory=set)  # arrays whose elements become whole numbers
     reals: dict[str, set[str]] = field(default_factory=dict)  # arrays whose elements a number meets
     tuples: set[str] = field(default_factory=set)  # parameters of which an item is taken
+    stored: dict[str, set[str]] = field(default_factory=dict)  # arrays of whose elements each array is made
     precise: set[str] = field(default_factory=set)  # arrays whose elements go to functions of 32 bits
     computed: set[str] = field(default_factory=set)  # arrays whose elements meet operations in their own type
     descriptors: set[str] = field(default_factory=set)  # parameters with `load` and `store` of their own
@@ -402,6 +403,10 @@ class _Walker(Follower[Sum]):
         is_masked = len(own) > (1 if kind == "load" else 2) or not named.keys().isdisjoint(_MASKS)
         self.found.has_mask |= is_method or is_masked
         self.found.accesses.append((kind, address))
+        if kind == "store":
+            value = own[1] if len(own) > 1 else named.get("value", NOTHING)
+            made_of = {name for term in value.terms for name in term.raw}
+            self.found.stored.setdefault(self.found.base(address), set()).update(made_of)
         if kind == "atomic":
             self.found.computed.add(self.found.base(address))
         return Sum((_element(self.found.base(address)),)) if kind in ("load", "atomic", "gather") else NOTHING

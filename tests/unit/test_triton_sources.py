@@ -58,6 +58,12 @@ def test_whoever_hands_triton_on_is_not_imported(tmp_path, imports):
     assert text.endswith(COPY.lstrip("\n"))
 
 
+def test_a_name_that_the_host_takes_over_stays_the_kernels(tmp_path):
+    later = "import torch\nkept = copied\ndef copied(*given):\n    return kept[(1,)](torch.ones(1), *given)\n"
+    text = triton_part(HEAD + COPY + later, tmp_path / "kernel.py")
+    assert text.endswith(COPY.lstrip("\n")) and "torch" not in text
+
+
 def test_the_jit_of_another_language_is_not_tritons():
     assert not is_triton("import tilelang\n@tilelang.jit\ndef f(x): pass\n")
     assert is_triton("from triton import jit\n@jit\ndef f(x): pass\n")
@@ -390,6 +396,22 @@ def test_arrays_whose_elements_are_indices_hold_whole_numbers(made):
         "y": "DTYPE",
         "places": "int32",
     }
+
+
+def test_arrays_that_whole_numbers_are_made_of_hold_these(made):
+    counted = COPY.replace("tl.load(x + at, mask=at < n)", "tl.cumsum(tl.load(x + at, mask=at < n)) + 1")
+    host = "def host(x, n):\n    y = torch.empty(n, dtype=torch.int64)\n    copied[(1,)](x, y, n)\n"
+    assert [one.dtype for one in made(HEAD + counted + host).arguments[:2]] == ["int64", "int64"]
+    real = host.replace("int64", "float32")
+    assert [one.dtype for one in made(HEAD + counted + real).arguments[:2]] == ["DTYPE", "float32"]
+
+
+def test_a_text_that_may_be_none_is_one_that_the_source_knows(made):
+    chosen = COPY.replace("B: tl", "act: tl.constexpr, B: tl").replace(
+        "    tl.store",
+        "    if act is not None:\n        if act == 'relu':\n            n = n + 0\n    tl.store",
+    )
+    assert values(made(HEAD + chosen))["act"] == ("relu",)
 
 
 @pytest.mark.parametrize(
