@@ -131,7 +131,8 @@ class TritonGuess:
         return [text for text in dict.fromkeys(self.kernel.found.asserted) if _reads_only(text, names)]
 
     def _holds(self, config: Mapping[str, Value]) -> bool:
-        return all(parse(text).holds({**self._settled[1], **config}) for text in self.asserted)
+        known = {**self._settled[1], **self.default, **config}
+        return all(parse(text).holds(known) for text in self.asserted)
 
     @property
     def limits(self) -> list[str]:
@@ -298,6 +299,8 @@ class TritonGuess:
         if listed := [*launched, *known]:
             plain = (one for one in listed if not isinstance(one, str) or re.fullmatch(r"\w*", one))
             return (next(plain, 0),)
+        if any(name in names_in_text(text) for text in kernel.found.asserted):
+            return _DOT
         if name in kernel.whole_numbers or name in kernel.ends:
             return (1,) if name in self._strides_alone else (8,)
         return (1,)

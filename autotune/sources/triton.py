@@ -268,6 +268,7 @@ def entry_signature(entry: str) -> tuple[str, tuple[str, ...], dict[str, Any]]:
 def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     """Every kernel: a function that loads or stores through its parameters, those that hosts launch first.
 
+    One that is given blocks of elements is a helper of others.
     Imports are looked for next to the path. Raises InputError for a text that is not Python.
     """
     module = TritonModule(text, path)
@@ -282,7 +283,11 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     nodes = (node for function in module.kernels.values() for node in ast.walk(function))
     calls = (node.func for node in nodes if isinstance(node, ast.Call))
     called = {function.id for function in calls if isinstance(function, ast.Name)}
-    able = {name: one for name, one in read.items() if one.roles or one.found.descriptors}
+    able = {
+        name: one
+        for name, one in read.items()
+        if (one.roles or one.found.descriptors) and not one.found.given_blocks
+    }
 
     def rank(name: str) -> tuple[bool, bool, bool]:
         kernel = able[name]

@@ -410,6 +410,8 @@ class Extract:
             node.module == "triton.language.math" or not (is_tritons or self._module.file(node))
         ):
             return f"from triton.language.extra.libdevice import {name} as {called}\n"
+        if not is_tritons and self._is_libdevice(node, item):
+            return f"from triton.language.extra import libdevice as {called}\n"
         if is_tritons:
             return ast.unparse(ast.ImportFrom(node.module, [item], 0)) + "\n"
         if name in _OWN:
@@ -423,6 +425,11 @@ class Extract:
             held = "".join(f"{called}.{one} = {one}\n" for one in wanted)
             return f"{inlined}{called} = type(__import__('sys'))({called!r})\n{held}"
         return ast.unparse(ast.ImportFrom(node.module, [item], node.level)) + "\n"
+
+    def _is_libdevice(self, node: ast.ImportFrom, item: ast.alias) -> bool:
+        """Whether a name stands for libdevice, of whatever vendor: nothing else is used of it."""
+        used = self._attributes(item.asname or item.name)
+        return bool(used) and used <= _libdevice() and self._module.submodule(node, item.name) is None
 
     def _attributes(self, name: str) -> set[str]:
         """What functions for the device use of a name that stands for a module."""

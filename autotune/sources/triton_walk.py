@@ -97,6 +97,7 @@ class TritonFindings:
     loaded_indices: set[str] = field(default_factory=set)  # arrays whose elements become whole numbers
     reals: dict[str, set[str]] = field(default_factory=dict)  # arrays whose elements a number meets
     tuples: set[str] = field(default_factory=set)  # parameters of which an item is taken
+    given_blocks: set[str] = field(default_factory=set)  # parameters that only a function for the device gets
     stored: dict[str, set[str]] = field(default_factory=dict)  # arrays of whose elements each array is made
     precise: set[str] = field(default_factory=set)  # arrays whose elements go to functions of 32 bits
     computed: set[str] = field(default_factory=set)  # arrays whose elements meet operations in their own type
@@ -132,7 +133,7 @@ class _Walker(Follower[Sum]):
     def __init__(self, module: TritonModule, constants: Collection[str]) -> None:
         super().__init__(module)
         self.found = TritonFindings(frozenset(constants))
-        self._calls = self._loops = 0
+        self._calls = self._loops = self._branches = 0
 
     @property
     def _may_enter(self) -> bool:
@@ -151,6 +152,12 @@ class _Walker(Follower[Sum]):
                 self._decided(self._value(node.test, names))
             self._block(node.body, names, returned)
         self._loops -= 1
+
+    def _branch(self, node: ast.If, names: dict[str, Sum], returned: list[Sum]) -> bool:
+        self._branches += 1
+        ends = super()._branch(node, names, returned)
+        self._branches -= 1
+        return ends
 
     def _twice(self) -> range:
         """The turns of a loop that are followed: the second has what the first assigned."""
@@ -182,7 +189,7 @@ class _Walker(Follower[Sum]):
     # values
 
     def _call(self, node: ast.Call, names: dict[str, Sum]) -> Sum:
-        if decorator_name(node) == "static_assert" and node.args and self._is_sure:
+        if decorator_name(node) == "static_assert" and node.args and not self._branches:
             known = {name: parse_expression(value.text) for name, value in names.items() if value.text}
             self.found.asserted.append(translated(node.args[0], "", known))
         return super()._call(node, names)
@@ -212,7 +219,14 @@ class _Walker(Follower[Sum]):
             return held.items[index.value] if index.value < len(held.items) else NOTHING
         if held.parameter and isinstance(index, ast.Constant) and index.value is not None:
             self.found.tuples.add(held.parameter)
+        elif not isinstance(index, ast.Constant):
+            self._block_of_caller(held)
         return held
+
+    def _block_of_caller(self, value: Sum) -> None:
+        """Note a parameter that gets a further axis, or is a mask: no launch passes such."""
+        if value.parameter and value.parameter == value.text and value.parameter not in self.found.constants:
+            self.found.given_blocks.add(value.parameter)
 
     def _unary(self, operator: ast.unaryop, value: Sum) -> Sum:
         number = value.constant
@@ -400,7 +414,9 @@ class _Walker(Follower[Sum]):
         address = own[0] if own else named.get("pointer", NOTHING)
         if is_method and address.parameter:
             self.found.descriptors.add(address.parameter)
-        is_masked = len(own) > (1 if kind == "load" else 2) or not named.keys().isdisjoint(_MASKS)
+        place = 1 if kind == "load" else 2
+        self._block_of_caller(own[place] if len(own) > place else named.get("mask", NOTHING))
+        is_masked = len(own) > place or not named.keys().isdisjoint(_MASKS)
         self.found.has_mask |= is_method or is_masked
         self.found.accesses.append((kind, address))
         if kind == "store":

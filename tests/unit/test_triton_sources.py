@@ -64,6 +64,13 @@ def test_a_name_that_the_host_takes_over_stays_the_kernels(tmp_path):
     assert text.endswith(COPY.lstrip("\n")) and "torch" not in text
 
 
+def test_a_shim_of_libdevice_is_libdevice(tmp_path):
+    (tmp_path / "shims.py").write_text("import torch\nshim = torch.shim()\n")
+    copied = COPY.replace("tl.load(x + at, mask=at < n)", "fast(shim.erf(tl.load(x + at, mask=at < n)))")
+    text = triton_part(HEAD + "from shims import shim\nfast = shim.tanh" + copied, tmp_path / "kernel.py")
+    assert "from triton.language.extra import libdevice as shim\n" in text and "torch" not in text
+
+
 def test_the_jit_of_another_language_is_not_tritons():
     assert not is_triton("import tilelang\n@tilelang.jit\ndef f(x): pass\n")
     assert is_triton("from triton import jit\n@jit\ndef f(x): pass\n")
@@ -179,6 +186,17 @@ def test_a_block_whose_rule_is_no_expression_is_tuned(made):
     assert set(values(spec)["ROWS"]) >= {16, 32} and "ROWS" not in spec.derived
 
 
+@pytest.mark.parametrize("given", ["mask=inside", "mask=inside[:, None]", "mask=at[:, None] < at[None, :]"])
+def test_functions_that_are_given_blocks_are_helpers(made, given):
+    helper = (
+        f"@triton.jit\ndef a(x, at, inside=None, flip: tl.constexpr = True):\n    v = tl.load(x, {given})\n"
+        "    tl.store(x, v + tl.load(x + 1, mask=flip))\n"
+    )
+    assert made(HEAD + helper + COPY).launch[0].entry == "copied"
+    with pytest.raises(InputError, match="are helpers"):
+        made(HEAD + helper)
+
+
 def test_constants_have_the_values_of_a_launch(made):
     """Those of its function's defaults and of the file as well; behind `*args` no place is known."""
     rows = ROWS.replace("ROWS: tl", "MODE: tl.constexpr, LAST: tl.constexpr, ROWS: tl")
@@ -196,26 +214,30 @@ def test_constants_have_the_values_of_a_launch(made):
 
 
 @pytest.mark.parametrize(
-    ("demands", "default", "width"),
+    ("demands", "default", "width", "landmarks"),
     [
-        ("B <= D", {"B": 128}, 128),  # a wider row
-        ("D % (4 * B) == 0 and B < 128", {"B": 64}, 256),  # another configuration
-        ("fits(D, B)", {"B": 128}, 64),  # not read
+        ("B <= D", {"B": 128}, 128, 2),  # a wider row
+        ("D % (4 * B) == 0 and B < 128", {"B": 64}, 256, 1),  # another configuration
+        ("fits(D, B)", {"B": 128}, 64, 2),  # not read
+        ("B == C", {"B": 64, "C": 64}, 64, 1),  # a guessed number
     ],
 )
-def test_what_a_kernel_asserts_holds_for_the_default(made, demands, default, width):
+def test_what_a_kernel_asserts_holds_for_the_default(made, demands, default, width, landmarks):
+    within = demands.replace("D", "width").replace("B", "block").replace("C", "turns")
     spec = made(
-        HEAD + "@triton.jit\ndef check(width, block: tl.constexpr, flip):\n"
-        f"    tl.static_assert({demands.replace('D', 'width').replace('B', 'block')}, 'no')\n"
+        HEAD + "@triton.jit\ndef check(width, block: tl.constexpr, turns, flip):\n"
+        f"    if width == 0:\n        return\n    tl.static_assert({within}, 'no')\n"
         "    if flip:\n        tl.static_assert(block == 7)\n"
         "@triton.autotune([triton.Config({'B': b}) for b in (128, 64)], key=['n'])\n"
-        "@triton.jit\ndef k(x, y, n, stride, flip: tl.constexpr, D: tl.constexpr, B: tl.constexpr):\n"
-        "    check(D, B, flip)\n    row, at = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, D)\n"
+        "@triton.jit\n"
+        "def k(x, y, n, stride, flip: tl.constexpr, D: tl.constexpr, B: tl.constexpr, C: tl.constexpr):\n"
+        "    check(D, B, C, flip)\n    for one in range(C):\n        pass\n"
+        "    row, at = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, D)\n"
         "    o, inside = row[:, None] * stride + at[None, :], row[:, None] < n\n"
         "    tl.store(y + o, tl.load(x + o, mask=inside), mask=inside)\n"
     )
     assert spec.default.items() >= default.items() and spec.sizes["default"]["D"] == width
-    assert len(spec.landmarks) == (1 if "and" in demands else 2)
+    assert len(spec.landmarks) == landmarks
     assert any(demands == one.text for one in spec.constraints) == (demands != "fits(D, B)")
 
 
