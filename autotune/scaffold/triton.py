@@ -17,9 +17,14 @@ from autotune.scaffold.writing import empty_reference, quoted, scalar
 from autotune.sources.triton import TritonKernel, read_triton
 from autotune.sources.triton_follower import WHOLE_TYPES
 from autotune.sources.triton_host import SAME
+from autotune.sources.triton_module import why_no_kernel
 
 _TILED = re.compile(r"ceil_div\(\w+, \w+\)")
 _CHECK = "  # check"
+_HELPERS = (
+    "its functions under @triton.jit are helpers: none loads or stores through its parameters; "
+    "name the file with the kernel that calls them"
+)
 
 
 @dataclass(frozen=True)
@@ -37,12 +42,11 @@ def scaffold_triton(path: Path, name: str, entry: str | None = None) -> TritonSc
 
     Raises InputError if the file has no such kernel.
     """
-    kernels = read_triton(path.read_text(encoding="utf-8-sig"), path)
+    text = path.read_text(encoding="utf-8-sig")
+    kernels = read_triton(text, path)
     if not kernels:
-        raise InputError(
-            f"{path}: its functions under @triton.jit are helpers: none loads or stores through its "
-            "parameters; name the file with the kernel that calls them"
-        )
+        other = why_no_kernel(text)
+        raise InputError(f"{path}: {f'no kernel found: {other}' if other else _HELPERS}")
     if entry is not None and entry not in kernels:
         raise InputError(
             f"{path}: no kernel under @triton.jit is called {entry!r}; it has {', '.join(kernels)}"

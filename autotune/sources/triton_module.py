@@ -43,6 +43,22 @@ def is_triton(text: str) -> bool:
     return any(isinstance(part, ast.FunctionDef) and is_jit(part, names) for part in ast.walk(tree))
 
 
+def why_no_kernel(text: str) -> str:
+    """Why functions for the device in a text in Python are not read; empty without such functions."""
+    tree = parse_module(text)
+    names = _jit_names(tree)
+    for outer in ast.walk(tree):
+        if isinstance(outer, ast.FunctionDef) and any(
+            "gluon.jit" in ast.unparse(one) for one in outer.decorator_list
+        ):
+            return f"{outer.name} is in Gluon, Triton's other language, which autotune does not read"
+        if isinstance(outer, ast.ClassDef | ast.FunctionDef):
+            for inner in outer.body:
+                if isinstance(inner, ast.FunctionDef) and is_jit(inner, names):
+                    return f"{inner.name} is inside of {outer.name}: move it to the top level of a file"
+    return ""
+
+
 def triton_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
     """The functions for the device in a text in Python, and all that these use.
 

@@ -338,6 +338,8 @@ class _Walker(Follower[Sum]):
                 return self._block_pointer(own, named)
             case "load" | "store" | "gather" | "scatter":
                 return self._access(called, own, named, is_method=is_method)
+            case "_experimental_descriptor_load" | "_experimental_descriptor_store":
+                return self._access(called.rpartition("_")[2], own, named, is_method=True)
             case _ if called.startswith("atomic"):
                 return self._access("atomic", own, named, is_method=is_method)
             case "dot" | "dot_scaled":

@@ -197,6 +197,23 @@ def test_functions_that_are_given_blocks_are_helpers(made, given):
         made(HEAD + helper)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (COPY.replace("triton.jit", "gluon.jit"), "copied is in Gluon"),
+        (
+            "class Copy:\n" + COPY.replace("\n", "\n    "),
+            "copied is inside of Copy: move it to the top level",
+        ),
+        (COPY.replace("tl.store", "tl._experimental_descriptor_store"), "y is a tensor descriptor"),
+    ],
+)
+def test_why_a_kernel_is_not_read(made, text, why):
+    gluon = "from triton.experimental import gluon\n@triton.jit\ndef one():\n    return 1\n"
+    with pytest.raises(InputError, match=why):
+        made(HEAD + gluon + text)
+
+
 def test_constants_have_the_values_of_a_launch(made):
     """Those of its function's defaults and of the file as well; behind `*args` no place is known."""
     rows = ROWS.replace("ROWS: tl", "MODE: tl.constexpr, LAST: tl.constexpr, ROWS: tl")
