@@ -205,7 +205,7 @@ def test_functions_that_are_given_blocks_are_helpers(made, given):
             "class Copy:\n" + COPY.replace("\n", "\n    "),
             "copied is inside of Copy: move it to the top level",
         ),
-        (COPY.replace("tl.store", "tl._experimental_descriptor_store"), "y is a tensor descriptor"),
+        (COPY.replace("tl.store(y + at", "tl._experimental_descriptor_store(y"), "y is a tensor descriptor"),
     ],
 )
 def test_why_a_kernel_is_not_read(made, text, why):
