@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from autotune.core.syntax import parse_module
 from autotune.errors import InputError
@@ -28,6 +28,7 @@ RESHAPING = frozenset((
 ))  # fmt: skip
 _KEPT = ("do_not_specialize", "do_not_specialize_on_alignment", "noinline")  # arguments of `jit`
 _OWN = {"triton": "import triton", "tl": "import triton.language as tl"}  # whoever hands them on
+_LIBDEVICE = "triton_libdevice"
 _MAX_FILES = 200
 
 
@@ -242,6 +243,12 @@ class TritonModule:
         """A statement as the file has it; a function for the device without what is for the host."""
         if isinstance(node, ast.FunctionDef) and is_jit(node, self.jit_names):
             bare = self.bare(node)
+            names = _triton_names(self.tree)
+            if any(_is_moved(part, names) for part in ast.walk(bare)):
+                bare = deepcopy(bare)
+                for part in [part for part in ast.walk(bare) if _is_moved(part, names)]:
+                    part.value = ast.Name(_LIBDEVICE)
+                return f"from triton.language.extra import libdevice as {_LIBDEVICE}\n{ast.unparse(bare)}\n"
             is_other = ast.dump(bare.args) != ast.dump(node.args) or bare.returns is not node.returns
             if node.col_offset or is_other:
                 return ast.unparse(bare) + "\n"
@@ -539,6 +546,15 @@ def _triton_names(tree: ast.Module) -> frozenset[str]:
     return frozenset(found)
 
 
+def _is_moved(node: ast.AST, names: Collection[str]) -> TypeGuard[ast.Attribute]:
+    """Whether a name is that of a function in older versions of Triton, which libdevice has now."""
+    match node:
+        case ast.Attribute(ast.Attribute(ast.Name(base), "libdevice" | "math" as module), name):
+            is_there = module == "math" and name in _functions("math.py")
+            return base in names and name in _libdevice() and not is_there
+    return False
+
+
 def _plain(node: ast.expr) -> ast.expr:
     """A decorator without arguments that are for the host."""
     match node:
@@ -563,12 +579,17 @@ def _installed(package: str) -> tuple[Path, ...]:
     return tuple(Path(place).parent for place in places)
 
 
-@cache
 def _libdevice() -> frozenset[str]:
     """The names of the functions of Triton's libdevice."""
+    return _functions("extra", "libdevice.py")
+
+
+@cache
+def _functions(*place: str) -> frozenset[str]:
+    """The names of the functions of a file of Triton's language; none without Triton."""
     spec = _spec("triton")
     for folder in spec.submodule_search_locations or () if spec is not None else ():
-        path = Path(folder, "language", "extra", "libdevice.py")
+        path = Path(folder, "language", *place)
         if path.is_file():
             tree = parse_module(path.read_text(encoding="utf-8"))
             return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))

@@ -71,6 +71,14 @@ def test_a_shim_of_libdevice_is_libdevice(tmp_path):
     assert "from triton.language.extra import libdevice as shim\n" in text and "torch" not in text
 
 
+def test_functions_that_older_versions_of_triton_had_are_those_of_libdevice(tmp_path):
+    loaded = "tl.load(x + at, mask=at < n)"
+    copied = COPY.replace(loaded, f"tl.math.exp(tl.libdevice.tanh(tl.math.pow({loaded}, 2.0)))")
+    text = triton_part(HEAD + copied, tmp_path / "kernel.py")
+    assert "tl.math.exp(triton_libdevice.tanh(triton_libdevice.pow(tl.load(" in text
+    assert "import libdevice as triton_libdevice\n" in text
+
+
 def test_the_jit_of_another_language_is_not_tritons():
     assert not is_triton("import tilelang\n@tilelang.jit\ndef f(x): pass\n")
     assert is_triton("from triton import jit\n@jit\ndef f(x): pass\n")
