@@ -150,6 +150,8 @@ def explore(
             context.observer.warn(warning)
     if context.fleet is not None:
         calibrate(context, context.fleet)
+    for served in task.served_elsewhere:  # which stays unless it is beaten, so it is timed in any case
+        context.evaluator.evaluate_beside_budget(served)
     with suppress(NoMoreTrials):
         evaluate(context.evaluator, known)
         searcher.search(task.space, context.evaluator, seed=options.seed)
