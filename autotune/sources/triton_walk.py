@@ -29,6 +29,8 @@ _PRECISE = frozenset((
     "sqrt_rn", "div_rn", "floor", "ceil", "tanh", "pow", "log1p", "rint", "round", "trunc",
 ))  # fmt: skip
 _MASKS = ("mask", "boundary_check")
+# Arguments of Triton's functions that are texts, each with one that every GPU takes.
+_TEXTS = {"cache_modifier": "", "eviction_policy": "", "input_precision": "ieee", "sem": "acq_rel"}
 
 
 @dataclass(frozen=True)
@@ -379,9 +381,9 @@ class _Walker(Follower[Sum]):
         self.found.kinds.update(kinds)
         if called not in ("to", "cast"):
             self.found.sum_kinds.update(kinds)
-        for key in ("cache_modifier", "eviction_policy"):  # texts, of which the empty one changes nothing
-            if key in named and named[key].parameter:
-                self.found.choices.setdefault(named[key].parameter, []).insert(0, "")
+        for key in named.keys() & _TEXTS.keys():
+            if named[key].parameter:
+                self.found.choices.setdefault(named[key].parameter, []).insert(0, _TEXTS[key])
 
     def _block_pointer(self, given: Sequence[Sum], named: Mapping[str, Sum]) -> Sum:
         """A pointer with the shape of its block, or a descriptor, which has no offsets."""

@@ -493,14 +493,16 @@ def test_an_array_that_may_be_none_is_named_as_such(tmp_path):
 
 def test_arrays_and_texts_are_told_by_what_takes_them(made):
     spec = made(
-        HEAD + "@triton.jit\ndef k(x, y, lengths, packed, CACHE: tl.constexpr, B: tl.constexpr):\n"
-        "    length = tl.load(lengths + tl.program_id(0))\n    total = tl.zeros((B,), dtype=tl.float32)\n"
+        HEAD + "@triton.jit\ndef k(x, y, lengths, packed, CACHE: tl.constexpr, HOW: tl.constexpr, "
+        "B: tl.constexpr):\n    length = tl.load(lengths + tl.program_id(0))\n"
+        "    total = tl.zeros((B,), dtype=tl.float32)\n"
         "    for start in range(0, length, B):\n        o = start + tl.arange(0, B)\n"
         "        total += tl.load(x + o, mask=o < length, cache_modifier=CACHE)\n"
-        "        total += (tl.load(packed + o) >> 4) & 15\n    tl.store(y + tl.arange(0, B), total)\n"
+        "        total += (tl.load(packed + o) >> 4) & 15\n"
+        "        tl.dot(total, total, input_precision=HOW)\n    tl.store(y + tl.arange(0, B), total)\n"
     )
     assert {one.name for one in spec.arguments if one.dtype == "int32"} == {"lengths", "packed"}
-    assert values(spec)["CACHE"] == ("",)
+    assert values(spec)["CACHE"] == ("",) and values(spec)["HOW"] == ("ieee",)
 
 
 def test_a_constant_that_is_an_element_type_is_told_from_a_text(tmp_path):
