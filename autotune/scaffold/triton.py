@@ -67,7 +67,7 @@ def _refusal(kernel: TritonKernel) -> str:
             f"{names} is a tensor descriptor that the host makes; "
             "make it in the kernel with tl.make_tensor_descriptor"
         )
-    if tuples := kernel.found.tuples - {constant.name for constant in kernel.constants}:
+    if tuples := kernel.found.tuples - {one.name for one in kernel.constants if one.has_default}:
         return f"{', '.join(sorted(tuples))} is a tuple, and spaces pass arrays and numbers only"
     if reserved := [
         parameter.name

@@ -219,7 +219,8 @@ class _Walker(Follower[Sum]):
     def _item(self, held: Sum, index: ast.expr, names: dict[str, Sum]) -> Sum:
         if held.items and isinstance(index, ast.Constant) and isinstance(index.value, int):
             return held.items[index.value] if index.value < len(held.items) else NOTHING
-        if held.parameter and isinstance(index, ast.Constant) and index.value is not None:
+        is_constant = held.parameter == held.text and held.parameter in self.found.constants
+        if held.parameter and (is_constant or (isinstance(index, ast.Constant) and index.value is not None)):
             self.found.tuples.add(held.parameter)
         elif not isinstance(index, ast.Constant):
             self._block_of_caller(held)

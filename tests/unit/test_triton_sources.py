@@ -530,6 +530,7 @@ def test_what_a_helper_loads_and_stores_counts_for_the_kernel(tmp_path):
         ("@triton.jit\ndef twice(x):\n    return 2 * x\n", "are helpers: none loads or stores"),
         ("@triton.jit\ndef k(d, y):\n    tl.store(y, d.load([0]))\n", "d is a tensor descriptor"),
         ("@triton.jit\ndef k(s, y):\n    tl.store(y + s[0], 1)\n", "s is a tuple"),
+        ("@triton.jit\ndef k(s: tl.constexpr, y):\n    tl.store(y + s[3 * 1], 1)\n", "s is a tuple"),
         ("@triton.jit\ndef k(x, n):\n    tl.load(x)\n", "stores nothing"),
         (
             "@triton.jit\ndef k(x, min: tl.constexpr):\n    tl.store(x, min)\n",
