@@ -89,7 +89,15 @@ class TritonKernel:
     def _accesses(self) -> list[tuple[str, Sum, str]]:
         """Loads, stores and atomics through parameters: the address and the array of each."""
         accesses = [(kind, address, self.found.base(address)) for kind, address in self.found.accesses]
-        return [access for access in accesses if access[2] and access[2] not in self.found.descriptors]
+        others = {"", *self.found.descriptors, *self._counted}
+        return [access for access in accesses if access[2] not in others]
+
+    @property
+    def _counted(self) -> set[str]:
+        """Parameters that are compared or multiplied: numbers, though a flag may make an array of one."""
+        terms = (term.factors for _, address in self.found.accesses for term in address.terms)
+        multiplied = {name for factors in terms if len(factors) > 1 for name in factors}
+        return multiplied | {name for _, bound in self.found.bounds for name in names_in_text(bound.text)}
 
     @cached_property
     def roles(self) -> Mapping[str, str]:
