@@ -94,10 +94,9 @@ class TritonKernel:
 
     @property
     def _counted(self) -> set[str]:
-        """Parameters that are compared or multiplied: numbers, though a flag may make an array of one."""
-        terms = (term.factors for _, address in self.found.accesses for term in address.terms)
-        multiplied = {name for factors in terms if len(factors) > 1 for name in factors}
-        return multiplied | {name for _, bound in self.found.bounds for name in names_in_text(bound.text)}
+        """Parameters that are compared, or added in one branch: numbers, though others load through them."""
+        compared = {name for _, bound in self.found.bounds for name in names_in_text(bound.text)}
+        return compared | self.found.either
 
     @cached_property
     def roles(self) -> Mapping[str, str]:

@@ -97,6 +97,7 @@ class TritonFindings:
     short_types: set[str] = field(default_factory=set)  # of 16 bits, to which values are converted
     indices: set[str] = field(default_factory=set)  # numbers that are whole, as their use shows
     loaded_indices: set[str] = field(default_factory=set)  # arrays whose elements become whole numbers
+    either: set[str] = field(default_factory=set)  # parameters that one branch loads from, and another adds
     reals: dict[str, set[str]] = field(default_factory=dict)  # arrays whose elements a number meets
     tuples: set[str] = field(default_factory=set)  # parameters of which an item is taken
     given_blocks: set[str] = field(default_factory=set)  # parameters that only a function for the device gets
@@ -206,6 +207,9 @@ class _Walker(Follower[Sum]):
 
     def _joined(self, values: Sequence[Sum]) -> Sum:
         """The value of the last branch, unless one has more terms than what is no expression."""
+        terms = [term for value in values for term in value.terms]
+        plain = {term.factors[0] for term in terms if len(term.factors) == 1 and not term.runs}
+        self.found.either |= plain & {name for term in terms for name in term.loaded}
         *others, last = values or [NOTHING]
         widest = max(others, key=lambda value: len(value.terms), default=last)
         return widest if len(widest.terms) > len(last.terms) and not last.text else last

@@ -222,13 +222,14 @@ def test_why_a_kernel_is_not_read(made, text, why):
         made(HEAD + gluon + text)
 
 
-@pytest.mark.parametrize("used", ["o < offset", "(o + offset) * n < 7"])
+@pytest.mark.parametrize("used", ["inside = o < offset", "inside = (o + offset) * n < 7", "o = o + offset"])
 def test_what_may_be_a_number_or_an_array_is_a_number(made, used):
+    loaded = used.replace("offset", "tl.load(offset)")
     spec = made(
         HEAD + "@triton.jit\ndef k(x, y, offset, n, IS_ARRAY: tl.constexpr, B: tl.constexpr):\n"
-        "    o = tl.program_id(0) * B + tl.arange(0, B)\n"
-        f"    if IS_ARRAY:\n        inside = o < tl.load(offset)\n    else:\n        inside = {used}\n"
-        "    at = (o + offset) * n\n    tl.store(y + at, tl.load(x + at, mask=inside))\n"
+        "    o = tl.program_id(0) * B + tl.arange(0, B)\n    inside = o < n\n"
+        f"    if IS_ARRAY:\n        {loaded}\n    else:\n        {used}\n"
+        "    tl.store(y + o * n, tl.load(x + o * n, mask=inside))\n"
     )
     assert {one.name for one in spec.arguments if one.shape} == {"x", "y"}
     assert spec.default["IS_ARRAY"] is False
