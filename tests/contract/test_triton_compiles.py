@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("triton", reason="needs the extra triton")
+language = pytest.importorskip("triton.language", reason="needs the extra triton")
 
 from autotune.analysis.compile_survey import Settings, survey
 from autotune.compilers.kernel_source import read_source
@@ -138,6 +138,16 @@ def test_what_does_not_compile_is_refused_with_its_reason(source, entry, reason)
     )
     with pytest.raises(CompileError, match=reason):
         cuda_compiler("sm_90", TRITON).compile(source or text, (), (entry,))
+
+
+@pytest.mark.skipif(hasattr(language, "advance"), reason="this Triton has block pointers")
+def test_the_versions_that_have_block_pointers_are_named():
+    text = (
+        "import triton\nimport triton.language as tl\n@triton.jit\ndef f(x):\n"
+        "    tl.store(tl.make_block_ptr(x, (64,), (1,), (0,), (64,), (0,)), 1.0)\n"
+    )
+    with pytest.raises(CompileError, match="Triton 3.5 to 3.8 have them"):
+        cuda_compiler("sm_90", TRITON).compile(text, (), ("f('*fp32')",))
 
 
 CRASHING = """\
