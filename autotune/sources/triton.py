@@ -88,9 +88,20 @@ class TritonKernel:
     @cached_property
     def _accesses(self) -> list[tuple[str, Sum, str]]:
         """Loads, stores and atomics through parameters: the address and the array of each."""
-        accesses = [(kind, address, self.found.base(address)) for kind, address in self.found.accesses]
         others = {"", *self.found.descriptors, *self._counted}
-        return [access for access in accesses if access[2] not in others]
+        return [
+            (kind, address, array)
+            for kind, address in self.found.accesses
+            for array in self._arrays(self.found.base(address))
+            if array not in others
+        ]
+
+    def _arrays(self, array: str) -> list[str]:
+        """An array and those that branches have in its place."""
+        arrays = {array}
+        while more := {name for alike in self.found.alike if alike & arrays for name in alike} - arrays:
+            arrays |= more
+        return sorted(arrays)
 
     @property
     def _counted(self) -> set[str]:

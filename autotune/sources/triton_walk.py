@@ -97,6 +97,7 @@ class TritonFindings:
     short_types: set[str] = field(default_factory=set)  # of 16 bits, to which values are converted
     indices: set[str] = field(default_factory=set)  # numbers that are whole, as their use shows
     loaded_indices: set[str] = field(default_factory=set)  # arrays whose elements become whole numbers
+    alike: list[set[str]] = field(default_factory=list)  # parameters of which a branch takes one
     either: set[str] = field(default_factory=set)  # parameters that one branch loads from, and another adds
     reals: dict[str, set[str]] = field(default_factory=dict)  # arrays whose elements a number meets
     tuples: set[str] = field(default_factory=set)  # parameters of which an item is taken
@@ -207,6 +208,7 @@ class _Walker(Follower[Sum]):
 
     def _joined(self, values: Sequence[Sum]) -> Sum:
         """The value of the last branch, unless one has more terms than what is no expression."""
+        self.found.alike.append({self.found.base(value) for value in values} - {""})
         terms = [term for value in values for term in value.terms]
         plain = {term.factors[0] for term in terms if len(term.factors) == 1 and not term.runs}
         self.found.either |= plain & {name for term in terms for name in term.loaded}
@@ -352,7 +354,7 @@ class _Walker(Follower[Sum]):
             case "dot" | "dot_scaled":
                 self.found.has_dot = True
             case "where" if len(own) == 3:
-                return _merged(own[1:])
+                return self._joined(own[1:]) if all(map(self.found.base, own[1:])) else _merged(own[1:])
             case _ if called in _RANDOM:
                 self._whole(*own[:1])
             case _ if called in _SHAPED:

@@ -222,6 +222,20 @@ def test_why_a_kernel_is_not_read(made, text, why):
         made(HEAD + gluon + text)
 
 
+@pytest.mark.parametrize(
+    "chosen",
+    ["    p = tl.where(pid < 3, x + at, z + at)\n", "    p = x + at\n    if pid < 3:\n        p = z + at\n"],
+)
+def test_each_array_of_which_a_program_takes_one_is_one(made, chosen):
+    spec = made(
+        HEAD + "@triton.jit\ndef k(x, z, y, n, B: tl.constexpr):\n    pid = tl.program_id(0)\n"
+        f"    at = pid * B + tl.arange(0, B)\n{chosen}"
+        "    tl.store(y + at, tl.load(p, mask=at < n), mask=at < n)\n"
+    )
+    shapes = {one.name: one.shape for one in spec.arguments if one.shape}
+    assert shapes == {"x": ("n",), "z": ("n",), "y": ("n",)}
+
+
 @pytest.mark.parametrize("used", ["inside = o < offset", "o = o + offset"])
 def test_what_may_be_a_number_or_an_array_is_a_number(made, used):
     loaded = used.replace("offset", "tl.load(offset)")
