@@ -209,9 +209,11 @@ class _Walker(Follower[Sum]):
     def _joined(self, values: Sequence[Sum]) -> Sum:
         """The value of the last branch, unless one has more terms than what is no expression."""
         self.found.alike.append({self.found.base(value) for value in values} - {""})
-        terms = [term for value in values for term in value.terms]
-        plain = {term.factors[0] for term in terms if len(term.factors) == 1 and not term.runs}
-        self.found.either |= plain & {name for term in terms for name in term.loaded}
+        sums = [term for value in values if len(value.terms) > 1 for term in value.terms]
+        added = {term.factors[0] for term in sums if len(term.factors) == 1 and not term.runs}
+        self.found.either |= added & {
+            name for value in values for term in value.terms for name in term.loaded
+        }
         *others, last = values or [NOTHING]
         widest = max(others, key=lambda value: len(value.terms), default=last)
         return widest if len(widest.terms) > len(last.terms) and not last.text else last

@@ -249,6 +249,13 @@ def test_what_may_be_a_number_or_an_array_is_a_number(made, used):
     assert spec.default["IS_ARRAY"] is False
 
 
+def test_an_array_that_is_loaded_under_its_own_name_is_one(made):
+    added = COPY.replace("n, B", "n, bias, HAS: tl.constexpr, B").replace(
+        "    tl.store", "    if HAS:\n        bias = tl.load(bias + at)\n        n = n + bias\n    tl.store"
+    )
+    assert {one.name for one in made(HEAD + added).arguments if one.shape} == {"x", "y", "bias"}
+
+
 def test_constants_have_the_values_of_a_launch(made):
     """Those of its function's defaults and of the file as well; behind `*args` no place is known."""
     rows = ROWS.replace("ROWS: tl", "MODE: tl.constexpr, LAST: tl.constexpr, ROWS: tl")
