@@ -324,7 +324,7 @@ class TritonModule:
         """The file of a project that a statement imports from; None for a package that is not read."""
         parts = [*(node.module.split(".") if node.module else ()), *inner]
         if node.level:
-            base = self.path.parent
+            base = self.path.absolute().parent
             for _ in range(node.level - 1):
                 base = base.parent
             folders = [base]

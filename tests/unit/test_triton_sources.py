@@ -1,6 +1,7 @@
 """What is read of strangers' sources in Triton, and what a first space makes of it. Needs no Triton."""
 
 import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -62,6 +63,15 @@ def test_a_name_that_the_host_takes_over_stays_the_kernels(tmp_path):
     later = "import torch\nkept = copied\ndef copied(*given):\n    return kept[(1,)](torch.ones(1), *given)\n"
     text = triton_part(HEAD + COPY + later, tmp_path / "kernel.py")
     assert text.endswith(COPY.lstrip("\n")) and "torch" not in text
+
+
+def test_an_import_of_a_folder_above_is_found_from_the_folder_of_the_file(tmp_path, monkeypatch):
+    inner = tmp_path / "project" / "ops" / "norm"
+    inner.mkdir(parents=True)
+    (tmp_path / "project" / "math.py").write_text(HEAD + "@triton.jit\ndef twice(x):\n    return x + x\n")
+    monkeypatch.chdir(inner)
+    doubled = COPY.replace("tl.load(x + at, mask=at < n)", "twice(tl.load(x + at, mask=at < n))")
+    assert "return x + x" in triton_part(HEAD + "from ...math import twice\n" + doubled, Path("kernel.py"))
 
 
 def test_a_shim_of_libdevice_is_libdevice(tmp_path):
