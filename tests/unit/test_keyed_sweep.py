@@ -90,9 +90,9 @@ def test_what_is_served_is_timed_however_short_the_time_is(moe):
 def test_what_wins_anywhere_is_checked_in_one_go_and_timed_once(moe, monkeypatch):
     new, check = [], WinnerChecks.check
 
-    def noted(self, context, configs, deadline):
+    def noted(self, context, configs, *rest):
         new.append({*configs} - self.outcomes.keys())
-        return check(self, context, configs, deadline)
+        return check(self, context, configs, *rest)
 
     monkeypatch.setattr(WinnerChecks, "check", noted)
     moe.run("search", "moe.yaml", "--device", "fake", "--format", "vllm-moe", "--sweep", "M=8,64,128")
