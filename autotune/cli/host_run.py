@@ -51,7 +51,11 @@ def run_space(parsed: argparse.Namespace) -> None:
 def runs_text(result: HostRuns) -> str:
     """A line for each configuration, and what was and was not done."""
     longest = max(len(run.name) for run in result.runs)
-    lines = [f"{run.name:{longest}}  {_outcome_text(run)}" for run in result.runs]
+    lines, found = list[str](), dict[str, str]()  # the first configuration that ended in each way
+    for run in result.runs:
+        text = _outcome_text(run)
+        same = isinstance(run.outcome, Failure) and found.setdefault(text, run.name) != run.name
+        lines.append(f"{run.name:{longest}}  {f'the same as {found[text]}' if same else text}")
     lines += ["", f"checked {result.checks} on the CPU ({result.tool})"]
     if result.uncompared:
         lines.append(f"not compared: {', '.join(result.uncompared)}, which the reference does not return")

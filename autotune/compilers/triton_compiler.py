@@ -33,6 +33,7 @@ from autotune.errors import CompileError, LaunchError
 from autotune.hardware.architectures import ARCHITECTURES, WARP
 from autotune.sources.triton import entry_signature
 
+_OLDER = "; Triton 3.5 to 3.8 have them: install the version that your program uses"
 _OPTIONS = (*TRITON_OPTIONS, *AMD_OPTIONS)
 _ALIGNED = ":16"
 _BYTES = {kind: element_bytes(dtype) for dtype, kind in TRITON_TYPES.items()}
@@ -274,6 +275,7 @@ def _message(error: Exception) -> str:
     texts, cause = [], error
     while cause is not None:
         text = f"{type(cause).__name__}: {str(cause).strip()}"
+        text += _OLDER if "Block pointers have been removed" in text else ""
         if text not in texts:
             texts.append(text)
         cause = cause.__cause__  # type: ignore[assignment]

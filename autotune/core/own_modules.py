@@ -114,8 +114,11 @@ def _imported(node: ast.AST, package: ModuleSpec | None) -> Iterator[str]:
 def _spec(module: str, folders: tuple[str, ...]) -> ModuleSpec | None:
     """Find a module as Python does, without running its package."""
     try:
-        spec = PathFinder.find_spec(module, folders)
-        if spec is None and "." not in module:  # such as a package that is installed from its sources
+        # Python would ask a loaded package for a folder in it without __init__.py
+        spec = PathFinder.find_spec(module.rpartition(".")[2], folders)
+        if spec is not None:
+            spec.name = module
+        elif "." not in module:  # such as a package that is installed from its sources
             spec = importlib.util.find_spec(module)
     except (ImportError, ValueError, AttributeError):
         return None

@@ -18,6 +18,7 @@ from autotune.core.syntax import parse_module
 from autotune.errors import InputError
 from autotune.sources.bare_code import bare_code
 from autotune.sources.tree import SourceTree, descendants
+from autotune.sources.triton_module import why_no_kernel
 
 _KERNEL = re.compile(r"\b(?:__global__|__kernel)\b|\bkernel\s+(?:void|__attribute__)\b")
 _WRITE_IT = "let the program write the text into a file, and give that to autotune new"
@@ -64,10 +65,11 @@ def extracted(path: Path, entry: str | None) -> Literal | None:
     if is_python:
         if line := next((literal.line for literal in literals if "@triton.jit" in literal.text), 0):
             raise InputError(f"{path}:{line}: a kernel in Triton is in this string: {_WRITE_IT}")
-        raise InputError(
-            f"{path}: no kernel found: no function under @triton.jit, and no string with a kernel in CUDA "
-            "C++ or OpenCL C; name the file that has it"
+        other = why_no_kernel(text) or (
+            "no function under @triton.jit, and no string with a kernel in CUDA C++ or OpenCL C; "
+            "name the file that has it"
         )
+        raise InputError(f"{path}: no kernel found: {other}")
     return None
 
 

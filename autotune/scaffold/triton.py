@@ -15,10 +15,16 @@ from autotune.scaffold.triton_guesses import TritonGuess
 from autotune.scaffold.verify_sizes import verify_sizes
 from autotune.scaffold.writing import empty_reference, quoted, scalar
 from autotune.sources.triton import TritonKernel, read_triton
+from autotune.sources.triton_follower import WHOLE_TYPES
 from autotune.sources.triton_host import SAME
+from autotune.sources.triton_module import why_no_kernel
 
 _TILED = re.compile(r"ceil_div\(\w+, \w+\)")
 _CHECK = "  # check"
+_HELPERS = (
+    "its functions under @triton.jit are helpers: none loads or stores through its parameters; "
+    "name the file with the kernel that calls them"
+)
 
 
 @dataclass(frozen=True)
@@ -36,12 +42,11 @@ def scaffold_triton(path: Path, name: str, entry: str | None = None) -> TritonSc
 
     Raises InputError if the file has no such kernel.
     """
-    kernels = read_triton(path.read_text(encoding="utf-8-sig"), path)
+    text = path.read_text(encoding="utf-8-sig")
+    kernels = read_triton(text, path)
     if not kernels:
-        raise InputError(
-            f"{path}: its functions under @triton.jit are helpers: none loads or stores through its "
-            "parameters; name the file with the kernel that calls them"
-        )
+        other = why_no_kernel(text)
+        raise InputError(f"{path}: {f'no kernel found: {other}' if other else _HELPERS}")
     if entry is not None and entry not in kernels:
         raise InputError(
             f"{path}: no kernel under @triton.jit is called {entry!r}; it has {', '.join(kernels)}"
@@ -62,7 +67,7 @@ def _refusal(kernel: TritonKernel) -> str:
             f"{names} is a tensor descriptor that the host makes; "
             "make it in the kernel with tl.make_tensor_descriptor"
         )
-    if tuples := kernel.found.tuples - {constant.name for constant in kernel.constants}:
+    if tuples := kernel.found.tuples - {one.name for one in kernel.constants if one.has_default}:
         return f"{', '.join(sorted(tuples))} is a tuple, and spaces pass arrays and numbers only"
     if reserved := [
         parameter.name
@@ -110,8 +115,9 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
         *(f"  {one}: [{_listed(listed)}]{_remark(one, guess)}" for one, listed in values.items()),
         *(["derived:"] if guess.derived else []),
         *(f"  {one}: {quoted(text)}" for one, text in guess.derived.items()),
-        *(["constraints:  # a block has to fit registers"] if guess.limits else []),
-        *(f"  - {one}" for one in guess.limits),
+        *(["constraints:"] if guess.limits or guess.asserted else []),
+        *(f"  - {one}  # a block has to fit registers" for one in guess.limits),
+        *(f"  - {quoted(one)}  # tl.static_assert" for one in guess.asserted),
         f"default: {{{_pairs(chosen, chosen)}}}",
         *(["landmarks:  # the configurations of @triton.autotune"] if landmarks else []),
         *([f"# the list of @triton.autotune was not read: {unread}"] if unread else []),
@@ -162,9 +168,10 @@ def _argument(name: str, guess: TritonGuess) -> str:
         extents, is_sure = guess.shape(name)
         shape = ", ".join(map(quoted, extents))
         is_index, bound = name in kernel.index_arrays, guess.index_bound(name)
-        fill = "inputs" if bound else f"{{{'constant: 0' if is_index else 'normal: [0, 1]'}}}"
-        fill = "" if role == "out" else f", fill: {fill}"
         dtype = "int32" if is_index else kernel.made.get(name, SAME)
+        is_whole = dtype in WHOLE_TYPES
+        fill = "inputs" if bound else f"{{{'constant: 0' if is_whole else 'normal: [0, 1]'}}}"
+        fill = "" if role == "out" else f", fill: {fill}"
         entry = f"{{name: {name}, dtype: {dtype}, shape: [{shape}], role: {role}{fill}}}"
         questions = {
             "its shape": not is_sure,

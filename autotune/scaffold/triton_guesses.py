@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from itertools import islice, product
 from math import prod
 
 from autotune.core.expressions import integer, parse, unknown_names
@@ -29,6 +30,7 @@ _EXTENTS = (4096, 2048, 1024, 512)
 _WIDTH, _FEW = 64, 4
 _LEAST = 16
 _MANY = 10  # configurations
+_MAX_DOUBLINGS, _MAX_TRIES = 6, 500  # of extents, and configurations that may be what a source demands
 _MAX_ELEMENTS, _MAX_WORK = 2**25, 2**34
 
 
@@ -50,13 +52,14 @@ class TritonGuess:
     @cached_property
     def values(self) -> dict[str, tuple[Value, ...]]:
         """The values of each constant and option that is tuned or fixed."""
-        unread = {name: (False,) for name in self.kernel.heuristics if name in self._constants}
+        rules = self.kernel.heuristics.keys() & self._constants.keys() - self.derived.keys()
+        unread = {name: self._usual_values(name) for name in sorted(rules)}
         return {name: own for name, own in (self._listed | unread).items() if name not in self.derived}
 
     @cached_property
     def sizes(self) -> dict[str, int]:
         """The sizes, at least one, so small that blocks fit registers, and arrays and work are no burden."""
-        chosen = dict(self._usual_sizes)
+        chosen = {**self._usual_sizes, **self._settled[1]}
 
         def values() -> dict[str, Value]:
             known: dict[str, Value] = {**self.default, **chosen}
@@ -119,7 +122,17 @@ class TritonGuess:
         landmarks = [{**configs[0], **DEFAULTS, **config} for config in configs]
         combinations = prod(len(own) for own in self.values.values())
         distinct = {tuple(landmark.get(name) for name in self.values) for landmark in landmarks}
-        return [] if _MANY < len(distinct) == combinations else landmarks
+        return [] if _MANY < len(distinct) == combinations else [*filter(self._holds, landmarks)]
+
+    @cached_property
+    def asserted(self) -> list[str]:
+        """What the source demands of constants, as far as it reads nothing else."""
+        names = {*self.values, *self.fixed}
+        return [text for text in dict.fromkeys(self.kernel.found.asserted) if _reads_only(text, names)]
+
+    def _holds(self, config: Mapping[str, Value]) -> bool:
+        known = {**self._settled[1], **self.default, **config}
+        return all(parse(text).holds(known) for text in self.asserted)
 
     @property
     def limits(self) -> list[str]:
@@ -229,7 +242,8 @@ class TritonGuess:
 
     def _known_extent(self, name: str) -> int:
         """An extent that the source compares a size with: it may have code for no other; 0 without one."""
-        compared = self.kernel.found.choices.get(name, ())
+        launched = self.kernel.launched.get(name)
+        compared = [launched, *self.kernel.found.choices.get(name, ())]
         return next((value for value in compared if isinstance(value, int) and value > 1), 0)
 
     def _is_unbounded(self, tile: Tile) -> bool:
@@ -257,25 +271,8 @@ class TritonGuess:
         for name, one in self._constants.items():
             if self._is_configured(name):
                 yield name, _distinct(config.get(name) for config in kernel.configs)
-            elif name in chosen:
-                continue
-            elif name in tiles:
-                widths = [len(block) for block in kernel.blocks if name in block]
-                yield name, self._tile_values(max(widths, default=len(tiles)))
-            elif one.has_default:
-                continue
-            elif name in kernel.found.kinds:
-                yield name, (self._element_type(name),)
-            elif name in kernel.found.flags:
-                yield name, (False,)
-            elif name in kernel.found.choices:
-                listed = kernel.found.choices[name]
-                plain = (one for one in listed if not isinstance(one, str) or re.fullmatch(r"\w*", one))
-                yield name, (next(plain, 0),)
-            elif name in kernel.whole_numbers or name in kernel.ends:
-                yield name, (1,) if name in self._strides_alone else (8,)
-            else:
-                yield name, (1,)
+            elif name not in chosen and (name in tiles or name in kernel.launched or not one.has_default):
+                yield name, self._usual_values(name)
         pipelined = (
             kernel.found.has_loop and kernel.found.has_dot
         )  # other loops need a `num_stages` of their own
@@ -284,7 +281,29 @@ class TritonGuess:
             if any(name in config for config in kernel.configs):
                 yield name, _distinct(config.get(name, DEFAULTS[name]) for config in kernel.configs)
             elif name in self._constants or name in usual:
-                yield name, _OPTION_VALUES[name]
+                yield name, _distinct([*_OPTION_VALUES[name], kernel.launched.get(name)])
+
+    def _usual_values(self, name: str) -> tuple[Value, ...]:
+        """Values for a constant that the source does not list, that of a launch among them."""
+        kernel = self.kernel
+        launched = [kernel.launched[name]] if name in kernel.launched else []
+        if name in kernel.tiles:
+            tiles = [one for one in kernel.tiles if one not in self.fixed and one not in self._whole]
+            widths = [len(block) for block in kernel.blocks if name in block]
+            return _distinct([*self._tile_values(max(widths, default=len(tiles))), *launched])
+        if name in kernel.found.kinds:
+            return (self._element_type(name),)
+        known = kernel.found.choices.get(name, [])
+        if name in kernel.found.flags and not any(isinstance(one, str) for one in known):
+            known = [False]
+        if listed := [*launched, *known]:
+            plain = (one for one in listed if not isinstance(one, str) or re.fullmatch(r"\w*", one))
+            return (next(plain, 0),)
+        if any(name in names_in_text(text) for text in kernel.found.asserted):
+            return _DOT
+        if name in kernel.whole_numbers or name in kernel.ends:
+            return (1,) if name in self._strides_alone else (8,)
+        return (1,)
 
     def _element_type(self, name: str) -> str:
         """The type that a constant stands for: of indices, of sums, or of the arrays."""
@@ -298,16 +317,35 @@ class TritonGuess:
             return _DOT
         return _LONG if count == 1 else _FLAT if count == 2 else _DEEP
 
-    @cached_property
+    @property
     def default(self) -> dict[str, Value]:
-        """The first configuration, else values in the middle whose tiles fit registers together."""
-        configured = self.kernel.configs[0] if self.kernel.configs else {}
-        chosen = {
-            name: configured.get(
-                name, DEFAULTS[name] if DEFAULTS.get(name) in listed else listed[(len(listed) - 1) // 2]
-            )
-            for name, listed in self.values.items()
-        }
+        """A configuration that the source takes."""
+        return self._settled[0]
+
+    @cached_property
+    def _settled(self) -> tuple[dict[str, Value], dict[str, int]]:
+        """A configuration and extents of constants, for which all that is asserted holds if possible."""
+        words = {word for text in self.asserted for word in names_in_text(text)}
+        names = [name for name in self.values if name in words]
+        fixed = {name: self._usual_sizes[name] for name in self.fixed}
+        tried = islice(product(*(self.values[name] for name in names)), _MAX_TRIES)
+        changes = ({}, *self.kernel.configs, *(dict(zip(names, one, strict=True)) for one in tried))
+        for changed in changes:
+            config = {name: changed.get(name, value) for name, value in self._preferred.items()}
+            for doubled in range(_MAX_DOUBLINGS):
+                wide = {name: extent << (doubled if name in words else 0) for name, extent in fixed.items()}
+                if all(parse(text).holds({**wide, **config}) for text in self.asserted):
+                    return config, wide
+        return self._preferred, fixed
+
+    @cached_property
+    def _preferred(self) -> dict[str, Value]:
+        """The first configuration, a launch's values, else those in the middle whose tiles fit registers."""
+        configured = {**self.kernel.launched, **(self.kernel.configs[0] if self.kernel.configs else {})}
+        chosen = {}
+        for name, listed in self.values.items():
+            preferred = (one.get(name) for one in (configured, DEFAULTS))
+            chosen[name] = next((one for one in preferred if one in listed), listed[(len(listed) - 1) // 2])
         for block in self._blocks:
             while prod(int(chosen[name]) for name in block) > _MAX_TILE // 4:
                 largest = max(block, key=lambda name: int(chosen[name]))

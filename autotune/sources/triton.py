@@ -7,16 +7,19 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from autotune.core.frozen import dataclass
 from autotune.core.records import Value
 from autotune.core.syntax import parse_expression
 from autotune.errors import InputError
-from autotune.sources.triton_host import TritonLaunch, defaults, launches, translated
+from autotune.sources.triton_follower import WHOLE_TYPES
+from autotune.sources.triton_host import TritonLaunch, defaults, heuristics, launches
 from autotune.sources.triton_module import TritonModule, decorator_name
 from autotune.sources.triton_values import NotRead
 from autotune.sources.triton_walk import Sum, Term, TritonFindings, walk
+
+_V = TypeVar("_V")
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,26 @@ class TritonKernel:
     @cached_property
     def _accesses(self) -> list[tuple[str, Sum, str]]:
         """Loads, stores and atomics through parameters: the address and the array of each."""
-        accesses = [(kind, address, self.found.base(address)) for kind, address in self.found.accesses]
-        return [access for access in accesses if access[2] and access[2] not in self.found.descriptors]
+        others = {"", *self.found.descriptors, *self._counted}
+        return [
+            (kind, address, array)
+            for kind, address in self.found.accesses
+            for array in self._arrays(self.found.base(address))
+            if array not in others
+        ]
+
+    def _arrays(self, array: str) -> list[str]:
+        """An array and those that branches have in its place."""
+        arrays = {array}
+        while more := {name for alike in self.found.alike if alike & arrays for name in alike} - arrays:
+            arrays |= more
+        return sorted(arrays)
+
+    @property
+    def _counted(self) -> set[str]:
+        """Parameters that are compared, or added in one branch: numbers, though others load through them."""
+        compared = {name for _, bound in self.found.bounds for name in names_in_text(bound.text)}
+        return compared | self.found.either
 
     @cached_property
     def roles(self) -> Mapping[str, str]:
@@ -156,13 +177,30 @@ class TritonKernel:
 
     @cached_property
     def made(self) -> Mapping[str, str]:
-        """The element types of arrays that a launch's function makes, where it says them; SAME among them."""
+        """The element types of arrays that a launch's function makes, where it says them; SAME among them.
+
+        What arrays of whole numbers are made of are whole numbers.
+        """
+        made = self._of_launches([launch.made for launch in self.launches])
+        for array, elements in self.found.stored.items():
+            if made.get(array) in WHOLE_TYPES:
+                made |= dict.fromkeys(elements - made.keys(), made[array])
+        return made
+
+    @cached_property
+    def launched(self) -> Mapping[str, Value]:
+        """The values that a launch gives to constants and options."""
+        values = self._of_launches([launch.constants for launch in self.launches])
+        return {name: value for name, value in values.items() if name not in self.arguments}
+
+    def _of_launches(self, places: Sequence[Mapping[int | str, _V]]) -> dict[str, _V]:
+        """What launches say of their arguments, by parameter; the first that says something counts."""
         names = [parameter.name for parameter in self.parameters]
-        dtypes: dict[str, str] = {}
-        for place, dtype in ((place, one) for launch in self.launches for place, one in launch.made.items()):
+        known: dict[str, _V] = {}
+        for place, value in (item for one in places for item in one.items()):
             name = place if isinstance(place, str) else names[place] if place < len(names) else ""
-            dtypes.setdefault(name, dtype)
-        return dtypes
+            known.setdefault(name, value)
+        return known
 
     @cached_property
     def led_into(self) -> Mapping[str, Collection[tuple[str, int]]]:
@@ -248,6 +286,7 @@ def entry_signature(entry: str) -> tuple[str, tuple[str, ...], dict[str, Any]]:
 def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     """Every kernel: a function that loads or stores through its parameters, those that hosts launch first.
 
+    One that is given blocks of elements is a helper of others.
     Imports are looked for next to the path. Raises InputError for a text that is not Python.
     """
     module = TritonModule(text, path)
@@ -262,7 +301,11 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     nodes = (node for function in module.kernels.values() for node in ast.walk(function))
     calls = (node.func for node in nodes if isinstance(node, ast.Call))
     called = {function.id for function in calls if isinstance(function, ast.Name)}
-    able = {name: one for name, one in read.items() if one.roles or one.found.descriptors}
+    able = {
+        name: one
+        for name, one in read.items()
+        if (one.roles or one.found.descriptors) and not one.found.given_blocks
+    }
 
     def rank(name: str) -> tuple[bool, bool, bool]:
         kernel = able[name]
@@ -287,7 +330,7 @@ def _kernel(
     taken = tuple(parameters(function.args))
     findings = walk(module, function, {parameter.name for parameter in taken if parameter.is_constant})
     configs = _configs(module, function)
-    rules = _heuristics(module, function)
+    rules = heuristics(module, function)
     return TritonKernel(function.name, taken, findings, *configs, rules, launched, host_defaults)
 
 
@@ -379,25 +422,3 @@ def _configs(module: TritonModule, function: ast.FunctionDef) -> tuple[list[dict
         return module.reader.configs(listed), ""
     except NotRead as error:
         return [], f"{module.path.name}:{listed.lineno}: {error}"
-
-
-def _heuristics(module: TritonModule, function: ast.FunctionDef) -> dict[str, str]:
-    """The rules of `@triton.heuristics` as expressions; empty for those that are none."""
-    rules = {}
-    for decorator in function.decorator_list:
-        if decorator_name(decorator) != "heuristics" or not isinstance(decorator, ast.Call):
-            continue
-        table = (
-            decorator.args[0]
-            if decorator.args
-            else decorator.keywords[0].value
-            if decorator.keywords
-            else None
-        )
-        for key, rule in zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ():
-            match key, rule:
-                case ast.Constant(str(name)), ast.Lambda(ast.arguments(args=[ast.arg(meta)]), body):
-                    rules[name] = translated(body, meta)
-                case ast.Constant(str(name)), _:
-                    rules[name] = ""
-    return rules

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from autotune.core.frozen import dataclass
 from autotune.core.records import Value
 from autotune.core.syntax import parse_expression
 from autotune.sources.triton_module import TritonModule, decorator_name
+from autotune.sources.triton_values import NotRead
 
 SAME = "DTYPE"  # the element type of an array that is made like another
 _MADE = ("empty", "zeros", "ones", "full", "empty_strided")
@@ -20,13 +22,16 @@ _TYPES = {
     **{name: name for name in ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool")},
 }
 
+_MAX_VARIABLES = 8  # of a rule, each of which may double its expression
+
 
 @dataclass(frozen=True)
 class TritonLaunch:
-    """A launch of a kernel: its grid as expressions, and the element types of arrays that the host makes."""
+    """A launch of a kernel: its grid as expressions, and what is known of its arguments, by place or name."""
 
     grid: Sequence[str]
-    made: Mapping[int | str, str]  # by place or name; SAME for that of another array
+    made: Mapping[int | str, str]  # the element types of arrays that the host makes; SAME for that of another
+    constants: Mapping[int | str, Value]  # numbers and texts
 
 
 def launches(module: TritonModule) -> dict[str, list[TritonLaunch]]:
@@ -46,8 +51,13 @@ def launches(module: TritonModule) -> dict[str, list[TritonLaunch]]:
                     values[name] = ast.Lambda(node.args, value)
                 case ast.Call(ast.Subscript(ast.Name(name), grid)) if name in launches_of:
                     launched.append((name, grid, node))
+        known = _defaults_of(scope) if isinstance(scope, ast.FunctionDef) else {}
         for name, grid, call in launched:
-            launches_of[name].append(TritonLaunch(_grid(grid, values), _made(call, values)))
+            given = _given(call, values)
+            made = {place: dtype for place, one in given.items() if (dtype := _allocated(one))}
+            numbers = {place: _number(module, one, known) for place, one in given.items()}
+            constants = {place: value for place, value in numbers.items() if value is not None}
+            launches_of[name].append(TritonLaunch(_grid(grid, values), made, constants))
     return launches_of
 
 
@@ -56,17 +66,24 @@ def defaults(module: TritonModule) -> dict[str, Value]:
     numbers: dict[str, Value] = {}
     for node in ast.walk(module.tree):
         if isinstance(node, ast.FunctionDef) and node.name not in module.kernels:
-            arguments = node.args
-            named = [*arguments.posonlyargs, *arguments.args]
-            pairs = [*zip(reversed(named), reversed(arguments.defaults), strict=False)]
-            for argument, default in (*pairs, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)):
-                match default:
-                    case ast.Constant(bool()):
-                        pass
-                    case ast.Constant(int() | float() as value):
-                        numbers.setdefault(argument.arg, value)
-                    case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
-                        numbers.setdefault(argument.arg, -value)
+            for name, value in _defaults_of(node).items():
+                if not isinstance(value, bool):
+                    numbers.setdefault(name, value)
+    return numbers
+
+
+def _defaults_of(function: ast.FunctionDef) -> dict[str, Value]:
+    """The numbers that parameters of a function have as defaults, by name."""
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args]
+    pairs = [*zip(reversed(named), reversed(arguments.defaults), strict=False)]
+    numbers: dict[str, Value] = {}
+    for argument, default in (*pairs, *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)):
+        match default:
+            case ast.Constant(int() | float() as value):
+                numbers[argument.arg] = value
+            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
+                numbers[argument.arg] = -value
     return numbers
 
 
@@ -80,14 +97,26 @@ def _grid(grid: ast.expr, values: Mapping[str, ast.expr]) -> list[str]:
     ]
 
 
-def _made(call: ast.Call, values: Mapping[str, ast.expr]) -> dict[int | str, str]:
-    places: dict[int | str, ast.expr] = {**dict(enumerate(call.args))}
+def _given(call: ast.Call, values: Mapping[str, ast.expr]) -> dict[int | str, ast.expr]:
+    """The arguments of a launch by place or name, where a variable counts as what it was given."""
+    plain = takewhile(lambda given: not isinstance(given, ast.Starred), call.args)
+    places: dict[int | str, ast.expr] = {**dict(enumerate(plain))}
     places |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-    made = {
-        place: _allocated(values.get(given.id, given) if isinstance(given, ast.Name) else given)
+    return {
+        place: values.get(given.id, given) if isinstance(given, ast.Name) else given
         for place, given in places.items()
     }
-    return {place: dtype for place, dtype in made.items() if dtype}
+
+
+def _number(module: TritonModule, node: ast.expr, known: Mapping[str, Value]) -> Value | None:
+    """The number or text that an argument of a launch is, with these values of variables; None if unknown."""
+    if isinstance(node, ast.Name) and node.id in known:
+        return known[node.id]
+    try:
+        value = module.reader.read(node)
+    except NotRead:
+        return None
+    return value if isinstance(value, int | float | str) else None
 
 
 def _allocated(node: ast.expr) -> str:
@@ -109,8 +138,12 @@ def _allocated(node: ast.expr) -> str:
 class _Translation(ast.NodeTransformer):
     """From Python on the host to the expressions of a space."""
 
-    def __init__(self, meta: str) -> None:
-        self._meta = meta
+    def __init__(self, meta: str, known: Mapping[str, ast.expr]) -> None:
+        self._meta, self._known = meta, known
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """A variable is what it was given."""
+        return self._known.get(node.id, node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """`meta["BLOCK"]` is BLOCK."""
@@ -130,6 +163,54 @@ class _Translation(ast.NodeTransformer):
         return node
 
 
-def translated(node: ast.expr, meta: str) -> str:
-    """A part of a host function as an expression, which may read names that no space has."""
-    return ast.unparse(_Translation(meta).visit(parse_expression(ast.unparse(node))))
+def translated(node: ast.expr, meta: str, known: Mapping[str, ast.expr] | None = None) -> str:
+    """A part of a host function as an expression, which may read names that no space has.
+
+    `meta` is the mapping of the kernel's arguments, `known` has the values of variables.
+    """
+    copied = parse_expression(ast.unparse(node))
+    return ast.unparse(_Translation(meta, known or {}).visit(copied))
+
+
+def heuristics(module: TritonModule, function: ast.FunctionDef) -> dict[str, str]:
+    """The rules of `@triton.heuristics` as expressions; empty for those that are none."""
+    rules = {}
+    for decorator in function.decorator_list:
+        if not isinstance(decorator, ast.Call) or decorator_name(decorator) != "heuristics":
+            continue
+        given = [*decorator.args, *(keyword.value for keyword in decorator.keywords)]
+        match _followed(module, given[0], ast.Dict) if given else None:
+            case own, ast.Dict(keys, values):
+                for key, rule in zip(keys, values, strict=True):
+                    if isinstance(key, ast.Constant):
+                        rules[str(key.value)] = _rule(own, rule)
+    return rules
+
+
+def _followed(
+    module: TritonModule, node: ast.expr, *kinds: type[ast.AST]
+) -> tuple[TritonModule, ast.AST] | None:
+    """What an expression stands for, if it is the name of something of these kinds, and where that is."""
+    if isinstance(node, ast.Name):
+        return module.defined(node.id, *kinds)
+    return (module, node) if isinstance(node, kinds) else None
+
+
+def _rule(module: TritonModule, node: ast.expr) -> str:
+    """The result of a function of the kernel's arguments as an expression; empty if it has conditions."""
+    match _followed(module, node, ast.FunctionDef, ast.Lambda):
+        case _, ast.Lambda(ast.arguments(args=[ast.arg(meta)]), result):
+            return translated(result, meta)
+        case _, ast.FunctionDef(_, ast.arguments(args=[ast.arg(meta)]), body):
+            known: dict[str, ast.expr] = {}
+            for statement in body:
+                match statement:
+                    case ast.Assign([ast.Name(name)], value) if len(known) < _MAX_VARIABLES:
+                        known[name] = parse_expression(translated(value, meta, known))
+                    case ast.Return(ast.expr() as value):
+                        return translated(value, meta, known)
+                    case ast.Expr(ast.Constant()):
+                        pass
+                    case _:
+                        break
+    return ""

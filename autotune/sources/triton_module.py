@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from autotune.core.syntax import parse_module
 from autotune.errors import InputError
@@ -28,6 +28,7 @@ RESHAPING = frozenset((
 ))  # fmt: skip
 _KEPT = ("do_not_specialize", "do_not_specialize_on_alignment", "noinline")  # arguments of `jit`
 _OWN = {"triton": "import triton", "tl": "import triton.language as tl"}  # whoever hands them on
+_LIBDEVICE = "triton_libdevice"
 _MAX_FILES = 200
 
 
@@ -43,6 +44,22 @@ def is_triton(text: str) -> bool:
     return any(isinstance(part, ast.FunctionDef) and is_jit(part, names) for part in ast.walk(tree))
 
 
+def why_no_kernel(text: str) -> str:
+    """Why functions for the device in a text in Python are not read; empty without such functions."""
+    tree = parse_module(text)
+    names = _jit_names(tree)
+    for outer in ast.walk(tree):
+        if isinstance(outer, ast.FunctionDef) and any(
+            "gluon.jit" in ast.unparse(one) for one in outer.decorator_list
+        ):
+            return f"{outer.name} is in Gluon, Triton's other language, which autotune does not read"
+        if isinstance(outer, ast.ClassDef | ast.FunctionDef):
+            for inner in outer.body:
+                if isinstance(inner, ast.FunctionDef) and is_jit(inner, names):
+                    return f"{inner.name} is inside of {outer.name}: move it to the top level of a file"
+    return ""
+
+
 def triton_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
     """The functions for the device in a text in Python, and all that these use.
 
@@ -52,25 +69,27 @@ def triton_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
     """
     module = TritonModule(text, path, folders)
     try:
-        return Extract(module).of(module.kernels)
+        return _of_kernels(module, module.kernels)
     except RecursionError:
         raise InputError(f"{path}: nested too deeply to be read") from None
 
 
 def kernel_part(text: str, path: Path, entry: str) -> str:
-    """The same for one function and what it uses; empty where it is no function for the device.
-
-    Its name may later stand for something else, such as what serves its configurations.
-    """
+    """The same for one function and what it uses; empty where it is no function for the device."""
     module = TritonModule(text, path)
-    if entry not in module.kernels:
-        return ""
+    return _of_kernels(module, [entry]) if entry in module.kernels else ""
+
+
+def _of_kernels(module: TritonModule, names: Collection[str]) -> str:
+    """What functions need, whose names may later stand for something of the host, such as their launch."""
+    bound = {*names}
     module.statements = [
         statement
         for statement in module.statements
-        if isinstance(statement, ast.FunctionDef) or entry not in bound_names(statement)
+        if bound.isdisjoint(bound_names(statement))
+        or (isinstance(statement, ast.FunctionDef) and is_jit(statement, module.jit_names))
     ]
-    return Extract(module).of([entry])
+    return Extract(module).of(names)
 
 
 def decorator_name(node: ast.expr) -> str:
@@ -174,14 +193,26 @@ class TritonModule:
             raise NotRead(name)
         return scope[name]
 
+    def defined(self, name: str, *kinds: type[ast.AST]) -> tuple[TritonModule, ast.AST] | None:
+        """What a name stands for, of these kinds, and the file that defines it; None for anything else."""
+        for statement in reversed(self.statements):
+            match statement:
+                case ast.FunctionDef(name=called) if called == name:
+                    return (self, statement) if isinstance(statement, kinds) else None
+                case ast.Assign([ast.Name(called)], value) | ast.AnnAssign(ast.Name(called), _, value) if (
+                    called == name and isinstance(value, kinds)
+                ):
+                    return self, value
+                case ast.ImportFrom() if (item := _imported(statement, name)) is not None:
+                    module = self.imported(statement, item.name)
+                    return module.defined(item.name, *kinds) if module is not None else None
+        return None
+
     def function(self, name: str) -> tuple[TritonModule, ast.FunctionDef] | None:
         """A function for the device by the name that it has here, and its file; None if there is none."""
-        for statement in reversed(self.statements):
-            if isinstance(statement, ast.FunctionDef) and statement.name == name:
-                return (self, statement) if is_jit(statement, self.jit_names) else None
-            if isinstance(statement, ast.ImportFrom) and (item := _imported(statement, name)) is not None:
-                module = self.imported(statement, item.name)
-                return module.function(item.name) if module is not None else None
+        match self.defined(name, ast.FunctionDef):
+            case module, ast.FunctionDef() as function if is_jit(function, module.jit_names):
+                return module, function
         return None
 
     def function_of(self, base: str, name: str) -> tuple[TritonModule, ast.FunctionDef] | None:
@@ -212,6 +243,12 @@ class TritonModule:
         """A statement as the file has it; a function for the device without what is for the host."""
         if isinstance(node, ast.FunctionDef) and is_jit(node, self.jit_names):
             bare = self.bare(node)
+            names = _triton_names(self.tree)
+            if any(_is_moved(part, names) for part in ast.walk(bare)):
+                bare = deepcopy(bare)
+                for part in [part for part in ast.walk(bare) if _is_moved(part, names)]:
+                    part.value = ast.Name(_LIBDEVICE)
+                return f"from triton.language.extra import libdevice as {_LIBDEVICE}\n{ast.unparse(bare)}\n"
             is_other = ast.dump(bare.args) != ast.dump(node.args) or bare.returns is not node.returns
             if node.col_offset or is_other:
                 return ast.unparse(bare) + "\n"
@@ -287,7 +324,7 @@ class TritonModule:
         """The file of a project that a statement imports from; None for a package that is not read."""
         parts = [*(node.module.split(".") if node.module else ()), *inner]
         if node.level:
-            base = self.path.parent
+            base = self.path.absolute().parent
             for _ in range(node.level - 1):
                 base = base.parent
             folders = [base]
@@ -396,6 +433,8 @@ class Extract:
             node.module == "triton.language.math" or not (is_tritons or self._module.file(node))
         ):
             return f"from triton.language.extra.libdevice import {name} as {called}\n"
+        if not is_tritons and self._is_libdevice(node, item):
+            return f"from triton.language.extra import libdevice as {called}\n"
         if is_tritons:
             return ast.unparse(ast.ImportFrom(node.module, [item], 0)) + "\n"
         if name in _OWN:
@@ -409,6 +448,11 @@ class Extract:
             held = "".join(f"{called}.{one} = {one}\n" for one in wanted)
             return f"{inlined}{called} = type(__import__('sys'))({called!r})\n{held}"
         return ast.unparse(ast.ImportFrom(node.module, [item], node.level)) + "\n"
+
+    def _is_libdevice(self, node: ast.ImportFrom, item: ast.alias) -> bool:
+        """Whether a name stands for libdevice, of whatever vendor: nothing else is used of it."""
+        used = self._attributes(item.asname or item.name)
+        return bool(used) and used <= _libdevice() and self._module.submodule(node, item.name) is None
 
     def _attributes(self, name: str) -> set[str]:
         """What functions for the device use of a name that stands for a module."""
@@ -502,6 +546,15 @@ def _triton_names(tree: ast.Module) -> frozenset[str]:
     return frozenset(found)
 
 
+def _is_moved(node: ast.AST, names: Collection[str]) -> TypeGuard[ast.Attribute]:
+    """Whether a name is that of a function in older versions of Triton, which libdevice has now."""
+    match node:
+        case ast.Attribute(ast.Attribute(ast.Name(base), "libdevice" | "math" as module), name):
+            is_there = module == "math" and name in _functions("math.py")
+            return base in names and name in _libdevice() and not is_there
+    return False
+
+
 def _plain(node: ast.expr) -> ast.expr:
     """A decorator without arguments that are for the host."""
     match node:
@@ -526,12 +579,17 @@ def _installed(package: str) -> tuple[Path, ...]:
     return tuple(Path(place).parent for place in places)
 
 
-@cache
 def _libdevice() -> frozenset[str]:
     """The names of the functions of Triton's libdevice."""
+    return _functions("extra", "libdevice.py")
+
+
+@cache
+def _functions(*place: str) -> frozenset[str]:
+    """The names of the functions of a file of Triton's language; none without Triton."""
     spec = _spec("triton")
     for folder in spec.submodule_search_locations or () if spec is not None else ():
-        path = Path(folder, "language", "extra", "libdevice.py")
+        path = Path(folder, "language", *place)
         if path.is_file():
             tree = parse_module(path.read_text(encoding="utf-8"))
             return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))

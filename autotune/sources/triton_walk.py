@@ -14,7 +14,9 @@ from itertools import product
 from typing import Any
 
 from autotune.core.records import Value
+from autotune.core.syntax import parse_expression
 from autotune.sources.triton_follower import SHORT_TYPES, WHOLE_TYPES, Follower
+from autotune.sources.triton_host import translated
 from autotune.sources.triton_module import LOOP_RANGES, RESHAPING, TritonModule, decorator_name
 
 _MAX_TERMS, _MAX_FACTORS, _MAX_CALLS, _MAX_LOOPS = 16, 16, 500, 3
@@ -27,6 +29,8 @@ _PRECISE = frozenset((
     "sqrt_rn", "div_rn", "floor", "ceil", "tanh", "pow", "log1p", "rint", "round", "trunc",
 ))  # fmt: skip
 _MASKS = ("mask", "boundary_check")
+# Arguments of Triton's functions that are texts, each with one that every GPU takes.
+_TEXTS = {"cache_modifier": "", "eviction_policy": "", "input_precision": "ieee", "sem": "acq_rel"}
 
 
 @dataclass(frozen=True)
@@ -93,12 +97,17 @@ class TritonFindings:
     short_types: set[str] = field(default_factory=set)  # of 16 bits, to which values are converted
     indices: set[str] = field(default_factory=set)  # numbers that are whole, as their use shows
     loaded_indices: set[str] = field(default_factory=set)  # arrays whose elements become whole numbers
+    alike: list[set[str]] = field(default_factory=list)  # parameters of which a branch takes one
+    either: set[str] = field(default_factory=set)  # parameters that one branch loads from, and another adds
     reals: dict[str, set[str]] = field(default_factory=dict)  # arrays whose elements a number meets
     tuples: set[str] = field(default_factory=set)  # parameters of which an item is taken
+    given_blocks: set[str] = field(default_factory=set)  # parameters that only a function for the device gets
+    stored: dict[str, set[str]] = field(default_factory=dict)  # arrays of whose elements each array is made
     precise: set[str] = field(default_factory=set)  # arrays whose elements go to functions of 32 bits
     computed: set[str] = field(default_factory=set)  # arrays whose elements meet operations in their own type
     descriptors: set[str] = field(default_factory=set)  # parameters with `load` and `store` of their own
     ends: set[str] = field(default_factory=set)  # parameters that a loop ends at
+    asserted: list[str] = field(default_factory=list)  # what `static_assert` demands, as expressions
     axes: set[int] = field(default_factory=set)
     has_dot: bool = False
     has_loop: bool = False
@@ -128,7 +137,7 @@ class _Walker(Follower[Sum]):
     def __init__(self, module: TritonModule, constants: Collection[str]) -> None:
         super().__init__(module)
         self.found = TritonFindings(frozenset(constants))
-        self._calls = self._loops = 0
+        self._calls = self._loops = self._branches = 0
 
     @property
     def _may_enter(self) -> bool:
@@ -147,6 +156,12 @@ class _Walker(Follower[Sum]):
                 self._decided(self._value(node.test, names))
             self._block(node.body, names, returned)
         self._loops -= 1
+
+    def _branch(self, node: ast.If, names: dict[str, Sum], returned: list[Sum]) -> bool:
+        self._branches += 1
+        ends = super()._branch(node, names, returned)
+        self._branches -= 1
+        return ends
 
     def _twice(self) -> range:
         """The turns of a loop that are followed: the second has what the first assigned."""
@@ -177,6 +192,12 @@ class _Walker(Follower[Sum]):
 
     # values
 
+    def _call(self, node: ast.Call, names: dict[str, Sum]) -> Sum:
+        if decorator_name(node) == "static_assert" and node.args and not self._branches:
+            known = {name: parse_expression(value.text) for name, value in names.items() if value.text}
+            self.found.asserted.append(translated(node.args[0], "", known))
+        return super()._call(node, names)
+
     def _constant(self, value: Any) -> Sum:
         match value:
             case int() | float():
@@ -187,6 +208,12 @@ class _Walker(Follower[Sum]):
 
     def _joined(self, values: Sequence[Sum]) -> Sum:
         """The value of the last branch, unless one has more terms than what is no expression."""
+        self.found.alike.append({self.found.base(value) for value in values} - {""})
+        sums = [term for value in values if len(value.terms) > 1 for term in value.terms]
+        added = {term.factors[0] for term in sums if len(term.factors) == 1 and not term.runs}
+        self.found.either |= added & {
+            name for value in values for term in value.terms for name in term.loaded
+        }
         *others, last = values or [NOTHING]
         widest = max(others, key=lambda value: len(value.terms), default=last)
         return widest if len(widest.terms) > len(last.terms) and not last.text else last
@@ -200,9 +227,17 @@ class _Walker(Follower[Sum]):
     def _item(self, held: Sum, index: ast.expr, names: dict[str, Sum]) -> Sum:
         if held.items and isinstance(index, ast.Constant) and isinstance(index.value, int):
             return held.items[index.value] if index.value < len(held.items) else NOTHING
-        if held.parameter and isinstance(index, ast.Constant) and index.value is not None:
+        is_constant = held.parameter == held.text and held.parameter in self.found.constants
+        if held.parameter and (is_constant or (isinstance(index, ast.Constant) and index.value is not None)):
             self.found.tuples.add(held.parameter)
+        elif not isinstance(index, ast.Constant):
+            self._block_of_caller(held)
         return held
+
+    def _block_of_caller(self, value: Sum) -> None:
+        """Note a parameter that gets a further axis, or is a mask: no launch passes such."""
+        if value.parameter and value.parameter == value.text and value.parameter not in self.found.constants:
+            self.found.given_blocks.add(value.parameter)
 
     def _unary(self, operator: ast.unaryop, value: Sum) -> Sum:
         number = value.constant
@@ -314,12 +349,14 @@ class _Walker(Follower[Sum]):
                 return self._block_pointer(own, named)
             case "load" | "store" | "gather" | "scatter":
                 return self._access(called, own, named, is_method=is_method)
+            case "_experimental_descriptor_load" | "_experimental_descriptor_store":
+                return self._access(called.rpartition("_")[2], own, named, is_method=True)
             case _ if called.startswith("atomic"):
                 return self._access("atomic", own, named, is_method=is_method)
             case "dot" | "dot_scaled":
                 self.found.has_dot = True
             case "where" if len(own) == 3:
-                return _merged(own[1:])
+                return self._joined(own[1:]) if all(map(self.found.base, own[1:])) else _merged(own[1:])
             case _ if called in _RANDOM:
                 self._whole(*own[:1])
             case _ if called in _SHAPED:
@@ -353,9 +390,9 @@ class _Walker(Follower[Sum]):
         self.found.kinds.update(kinds)
         if called not in ("to", "cast"):
             self.found.sum_kinds.update(kinds)
-        for key in ("cache_modifier", "eviction_policy"):  # texts, of which the empty one changes nothing
-            if key in named and named[key].parameter:
-                self.found.choices.setdefault(named[key].parameter, []).insert(0, "")
+        for key in named.keys() & _TEXTS.keys():
+            if named[key].parameter:
+                self.found.choices.setdefault(named[key].parameter, []).insert(0, _TEXTS[key])
 
     def _block_pointer(self, given: Sequence[Sum], named: Mapping[str, Sum]) -> Sum:
         """A pointer with the shape of its block, or a descriptor, which has no offsets."""
@@ -390,9 +427,15 @@ class _Walker(Follower[Sum]):
         address = own[0] if own else named.get("pointer", NOTHING)
         if is_method and address.parameter:
             self.found.descriptors.add(address.parameter)
-        is_masked = len(own) > (1 if kind == "load" else 2) or not named.keys().isdisjoint(_MASKS)
+        place = 1 if kind == "load" else 2
+        self._block_of_caller(own[place] if len(own) > place else named.get("mask", NOTHING))
+        is_masked = len(own) > place or not named.keys().isdisjoint(_MASKS)
         self.found.has_mask |= is_method or is_masked
         self.found.accesses.append((kind, address))
+        if kind == "store":
+            value = own[1] if len(own) > 1 else named.get("value", NOTHING)
+            made_of = {name for term in value.terms for name in term.raw}
+            self.found.stored.setdefault(self.found.base(address), set()).update(made_of)
         if kind == "atomic":
             self.found.computed.add(self.found.base(address))
         return Sum((_element(self.found.base(address)),)) if kind in ("load", "atomic", "gather") else NOTHING

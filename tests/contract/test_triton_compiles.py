@@ -1,5 +1,6 @@
 """Every Triton space compiles for NVIDIA GPUs that are not here, and launches pass what kernels take."""
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,17 @@ def test_what_does_not_compile_is_refused_with_its_reason(source, entry, reason)
     )
     with pytest.raises(CompileError, match=reason):
         cuda_compiler("sm_90", TRITON).compile(source or text, (), (entry,))
+
+
+def test_the_versions_that_have_block_pointers_are_named():
+    if hasattr(importlib.import_module("triton.language"), "advance"):
+        pytest.skip("this Triton has block pointers")
+    text = (
+        "import triton\nimport triton.language as tl\n@triton.jit\ndef f(x):\n"
+        "    tl.store(tl.make_block_ptr(x, (64,), (1,), (0,), (64,), (0,)), 1.0)\n"
+    )
+    with pytest.raises(CompileError, match=r"Triton 3\.5 to 3\.8 have them"):
+        cuda_compiler("sm_90", TRITON).compile(text, (), ("f('*fp32')",))
 
 
 CRASHING = """\

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from autotune.analysis.host_run import run_on_host
+from autotune.analysis.host_run import HostRun, HostRuns, run_on_host
 from autotune.checks.host_sanitizer import find_host_sanitizer
+from autotune.cli.host_run import runs_text
 from autotune.core.outcomes import NO_TIME, PASSED
 from autotune.core.records import Config
-from autotune.core.trials import Status
+from autotune.core.trials import Failure, Status
 from autotune.errors import InputError, SetupError
 from autotune.tuning.task import Target
 
@@ -177,6 +178,21 @@ def test_each_configuration_has_a_line_and_nothing_is_kept(folder, space):
     done = folder.run("space", "scale.yaml", "--run", "--json", "--config", "STEP=1")
     (found,) = json.loads(done.stdout)["configurations"]
     assert done.returncode == 1 and found["status"] == "wrong_result" and found["right_sizes"] == 0
+
+
+def test_a_failure_that_configurations_share_is_said_once():
+    runs = [
+        HostRun(name, Config({"B": at}), frozenset({Status.OK}), outcome)
+        for at, (name, outcome) in enumerate((
+            *(("default", PASSED), ("a", Failure(Status.WRONG_RESULT, "y[0]"))),
+            *(("b", Failure(Status.WRONG_RESULT, "y[1]")), ("c", Failure(Status.WRONG_RESULT, "y[0]"))),
+            ("last", PASSED),
+        ))
+    ]  # fmt: skip
+    lines = runs_text(HostRuns("k", "tool", "results", (*runs,), (), 5)).splitlines()
+    assert [line.split(maxsplit=1)[1] for line in lines[:5]] == [
+        "ok at 0 sizes", "wrong_result: y[0]", "wrong_result: y[1]", "the same as a", "ok at 0 sizes"
+    ]  # fmt: skip
 
 
 def test_options_that_do_not_go_together_are_refused(folder):

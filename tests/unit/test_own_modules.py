@@ -11,6 +11,7 @@ FILES = {
     "package/inner.py": "from ..package.other import VALUE\n",
     "package/other.py": "VALUE = 2\n",
     "package/unused.py": "VALUE = 2\n",
+    "package/folder/deep.py": "VALUE = 2\n",  # of a folder without __init__.py
     "loop.py": "import back\n",
     "back.py": "import loop\n",
 }
@@ -22,6 +23,9 @@ IMPORTS = {
     "from package import *": {"package/__init__.py", "package/inner.py", "package/other.py"},
     "import package.unused": {*FILES} & {f"package/{n}.py" for n in ("__init__", "inner", "other", "unused")},
     "from package import unused": {f"package/{n}.py" for n in ("__init__", "inner", "other", "unused")},
+    "from package.folder import deep": {
+        f"package/{name}.py" for name in ("__init__", "inner", "other", "folder/deep")
+    },
     "import loop": {"loop.py", "back.py"},
     "import numpy as np, os.path, json": set(),
     "import autotune.devices": set(),
@@ -41,7 +45,7 @@ UNKNOWN = {
 @pytest.fixture
 def path(tmp_path):
     for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     return tmp_path / "reference.py"
 

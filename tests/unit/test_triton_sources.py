@@ -1,6 +1,7 @@
 """What is read of strangers' sources in Triton, and what a first space makes of it. Needs no Triton."""
 
 import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,6 +57,36 @@ def test_whoever_hands_triton_on_is_not_imported(tmp_path, imports):
     assert "a_framework" not in text and "compat" not in text
     assert "import triton\n" in text or "import triton as triton\n" in text
     assert text.endswith(COPY.lstrip("\n"))
+
+
+def test_a_name_that_the_host_takes_over_stays_the_kernels(tmp_path):
+    later = "import torch\nkept = copied\ndef copied(*given):\n    return kept[(1,)](torch.ones(1), *given)\n"
+    text = triton_part(HEAD + COPY + later, tmp_path / "kernel.py")
+    assert text.endswith(COPY.lstrip("\n")) and "torch" not in text
+
+
+def test_an_import_of_a_folder_above_is_found_from_the_folder_of_the_file(tmp_path, monkeypatch):
+    inner = tmp_path / "project" / "ops" / "norm"
+    inner.mkdir(parents=True)
+    (tmp_path / "project" / "math.py").write_text(HEAD + "@triton.jit\ndef twice(x):\n    return x + x\n")
+    monkeypatch.chdir(inner)
+    doubled = COPY.replace("tl.load(x + at, mask=at < n)", "twice(tl.load(x + at, mask=at < n))")
+    assert "return x + x" in triton_part(HEAD + "from ...math import twice\n" + doubled, Path("kernel.py"))
+
+
+def test_a_shim_of_libdevice_is_libdevice(tmp_path):
+    (tmp_path / "shims.py").write_text("import torch\nshim = torch.shim()\n")
+    copied = COPY.replace("tl.load(x + at, mask=at < n)", "fast(shim.erf(tl.load(x + at, mask=at < n)))")
+    text = triton_part(HEAD + "from shims import shim\nfast = shim.tanh" + copied, tmp_path / "kernel.py")
+    assert "from triton.language.extra import libdevice as shim\n" in text and "torch" not in text
+
+
+def test_functions_that_older_versions_of_triton_had_are_those_of_libdevice(tmp_path):
+    loaded = "tl.load(x + at, mask=at < n)"
+    copied = COPY.replace(loaded, f"tl.math.exp(tl.libdevice.tanh(tl.math.pow({loaded}, 2.0)))")
+    text = triton_part(HEAD + copied, tmp_path / "kernel.py")
+    assert "tl.math.exp(triton_libdevice.tanh(triton_libdevice.pow(tl.load(" in text
+    assert "import libdevice as triton_libdevice\n" in text
 
 
 def test_the_jit_of_another_language_is_not_tritons():
@@ -142,6 +173,141 @@ def test_one_tile_that_covers_a_row_follows_from_its_length(made):
     assert spec.arguments[0].shape == ("programs", "columns")
     numbers = {one.name: (one.dtype, one.value) for one in spec.arguments[2:]}
     assert numbers["stride"] == ("int32", "columns") and numbers["scale"] == ("float32", "1.0")
+
+
+ROWS = """
+@triton.heuristics({"ROWS": rows, "B": lambda given: next_power_of_2(given["columns"])})
+@triton.jit
+def k(x, y, n, columns, flip: tl.constexpr, ROWS: tl.constexpr, B: tl.constexpr):
+    row, o = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, B)
+    at = row[:, None] * columns + o[None, :]
+    inside = (row < n)[:, None] & (o < columns)[None, :]
+    v = tl.load(x + at, mask=inside)
+    tl.store(y + at, -v if flip else v, mask=inside)
+"""
+
+
+def test_rules_may_be_functions_and_come_from_other_files(made, tmp_path):
+    (tmp_path / "rules.py").write_text(
+        HEAD + "from triton import next_power_of_2\n"
+        'def rows(given) -> int:\n    """Few."""\n    length = next_power_of_2(given["columns"])\n'
+        '    return max(1, 1024 // length) if given["n"] > 64 else 1\n'
+    )
+    spec = made(HEAD + "from triton import next_power_of_2\nfrom rules import rows\n" + ROWS)
+    length = "2 ** ceil(log2(columns))"
+    assert spec.derived == {"ROWS": f"max(1, 1024 // {length}) if n > 64 else 1", "B": length}
+    assert spec.launch[0].grid == ("ceil_div(n, ROWS)",)
+
+
+def test_a_block_whose_rule_is_no_expression_is_tuned(made):
+    spec = made(HEAD + "def rows(given):\n    for one in given:\n        return one\n" + ROWS)
+    assert set(values(spec)["ROWS"]) >= {16, 32} and "ROWS" not in spec.derived
+
+
+@pytest.mark.parametrize("given", ["mask=inside", "mask=inside[:, None]", "mask=at[:, None] < at[None, :]"])
+def test_functions_that_are_given_blocks_are_helpers(made, given):
+    helper = (
+        f"@triton.jit\ndef a(x, at, inside=None, flip: tl.constexpr = True):\n    v = tl.load(x, {given})\n"
+        "    tl.store(x, v + tl.load(x + 1, mask=flip))\n"
+    )
+    assert made(HEAD + helper + COPY).launch[0].entry == "copied"
+    with pytest.raises(InputError, match="are helpers"):
+        made(HEAD + helper)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (COPY.replace("triton.jit", "gluon.jit"), "copied is in Gluon"),
+        (
+            "class Copy:\n" + COPY.replace("\n", "\n    "),
+            "copied is inside of Copy: move it to the top level",
+        ),
+        (COPY.replace("tl.store(y + at", "tl._experimental_descriptor_store(y"), "y is a tensor descriptor"),
+    ],
+)
+def test_why_a_kernel_is_not_read(made, text, why):
+    gluon = "from triton.experimental import gluon\n@triton.jit\ndef one():\n    return 1\n"
+    with pytest.raises(InputError, match=why):
+        made(HEAD + gluon + text)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    ["    p = tl.where(pid < 3, x + at, z + at)\n", "    p = x + at\n    if pid < 3:\n        p = z + at\n"],
+)
+def test_each_array_of_which_a_program_takes_one_is_one(made, chosen):
+    spec = made(
+        HEAD + "@triton.jit\ndef k(x, z, y, n, B: tl.constexpr):\n    pid = tl.program_id(0)\n"
+        f"    at = pid * B + tl.arange(0, B)\n{chosen}"
+        "    tl.store(y + at, tl.load(p, mask=at < n), mask=at < n)\n"
+    )
+    shapes = {one.name: one.shape for one in spec.arguments if one.shape}
+    assert shapes == {"x": ("n",), "z": ("n",), "y": ("n",)}
+
+
+@pytest.mark.parametrize("used", ["inside = o < offset", "o = o + offset"])
+def test_what_may_be_a_number_or_an_array_is_a_number(made, used):
+    loaded = used.replace("offset", "tl.load(offset)")
+    spec = made(
+        HEAD + "@triton.jit\ndef k(x, y, offset, n, IS_ARRAY: tl.constexpr, B: tl.constexpr):\n"
+        "    o = tl.program_id(0) * B + tl.arange(0, B)\n    inside = o < n\n"
+        f"    if IS_ARRAY:\n        {loaded}\n    else:\n        {used}\n"
+        "    tl.store(y + o * n, tl.load(x + o * n, mask=inside))\n"
+    )
+    assert {one.name for one in spec.arguments if one.shape} == {"x", "y"}
+    assert spec.default["IS_ARRAY"] is False
+
+
+def test_an_array_that_is_loaded_under_its_own_name_is_one(made):
+    added = COPY.replace("n, B", "n, bias, HAS: tl.constexpr, B").replace(
+        "    tl.store", "    if HAS:\n        bias = tl.load(bias + at)\n        n = n + bias\n    tl.store"
+    )
+    assert {one.name for one in made(HEAD + added).arguments if one.shape} == {"x", "y", "bias"}
+
+
+def test_constants_have_the_values_of_a_launch(made):
+    """Those of its function's defaults and of the file as well; behind `*args` no place is known."""
+    rows = ROWS.replace("ROWS: tl", "MODE: tl.constexpr, LAST: tl.constexpr, ROWS: tl")
+    text = (
+        HEAD
+        + rows.split("\n", 2)[2].replace("-v if flip else v", "-v if flip else v * MODE * LAST")
+        + "WIDE = 4 * 8\ndef host(x, y, flip=True, last=3):\n    block = 512\n"
+        "    k[(1,)](x, y, *x.shape, 7, flip=flip, MODE=x.mode, LAST=last, ROWS=WIDE, B=block, num_warps=2)\n"
+    )
+    spec = made(text)
+    assert {name: spec.default[name] for name in ("flip", "MODE", "LAST", "ROWS", "num_warps")} == {
+        "flip": True, "MODE": 1, "LAST": 3, "ROWS": 32, "num_warps": 2
+    }  # fmt: skip
+    assert len(values(spec)["ROWS"]) > 3 and values(spec)["LAST"] == (3,)
+
+
+@pytest.mark.parametrize(
+    ("demands", "default", "width", "landmarks"),
+    [
+        ("B <= D", {"B": 128}, 128, 2),  # a wider row
+        ("D % (4 * B) == 0 and B < 128", {"B": 64}, 256, 1),  # another configuration
+        ("fits(D, B)", {"B": 128}, 64, 2),  # not read
+        ("B == C", {"B": 64, "C": 64}, 64, 1),  # a guessed number
+    ],
+)
+def test_what_a_kernel_asserts_holds_for_the_default(made, demands, default, width, landmarks):
+    within = demands.replace("D", "width").replace("B", "block").replace("C", "turns")
+    spec = made(
+        HEAD + "@triton.jit\ndef check(width, block: tl.constexpr, turns, flip):\n"
+        f"    if width == 0:\n        return\n    tl.static_assert({within}, 'no')\n"
+        "    if flip:\n        tl.static_assert(block == 7)\n"
+        "@triton.autotune([triton.Config({'B': b}) for b in (128, 64)], key=['n'])\n"
+        "@triton.jit\n"
+        "def k(x, y, n, stride, flip: tl.constexpr, D: tl.constexpr, B: tl.constexpr, C: tl.constexpr):\n"
+        "    check(D, B, C, flip)\n    for one in range(C):\n        pass\n"
+        "    row, at = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, D)\n"
+        "    o, inside = row[:, None] * stride + at[None, :], row[:, None] < n\n"
+        "    tl.store(y + o, tl.load(x + o, mask=inside), mask=inside)\n"
+    )
+    assert spec.default.items() >= default.items() and spec.sizes["default"]["D"] == width
+    assert len(spec.landmarks) == landmarks
+    assert any(demands == one.text for one in spec.constraints) == (demands != "fits(D, B)")
 
 
 GATHER = """
@@ -323,6 +489,22 @@ def test_arrays_whose_elements_are_indices_hold_whole_numbers(made):
     }
 
 
+def test_arrays_that_whole_numbers_are_made_of_hold_these(made):
+    counted = COPY.replace("tl.load(x + at, mask=at < n)", "tl.cumsum(tl.load(x + at, mask=at < n)) + 1")
+    host = "def host(x, n):\n    y = torch.empty(n, dtype=torch.int64)\n    copied[(1,)](x, y, n)\n"
+    assert [one.dtype for one in made(HEAD + counted + host).arguments[:2]] == ["int64", "int64"]
+    real = host.replace("int64", "float32")
+    assert [one.dtype for one in made(HEAD + counted + real).arguments[:2]] == ["DTYPE", "float32"]
+
+
+def test_a_text_that_may_be_none_is_one_that_the_source_knows(made):
+    chosen = COPY.replace("B: tl", "act: tl.constexpr, B: tl").replace(
+        "    tl.store",
+        "    if act is not None:\n        if act == 'relu':\n            n = n + 0\n    tl.store",
+    )
+    assert values(made(HEAD + chosen))["act"] == ("relu",)
+
+
 @pytest.mark.parametrize(
     ("stored", "computed"),
     [
@@ -355,14 +537,16 @@ def test_an_array_that_may_be_none_is_named_as_such(tmp_path):
 
 def test_arrays_and_texts_are_told_by_what_takes_them(made):
     spec = made(
-        HEAD + "@triton.jit\ndef k(x, y, lengths, packed, CACHE: tl.constexpr, B: tl.constexpr):\n"
-        "    length = tl.load(lengths + tl.program_id(0))\n    total = tl.zeros((B,), dtype=tl.float32)\n"
+        HEAD + "@triton.jit\ndef k(x, y, lengths, packed, CACHE: tl.constexpr, HOW: tl.constexpr, "
+        "B: tl.constexpr):\n    length = tl.load(lengths + tl.program_id(0))\n"
+        "    total = tl.zeros((B,), dtype=tl.float32)\n"
         "    for start in range(0, length, B):\n        o = start + tl.arange(0, B)\n"
         "        total += tl.load(x + o, mask=o < length, cache_modifier=CACHE)\n"
-        "        total += (tl.load(packed + o) >> 4) & 15\n    tl.store(y + tl.arange(0, B), total)\n"
+        "        total += (tl.load(packed + o) >> 4) & 15\n"
+        "        tl.dot(total, total, input_precision=HOW)\n    tl.store(y + tl.arange(0, B), total)\n"
     )
     assert {one.name for one in spec.arguments if one.dtype == "int32"} == {"lengths", "packed"}
-    assert values(spec)["CACHE"] == ("",)
+    assert values(spec)["CACHE"] == ("",) and values(spec)["HOW"] == ("ieee",)
 
 
 def test_a_constant_that_is_an_element_type_is_told_from_a_text(tmp_path):
@@ -390,6 +574,7 @@ def test_what_a_helper_loads_and_stores_counts_for_the_kernel(tmp_path):
         ("@triton.jit\ndef twice(x):\n    return 2 * x\n", "are helpers: none loads or stores"),
         ("@triton.jit\ndef k(d, y):\n    tl.store(y, d.load([0]))\n", "d is a tensor descriptor"),
         ("@triton.jit\ndef k(s, y):\n    tl.store(y + s[0], 1)\n", "s is a tuple"),
+        ("@triton.jit\ndef k(s: tl.constexpr, y):\n    tl.store(y + s[3 * 1], 1)\n", "s is a tuple"),
         ("@triton.jit\ndef k(x, n):\n    tl.load(x)\n", "stores nothing"),
         (
             "@triton.jit\ndef k(x, min: tl.constexpr):\n    tl.store(x, min)\n",
