@@ -6,9 +6,9 @@ They are separate from `records`: production code need not import them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
-from autotune.core.frozen import dataclass, field
 from autotune.core.records import Config, Front, Sizes, Value, distance
 from autotune.core.text import shortened
 from autotune.errors import Blame

@@ -8,10 +8,10 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from autotune.core.frozen import dataclass
 from autotune.core.launch_plan import DIALECTS, TRITON
 from autotune.core.plugins import load, plugin_error, plugins
 from autotune.core.records import DeviceInfo

@@ -11,6 +11,7 @@ import os
 import time
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from autotune.compilers.base import triton_name
 from autotune.compilers.triton_constants import typed
 from autotune.compilers.triton_modules import executed
-from autotune.core.frozen import replace
 from autotune.core.launch_plan import NO_ARRAY
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary

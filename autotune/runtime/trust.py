@@ -9,9 +9,9 @@ harmless (`serving.allowed_options`), and a GPU its binaries.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.core.frozen import dataclass
 from autotune.core.packaged import packaged_folder
 from autotune.errors import Untrusted
 from autotune.serving.cache import OBJECTIVE, Folder

@@ -7,10 +7,7 @@ more. So the options that only change the code or its diagnostics are listed, an
 from __future__ import annotations
 
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 _FLAG = ""
 _NUMBER = r"=\d{1,9}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from autotune.core.argument_values import arguments
 from autotune.core.expressions import parse
-from autotune.core.frozen import dataclass, field
+from autotune.core.frozen import dataclass
 from autotune.core.launch_plan import DIALECTS, compiler_options, launches, macros
-from autotune.core.light_typing import Any, T
 from autotune.core.records import (
     Argument,
     ArgumentSpec,
@@ -28,9 +28,10 @@ from autotune.core.text import hint, size_text
 from autotune.errors import ExpressionError, InputError, Untrusted
 from autotune.serving.validity import KernelOnDevice, require_sizes, whole_sizes
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from autotune.serving.portability import Slowdown
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ class Best(Mapping[str, Value]):
     stale_reasons: tuple[str, ...]
     kernel: KernelOnDevice
     entry: Entry | None
-    evidence: Callable[[], Sequence[Slowdown]] = field(repr=False)
+    evidence: Callable[[], Sequence[Slowdown]]
 
     def __getitem__(self, parameter: str) -> Value:
         return self.config[parameter]

@@ -10,22 +10,22 @@ of older results to keep.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from errno import EINVAL, ENAMETOOLONG
 from stat import S_ISDIR, S_ISREG
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from autotune.core.frozen import replace
 from autotune.core.json_values import is_name
-from autotune.core.light_typing import Any, T
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import DeviceInfo, Entry, KernelRecord
 from autotune.errors import CacheError, InputError, Overtaken, WriteError
 from autotune.serving.cache_schema import damaged, device_text, parse_device, parse_record, record_text
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
+T = TypeVar("T")
 Folder = str | os.PathLike[str]
 Stamp = tuple[int, int, int] | None  # of a file, taken before it was read; None: it did not exist
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from autotune.core import json_values as values
 from autotune.core.argument_values import ARGUMENT_ROLES
@@ -16,7 +17,6 @@ from autotune.core.c_types import C_TYPES, is_dtype
 from autotune.core.frozen import optional_fields, replace
 from autotune.core.json_values import Damaged, Read
 from autotune.core.launch_plan import CUDA_COMPILERS, NO_ARRAY, TRITON, is_entry, is_option
-from autotune.core.light_typing import Any, T
 from autotune.core.records import (
     ArgumentSpec,
     CallSpec,
@@ -32,6 +32,7 @@ from autotune.core.records import (
 )
 from autotune.errors import CacheError
 
+T = TypeVar("T")
 SCHEMA = 1
 # Fields with a default are optional and not written when empty, which keeps older files unchanged. These are
 # written all the same.

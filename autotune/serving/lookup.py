@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from typing import Any, Literal
 
 from autotune.core.c_types import require_dtype_name
 from autotune.core.frozen import dataclass
-from autotune.core.light_typing import Any
 from autotune.core.records import DeviceInfo, Tier
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, NoConfig
@@ -22,10 +22,6 @@ from autotune.serving.cache_schema import damaged
 from autotune.serving.matching import match_own_results
 from autotune.serving.query import Query
 from autotune.serving.validity import whole_sizes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Literal
 
 RECORD = "AUTOTUNE_RECORD"  # the file in which a program under `autotune record` notes its kernels
 _VARIABLE, _LOOSEST, _PLAIN = VARIABLE, Tier.DEFAULT, (str, DeviceInfo)

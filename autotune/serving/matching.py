@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
 from autotune.core.text import size_text
@@ -15,7 +16,6 @@ from autotune.serving.best import Best
 from autotune.serving.query import Query, dtype_of, only_sizes, stale_reasons
 from autotune.serving.validity import KernelOnDevice, require_sizes
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from autotune.serving.portability import Slowdown
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from operator import itemgetter
 
-from autotune.core.frozen import replace
 from autotune.core.records import Entry, KernelRecord, VariantTable
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from operator import index
+from typing import Any
 
 from autotune.core.expressions import at_least, parse
 from autotune.core.frozen import dataclass
 from autotune.core.launch_plan import constant_expressions, known_values, launches
-from autotune.core.light_typing import Any
 from autotune.core.records import Config, DeviceInfo, KernelRecord, LaunchSpec, Sizes
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError
