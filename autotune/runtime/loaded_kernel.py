@@ -20,7 +20,15 @@ from autotune.errors import DeviceError, InputError
 from autotune.runtime.call_maker import CallMaker, LoadRequest
 from autotune.runtime.call_plan import CallArguments
 from autotune.runtime.call_signature import Call, CallSignature
-from autotune.runtime.packages import LOW_BITS, UNUSUAL, Looks, Repeat, look, package_of, stream_handle
+from autotune.runtime.packages import (
+    LOW_BITS,
+    UNUSUAL,
+    Reader,
+    Recogniser,
+    package_of,
+    read_arrays,
+    stream_handle,
+)
 from autotune.runtime.prepared import LEGACY, PER_THREAD, BoundCall, View
 from autotune.runtime.shipped import ShippedBinaries
 from autotune.runtime.trust import Trust
@@ -42,7 +50,7 @@ class LoadedKernel:
     If the space says what a caller gives (`call`), those inputs are enough: outputs are returned.
 
     The first call with given shapes, types, device and stream looks up and compiles the configuration and
-    packs the launches. Later calls that look the same only fill in the addresses of their arrays.
+    packs the launches. Later calls with the same only fill in the addresses of their arrays.
     """
 
     def __init__(self, request: LoadRequest, shipped: ShippedBinaries) -> None:
@@ -51,8 +59,8 @@ class LoadedKernel:
         self._cache = request.cache
         self._maker = CallMaker(request, shipped)
         self._signature = self._newest_signature()
-        self._looks: dict[type, Callable[[Sequence[Any], Any], Looks]] = {}
-        self._repeats: dict[int, Repeat] = {}  # by the number of arrays
+        self._readers: dict[type, Reader] = {}  # by the type of arrays
+        self._recognisers: dict[int, Recogniser] = {}  # by the number of arrays; the readers add to it
 
     def __repr__(self) -> str:
         return f"LoadedKernel({self.kernel}, {self.source.path})"
@@ -82,44 +90,20 @@ class LoadedKernel:
             NoConfig: The cache has no result that may be served.
             SetupError: The kernel does not compile or launch.
         """
-        call, given, signature = None, arrays, self._signature
-        sizes, numbers = _NO_SIZES, _NO_NUMBERS
-        if named:
-            given, sizes, numbers = signature.in_order(arrays, named)
-        elif (repeat := self._repeats.get(len(arrays))) is not None and repeat.is_alike(*arrays):
-            # Here, because each function of Python on the way would take a tenth of a microsecond.
+        recogniser = self._recognisers.get(len(arrays))
+        if recogniser is not None and not named and recogniser.is_alike(*arrays):
+            # Written out here, because each function on the way would take a tenth of a microsecond.
             handles = []
             for array in arrays:
                 handle = array.data_ptr()
-                if handle & LOW_BITS or not handle:  # as in call_key
-                    break
+                if handle & LOW_BITS or not handle:  # an unusual call: see call_key
+                    return self._call(arrays, stream, named)
                 handles.append(handle)
-            else:
-                own = (repeat.current_stream() or LEGACY) if stream is None else stream_handle(stream)
-                call = signature.calls.get((own, repeat.look))
-        if call is None:
-            try:
-                key, handles = self._looks[type(given[0])](given, stream)
-                if sizes or numbers:
-                    key = (key, sizes, *numbers)
-                call = signature.calls[key]
-            except UNUSUAL:
-                call = None
-            if call is None:  # out of the handler: what is raised from here on is no consequence of that
-                if stream is None and (hosts := _all_of_numpy(signature, given)):
-                    from autotune.runtime.opencl import call_on_cpu
-
-                    others = {name: value for name, value in named.items() if name not in hosts}
-                    return call_on_cpu(self, self.kernel, hosts, signature.written, others)
-                call, handles = self._prepared(signature, given, stream, sizes, numbers)
-        if monotonic() > call.until and not self._is_current(signature, call):
-            return self(*arrays, stream=stream, **named)
-        if call.results or numbers:
-            return self._run_with_more(call, given, handles, numbers)
-        try:
-            return call.run(handles)
-        except DeviceError as error:
-            raise self._maker.refused(call.best, error) from None
+            own = (recogniser.current_stream() or LEGACY) if stream is None else stream_handle(stream)
+            call = self._signature.calls.get((own, recogniser.signature))
+            if call is not None and monotonic() <= call.until:
+                return self._run(call, arrays, handles, _NO_NUMBERS)
+        return self._call(arrays, stream, named)
 
     def bind(self, *arrays: Any, stream: Any = None, **named: Any) -> Callable[[], Any]:
         """Return a function without arguments that runs the kernel on these arrays: the cheapest call.
@@ -171,7 +155,7 @@ class LoadedKernel:
             return self.best(**on_cpu(self.kernel, hosts, signature.written), **others)
         call, _ = self._prepared(signature, given, stream, sizes, numbers)
         if monotonic() > call.until and not self._is_current(signature, call):
-            return self.best(*arrays, stream=stream, **named)
+            return self.best(*arrays, stream=stream, **named)  # with the cache's new answer
         return call.best
 
     def close(self) -> None:
@@ -182,16 +166,41 @@ class LoadedKernel:
         self._signature.calls.clear()
         self._maker.close()
 
-    def _run_with_more(
+    def _call(self, arrays: tuple[Any, ...], stream: Any, named: Mapping[str, Any]) -> Any:
+        """A call that no recogniser knows: read its arrays, and run what is prepared for them."""
+        signature = self._signature
+        given, sizes, numbers = arrays, _NO_SIZES, _NO_NUMBERS
+        if named:
+            given, sizes, numbers = signature.in_order(arrays, named)
+        try:
+            key, handles = self._readers[type(given[0])](given, stream)
+            if sizes or numbers:
+                key = (key, sizes, *numbers)
+            call = signature.calls[key]
+        except UNUSUAL:
+            call = None
+        if call is None:  # after the handler: an error below is not a consequence of the one above
+            if stream is None and (hosts := _all_of_numpy(signature, given)):
+                from autotune.runtime.opencl import call_on_cpu
+
+                others = {name: value for name, value in named.items() if name not in hosts}
+                return call_on_cpu(self, self.kernel, hosts, signature.written, others)
+            call, handles = self._prepared(signature, given, stream, sizes, numbers)
+        if monotonic() > call.until and not self._is_current(signature, call):
+            return self._call(arrays, stream, named)  # with the cache's new answer
+        return self._run(call, given, handles, numbers)
+
+    def _run(
         self, call: Call, given: Sequence[Any], handles: Sequence[Any], numbers: Mapping[str, Any]
     ) -> Any:
-        """Run with outputs of its own, which are returned, and with numbers of the caller's."""
-        outputs, extra = _additions(call, given, numbers)
+        """Enqueue a prepared call, with outputs that it returns and numbers from the caller, if any."""
         try:
-            event = call.run([*handles, *extra])
+            if not call.results and not numbers:
+                return call.run(handles)
+            outputs, extra = _additions(call, given, numbers)
+            return _result(outputs, call.run([*handles, *extra]))
         except DeviceError as error:
             raise self._maker.refused(call.best, error) from None
-        return _result(outputs, event)
 
     def _newest_signature(self) -> CallSignature:
         return CallSignature(self.kernel, newest(self.kernel, self._cache).record)
@@ -222,7 +231,7 @@ class LoadedKernel:
             raise InputError(f"{self.kernel}: takes the arrays {expected}; none were given")
         views = self._views(given)
         whole = dict(whole_sizes(self.kernel, dict(sizes)))
-        key, handles = look(arrays, stream)
+        key, handles = read_arrays(arrays, stream)
         if sizes or numbers:
             key = (key, tuple(whole.items()), *numbers)
         call = signature.calls.get(key)
@@ -234,8 +243,8 @@ class LoadedKernel:
                 self._maker.close()  # scratch memory of streams that are no longer used goes, too
             signature.calls[key] = call
             for array in given.values():
-                if type(array) not in self._looks:
-                    self._looks[type(array)] = package_of(array).look_for_one_kernel(self._repeats)
+                if type(array) not in self._readers:
+                    self._readers[type(array)] = package_of(array).reader_for_kernel(self._recognisers)
         return call, handles
 
     def _require_alignment(self, call: Call, handles: Iterable[tuple[str, Any]]) -> None:
@@ -288,7 +297,7 @@ def _stream_of(arrays: Sequence[Any], like: int, stream: Any) -> Callable[[], An
     """A function that returns a call's stream: the given one, else the array's current one at that time."""
     if stream is None:
         return package_of(arrays[like]).current_stream(arrays[like])
-    (own, *_), _ = look(arrays, stream)
+    (own, *_), _ = read_arrays(arrays, stream)
     return lambda: own
 
 

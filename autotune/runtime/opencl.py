@@ -22,7 +22,7 @@ from autotune.devices.opencl_arrays import copy
 from autotune.devices.opencl_platforms import opencl_devices, require_no_fork
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
-from autotune.runtime.packages import Looks, Make, Package, native_name
+from autotune.runtime.packages import Make, Package, Reading, native_name
 from autotune.runtime.prepared import BoundCall, CallPlan, View, Workspace
 from autotune.sources.dialects import OPENCL
 
@@ -32,19 +32,19 @@ _MOST_KEPT_BYTES = 2**30  # of memory for arrays of numpy
 class PyopenclPackage(Package):
     """Arrays and buffers of pyopencl, on the queue of the first array that has one."""
 
-    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
-        """Read arrays; the key has the queue itself, whose address another one may get later."""
+    def read(self, arrays: Sequence[Any], stream: Any) -> Reading:
+        """Read arrays; the key has the queue itself, because a later queue may get the same address."""
         queue = _queue_of_call(arrays, stream)
-        looks: list[Any] = []
+        signatures: list[Any] = []
         handles: list[Any] = []
         for array in arrays:
             if isinstance(array, cl_array.Array):
-                looks.append((array.shape, array.dtype, array.strides, array.offset, array.context))
+                signatures.append((array.shape, array.dtype, array.strides, array.offset, array.context))
                 handles.append(array.base_data)
             else:
-                looks.append(array and (array.size, array.context))
+                signatures.append(array and (array.size, array.context))
                 handles.append(array)
-        return (queue, *looks), handles
+        return (queue, *signatures), handles
 
     def current_stream(self, array: Any) -> Callable[[], cl.CommandQueue | None]:
         """The queue of an array."""
