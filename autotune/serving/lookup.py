@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from autotune.core.c_types import require_dtype_name
-from autotune.core.frozen import dataclass
 from autotune.core.records import DeviceInfo, Tier
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, NoConfig
@@ -24,9 +23,12 @@ from autotune.serving.query import Query
 from autotune.serving.validity import whole_sizes
 
 RECORD = "AUTOTUNE_RECORD"  # the file in which a program under `autotune record` notes its kernels
-_VARIABLE, _LOOSEST, _PLAIN = VARIABLE, Tier.DEFAULT, (str, DeviceInfo)
+_LOOSEST = Tier.DEFAULT  # a name of its own: reading it from the Enum takes part of a repeated look-up
+_IDENTIFIED = (str, DeviceInfo)  # descriptions of devices; any other object is asked for its properties
 _MEMO_LIMIT = 10_000  # a program with ever new sizes must not grow without bound
-_answers: dict[tuple[Any, ...], tuple[tuple[tuple[str, Stamp], ...], Best]] = {}
+_answers: dict[
+    tuple[Any, ...], tuple[tuple[tuple[str, Stamp], ...], Best]
+] = {}  # with the files they are from
 
 
 def best_config(
@@ -62,22 +64,16 @@ def best_config(
         InputError: Wrong sizes, an unknown dtype, or an object that is not a device.
         CacheError: A file is damaged.
     """
-    asked = device if isinstance(device, _PLAIN) else _identified(device)
+    asked = device if isinstance(device, _IDENTIFIED) else _identified(device)
     least = None if min_match is _LOOSEST else min_match  # None is much cheaper to hash
-    environment = os.environ.get(_VARIABLE)
+    environment = os.environ.get(VARIABLE)
     key = (kernel, asked, dtype, strict, least, on_miss, cache, environment, data, *sizes.items())
     try:
-        known = _answers.get(key)
+        best = _remembered(key)
     except TypeError:
-        given: Any = next((value for value in sizes.values() if isinstance(value, dict)), None)
-        mend = f"; write {size_text(given)} without a dictionary" if given else ""
-        raise InputError(f"best_config takes names, devices, a path and whole numbers{mend}") from None
-    if known is not None:
-        for path, known_stamp in known[0]:
-            if stamp(path) != known_stamp:
-                break
-        else:
-            return known[1]
+        raise _without_hash(sizes) from None
+    if best is not None:
+        return best
     if isinstance(asked, str) and ":" in asked:
         asked = _identified(asked)
     query = Query(
@@ -89,6 +85,25 @@ def best_config(
         _answers.clear()
     _answers[key] = (tuple(reader.stamps.items()), best)
     return best
+
+
+def _remembered(key: tuple[Any, ...]) -> Best | None:
+    """The earlier answer to the same question, if the files that it was read from have not changed."""
+    known = _answers.get(key)
+    if known is None:
+        return None
+    stamps, best = known
+    for path, known_stamp in stamps:
+        if stamp(path) != known_stamp:
+            return None
+    return best
+
+
+def _without_hash(sizes: dict[str, Any]) -> InputError:
+    """The error for an argument that has no hash, such as a dictionary of sizes."""
+    given = next((value for value in sizes.values() if isinstance(value, dict)), None)
+    mend = f"; write {size_text(given)} without a dictionary" if given else ""
+    return InputError(f"best_config takes names, devices, a path and whole numbers{mend}")
 
 
 def _identified(device: object) -> str | DeviceInfo | None:
@@ -130,8 +145,7 @@ def _record_miss(cache: Folder | None, query: Query) -> None:
         record_miss(cache, CacheMiss(query.kernel, query.slug, query.dtype, query.sizes, query.data or ""))
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """A cache with results of the kernel, and the folder of the device in it; None without one."""
 
     root: str
@@ -196,17 +210,21 @@ class _LookUp:
             folder = self._folder_by_name(root, folders)
         else:
             return None
-        if folder is None or not self._places:
-            return _Place(root, folder)
+        if folder is not None and self._places and not self._is_same_kernel(root, folder):
+            folder = None
+        return _Place(root, folder)
+
+    def _is_same_kernel(self, root: str, folder: str) -> bool:
+        """True if a later cache has results of the kernel that the first one has; else note the reason."""
         from autotune.serving.device_records import is_of_kernel  # only later caches need it
 
-        record = reader.record(root, folder, kernel)
-        earlier = reader.records(self._places[0].root, kernel)
+        record = self._reader.record(root, folder, self._query.kernel)
+        earlier = self._reader.records(self._places[0].root, self._query.kernel)
         if record is None or is_of_kernel(record, (known for _, known in earlier)):
-            return _Place(root, folder)
+            return True
         names = ", ".join(sorted(record.parameter_names))
         self._reasons.append(f"{root}/{folder} has another kernel of that name, with the parameters {names}")
-        return _Place(root, None)
+        return False
 
     def _folder_by_name(self, root: str, folders: list[str]) -> str | None:
         """The folder of a device by its full name, if no folder has its slug.
