@@ -44,7 +44,8 @@ class Best(Mapping[str, Value]):
         stale_reasons: Changes since it was tuned, as sentences.
         kernel: The present kernel, for the element type and the device of the query.
         entry: The result that it comes from; None for the kernel's default.
-        evidence: Computes the slowdowns of the same way of choosing on known devices or sizes.
+        evidence: Computes the slowdowns that the same way of choosing has on known devices or sizes; not
+            called for an EXACT match.
     """
 
     config: Config

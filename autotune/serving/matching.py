@@ -51,8 +51,7 @@ def match_own_results(
             reasons.append(f"{result} is not valid here: {' and '.join(violations)}")
             continue
         stale = stale_reasons(entry, record, query.given)
-        is_exact = match.tier is Tier.EXACT
-        evidence = tuple if is_exact else partial(_across_sizes, alike, match.distance)
+        evidence = partial(_across_sizes, alike, match.distance)
         return Best(entry.config, match, stale, kernel, entry, evidence)
     return tuple(reasons)
 
