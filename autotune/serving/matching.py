@@ -43,7 +43,7 @@ def match_own_results(
         if not match.tier.reaches(query.least):
             break
         result = f"the result for {size_text(entry.sizes)}"
-        if query.least is Tier.EXACT and not is_compared(entry, record):
+        if query.least is Tier.EXACT and not has_compared_output(entry, record):
             reasons.append(f"{result} was never compared with a reference")
             continue
         violations = kernel.check(entry.config, sizes, entry.registers).violations
@@ -72,7 +72,7 @@ def _match(folder: str, entry: Entry, sizes: Sizes) -> Match:
     return Match(Tier.NEAREST_SIZE, folder, entry.sizes, away, detail)
 
 
-def is_compared(entry: Entry, record: KernelRecord) -> bool:
+def has_compared_output(entry: Entry, record: KernelRecord) -> bool:
     """True if, according to the result, at least one output was compared."""
     outputs = {item.name for item in record.arguments if item.role in ("out", "inout")}
     return not entry.uncompared or bool(outputs.difference(entry.uncompared))
