@@ -26,9 +26,8 @@ RECORD = "AUTOTUNE_RECORD"  # the file in which a program under `autotune record
 _LOOSEST = Tier.DEFAULT  # a name of its own: reading it from the Enum takes part of a repeated look-up
 _IDENTIFIED = (str, DeviceInfo)  # descriptions of devices; any other object is asked for its properties
 _MEMO_LIMIT = 10_000  # a program with ever new sizes must not grow without bound
-_answers: dict[
-    tuple[Any, ...], tuple[tuple[tuple[str, Stamp], ...], Best]
-] = {}  # with the files they are from
+# By question: the stamps of the files that were read, and the answer.
+_answers: dict[tuple[Any, ...], tuple[tuple[tuple[str, Stamp], ...], Best]] = {}
 
 
 def best_config(
