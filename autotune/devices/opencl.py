@@ -37,6 +37,7 @@ from autotune.hardware.identify import opencl_device
 from autotune.processes.host_limits import cpu_limits
 from autotune.sources.dialects import OPENCL
 
+STANDARD = "-cl-std=CL1.2"
 POCL = "Portable Computing Language"  # PoCL's platform name
 _MACHINE_CODE, _KERNELS = ".ocl.obj", ".ocl.meta"  # sections of Intel's binaries
 _NOISE = re.compile(  # in Intel's logs
@@ -62,18 +63,14 @@ class OpenCLCompiler:
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Build one program, without host code; raises CompileError with the log."""
         build = self._object if self._makes_objects else self._program
-        flags = ["-cl-std=CL1.2", *options]
+        flags = [STANDARD, *options]
         began = time.perf_counter()
         data, log = without_host_code(lambda text: build(text, flags), source, names, OPENCL)
         elapsed_ms = (time.perf_counter() - began) * 1e3
         return Binary(data, _content_sha256(data), log, elapsed_ms)
 
     def _program(self, source: str, options: list[str]) -> tuple[bytes, str]:
-        try:
-            program = built(cl.Program(self._context, source), options)
-        except cl.RuntimeError as error:
-            raise CompileError(build_log(str(error))) from None
-        return self._content(program)
+        return self._content(build_source(self._context, source, options))
 
     def _object(self, source: str, options: list[str]) -> tuple[bytes, str]:
         """A compiled object that can be linked."""
@@ -83,7 +80,7 @@ class OpenCLCompiler:
                 warnings.filterwarnings("ignore", "Pre-build attribute access")
                 program.compile(options)
         except cl.RuntimeError:
-            raise CompileError(build_log(self._log(program))) from None
+            raise CompileError(_build_log(self._log(program))) from None
         try:
             cl.link_program(self._context, [program])
         except cl.RuntimeError:
@@ -209,10 +206,9 @@ class OpenCLDevice(Device):
         if kernel.num_args != len(launch.arguments):
             listed = f"the plan lists {len(launch.arguments)}"
             raise LaunchError(f"{launch.entry} takes {kernel.num_args} arguments, {listed}")
-        total = tuple(blocks * threads for blocks, threads in zip(launch.grid, launch.block, strict=True))
         try:
             kernel.set_args(*(_passed(arguments[name]) for name in launch.arguments))
-            return cl.enqueue_nd_range_kernel(self._queue, kernel, total, launch.block)
+            return cl.enqueue_nd_range_kernel(self._queue, kernel, launch.global_size, launch.block)
         except cl.Error as error:
             taken = kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, self._device)
             most = self._device.local_mem_size
@@ -276,7 +272,17 @@ def built(
         return program.build(list(options), devices)
 
 
-def build_log(text: str) -> str:
+def build_source(
+    context: cl.Context, source: str, options: Sequence[str], devices: Sequence[cl.Device] | None = None
+) -> cl.Program:
+    """Build a program from its source; raises CompileError with the compiler's own lines."""
+    try:
+        return built(cl.Program(context, source), options, devices)
+    except cl.Error as error:
+        raise CompileError(_build_log(str(error))) from None
+
+
+def _build_log(text: str) -> str:
     """Extract the compiler's own lines from pyopencl's message."""
     lines = [line for line in text.splitlines() if "error" in line.lower() or "warning" in line.lower()]
     return "\n".join(lines or text.splitlines())

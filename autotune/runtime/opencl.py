@@ -17,7 +17,7 @@ from autotune.compilers.host_code import without_host_code
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.trials import Binary
 from autotune.devices.element_types import numpy_dtype
-from autotune.devices.opencl import build_log, built, kernels_by_name
+from autotune.devices.opencl import STANDARD, build_source, kernels_by_name
 from autotune.devices.opencl_arrays import copy
 from autotune.devices.opencl_platforms import opencl_devices, require_no_fork
 from autotune.errors import CompileError, InputError, LaunchError
@@ -199,11 +199,7 @@ class OpenCLLauncher:
         """Build for the queue's device, without host code."""
 
         def build(text: str) -> cl.Program:
-            try:
-                program = cl.Program(self._queue.context, text)
-                return built(program, ["-cl-std=CL1.2", *options], [self._queue.device])
-            except cl.Error as error:
-                raise CompileError(build_log(str(error))) from None
+            return build_source(self._queue.context, text, [STANDARD, *options], [self._queue.device])
 
         try:
             return without_host_code(build, source, names, OPENCL)
@@ -265,8 +261,7 @@ class _Prepared:
                     if name not in places:
                         kernel.set_arg(number, values[name])
                 own = [(number, places[name]) for number, name in enumerate(step.arguments) if name in places]
-                total = tuple(blocks * threads for blocks, threads in zip(step.grid, step.block, strict=True))
-                self._launches.append((kernel, own, total, step.block))
+                self._launches.append((kernel, own, step.global_size, step.block))
         except cl.Error as error:
             raise LaunchError(f"{entry}: {error}") from None
         self._is_unordered = bool(
