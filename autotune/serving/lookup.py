@@ -23,7 +23,7 @@ from autotune.serving.query import Query
 from autotune.serving.validity import whole_sizes
 
 RECORD = "AUTOTUNE_RECORD"  # the file in which a program under `autotune record` notes its kernels
-_LOOSEST = Tier.DEFAULT  # a name of its own: reading it from the Enum takes part of a repeated look-up
+_LOOSEST = Tier.DEFAULT  # its own name, because an attribute of an Enum takes long to read at every call
 _IDENTIFIED = (str, DeviceInfo)  # descriptions of devices; any other object is asked for its properties
 _MEMO_LIMIT = 10_000  # a program with ever new sizes must not grow without bound
 # By question: the stamps of the files that were read, and the answer.
@@ -49,9 +49,9 @@ def best_config(
         device: A name, a slug, the number of a CUDA GPU (1 or "cuda:1"), a DeviceInfo, or a device object of
             cuda.core, pycuda, cupy, torch or pyopencl. None takes the current GPU; without a GPU, this
             machine's CPU if it has results, else the only device in the first cache with results.
-        dtype: The element type; None takes the first one that the kernel's space declares.
+        dtype: The element type; None takes the first type that the kernel's space declares.
         strict: Serve EXACT matches only, and no result that was never compared with a reference.
-        min_match: The loosest tier to serve; the closest one with a valid configuration is served.
+        min_match: The loosest tier to serve; the closest tier with a valid configuration is served.
         on_miss: "record" adds a query without an EXACT match to the cache's list of misses, as every program
             under `autotune record` does.
         cache: The folder of a cache; None reads AUTOTUNE_CACHE, else `./cache` and autotune's own.
@@ -137,7 +137,7 @@ def _looked_up(
 
 
 def _record_miss(cache: Folder | None, query: Query) -> None:
-    """Add the query to the list of misses; without sizes there is no problem to tune."""
+    """Add the query to the list of misses, unless it has no sizes: then there is no problem to tune."""
     from autotune.serving.miss_log import CacheMiss, record_miss  # rarely needed
 
     if query.sizes:
@@ -145,14 +145,14 @@ def _record_miss(cache: Folder | None, query: Query) -> None:
 
 
 class _Place(NamedTuple):
-    """A cache with results of the kernel, and the folder of the device in it; None without one."""
+    """A cache with results of the kernel, and its folder of the device; None if it has no such folder."""
 
     root: str
     folder: str | None
 
 
 class _LookUp:
-    """One look-up: the caches with results of the kernel, and the reasons why these may not be served."""
+    """One look-up: finds the caches with results of the kernel, and the reasons why some are not served."""
 
     def __init__(self, reader: CacheReader, query: Query, roots: tuple[str, ...]) -> None:
         self._reader, self._query, self._roots = reader, query, roots
@@ -177,7 +177,7 @@ class _LookUp:
         return best
 
     def _own_result(self) -> Best | None:
-        """A result of the device itself, from the first cache with one that may be served."""
+        """A result of the device itself, from the first cache that has a result which may be served."""
         reader, query = self._reader, self._query
         for root in self._roots:
             place = self._place(root)
@@ -194,7 +194,7 @@ class _LookUp:
         return None
 
     def _answer_of(self, match: Best | tuple[str, ...]) -> Best | None:
-        """The answer, if there is one; else note the reason."""
+        """The answer, if a match is an answer; else note its reasons."""
         if isinstance(match, tuple):
             self._reasons.extend(match)
             return None
@@ -226,9 +226,10 @@ class _LookUp:
         return False
 
     def _folder_by_name(self, root: str, folders: list[str]) -> str | None:
-        """The folder of a device by its full name, if no folder has its slug.
+        """The folder of a device that the query names by another name than its slug.
 
-        Without a name, the folder of this machine's CPU, else the only one of the first cache.
+        If the query names no device, the folder of this machine's CPU, else the only folder of the first
+        cache.
         """
         query = self._query
         if query.slug is None:
@@ -247,7 +248,7 @@ class _LookUp:
     def _host_cpu(self) -> str | None:
         """The folder of this machine's CPU, if any cache has results of the kernel for it.
 
-        Results with autotune's own runtime come first: with another runtime it counts as another device.
+        A CPU counts as another device with another OpenCL runtime: the folder of Intel's comes first.
         """
         # only without a device and without a GPU
         from autotune.hardware.host_cpu import INTEL_SLUG, is_host_cpu
@@ -260,7 +261,7 @@ class _LookUp:
         return None
 
     def _result_of_others(self) -> Best | None:
-        """An answer from all devices of all caches; for each device the first cache counts."""
+        """An answer from other devices; if several caches have results of a device, the first one counts."""
         from autotune.serving.device_records import first_of_each, walk
         from autotune.serving.foreign_matching import (  # not needed for a tuned device
             match_default,
@@ -279,7 +280,7 @@ class _LookUp:
         return self._answer_of(match_default(device_records, own, target, query))
 
     def _warn_of_misspelt(self) -> None:
-        """Warn if one word of the given device's name is nearly that of a device with results."""
+        """Warn if a word of the query's device is nearly a word in the name of a device with results."""
         query = self._query
         if not self._places or not isinstance(query.device, str):
             return
@@ -330,8 +331,8 @@ class _LookUp:
 def _is_device(known: DeviceInfo, query: Query) -> bool:
     """True if a device of the cache is the query's, by slug or full name.
 
-    CPUs of one name may differ in their number of cores: a cloud gives one name to many. One CPU under two
-    runtimes is two devices with different slugs.
+    CPUs of the same name may differ in their number of cores: clouds name many CPUs alike. A CPU under two
+    runtimes counts as two devices, with different slugs.
     """
     given = query.given
     if given is None:

@@ -1,7 +1,7 @@
 """The tiers EXACT, INTERPOLATED and NEAREST_SIZE: choose among a device's own results for a query.
 
-Answers are valid for the device and the sizes of the query, as far as these are known. Tiers of other devices
-are in `foreign_matching`, which is not imported if the device was tuned.
+Answers are valid for the device and the sizes of the query, as far as these are known. `foreign_matching` has
+the tiers of other devices; it is not imported if the device was tuned.
 """
 
 from __future__ import annotations
@@ -73,6 +73,6 @@ def _match(folder: str, entry: Entry, sizes: Sizes) -> Match:
 
 
 def has_compared_output(entry: Entry, record: KernelRecord) -> bool:
-    """True if, according to the result, at least one output was compared."""
+    """True if the search compared at least one output with a reference, according to its result."""
     outputs = {item.name for item in record.arguments if item.role in ("out", "inout")}
     return not entry.uncompared or bool(outputs.difference(entry.uncompared))
