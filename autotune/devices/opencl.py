@@ -123,7 +123,7 @@ class OpenCLDevice(Device):
             ) from None
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
-        """Copy to the device and wait; a broadcast byte, which takes no host memory, is set there."""
+        """Copy to the device and wait. A broadcast byte, which takes no host memory, is filled in there."""
         with _memory(buffer.size):
             if data.size and data.strides == (0,):
                 cl.enqueue_fill_buffer(self._queue, buffer, data[0], 0, data.size).wait()
@@ -142,7 +142,7 @@ class OpenCLDevice(Device):
             copy(self._queue, target, source, size_bytes, offsets)
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
-        """Compare large arrays bit by bit on the device, and differing ones on the host."""
+        """Compare large arrays bit by bit on the device, and arrays that differ on the host."""
         return [
             None if self._comparer.agree(comparison) else host_difference(self.read, comparison)
             for comparison in comparisons
@@ -182,7 +182,7 @@ class OpenCLDevice(Device):
             raise DeviceLost(str(error)) from None
 
     def dirty_block_memory(self) -> None:
-        """Run groups that fill their memory; on a CPU, it is the threads' own."""
+        """Run groups that fill their local and private memory, which on a CPU belongs to its threads."""
         if self._filler is None:
             self._filler = BlockMemoryFiller(self._queue)
         self._filler.run()
@@ -241,9 +241,9 @@ def _memory(size_bytes: int) -> Iterator[None]:
 
 
 def _content_sha256(data: bytes) -> str:
-    """A hash that identifies a binary: of the machine code for Intel's runtime, else of all bytes.
+    """A hash that identifies a binary: of all bytes, or for Intel's runtime of the machine code.
 
-    Intel's binaries also hold the program's number in the process, so they always differ.
+    Intel's binaries also hold the program's number in its process, and so always differ.
     """
     content = data
     with suppress(ValueError, KeyError):

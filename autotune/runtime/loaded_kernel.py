@@ -75,9 +75,10 @@ class LoadedKernel:
 
         Args:
             arrays: In the order of the space's arguments; or the inputs of the space's `call`, in its order.
-            stream: A stream, or a command queue of pyopencl. None takes that of the arrays: torch's or
-                cupy's current stream, or the queue of a pyopencl array.
-            named: Arrays by name, sizes that no shape determines, and scalars other than the tuned ones.
+            stream: A stream, or a command queue of pyopencl. None takes the arrays' own: torch's or cupy's
+                current stream, or the queue of a pyopencl array.
+            named: Arrays by name, sizes that no shape determines, and scalars that differ from the tuned
+                values.
 
         If all arrays are of numpy, the kernel runs on the CPU, the call waits, and outputs change in place.
 
@@ -108,10 +109,10 @@ class LoadedKernel:
     def bind(self, *arrays: Any, stream: Any = None, **named: Any) -> Callable[[], Any]:
         """Return a function without arguments that runs the kernel on these arrays: the cheapest call.
 
-        It keeps the addresses that the arrays have now, and on each stream the configuration of its first
-        call there. Like a CUDA graph, it must not be called after an array was resized or freed.
+        The function keeps the present addresses of the arrays and, on each stream, the configuration of its
+        first run there. Like a CUDA graph, it must not be called after an array was resized or freed.
 
-        Arguments and errors are those of a call; without a stream, each run takes that of the arrays then.
+        Arguments and errors are as for a call. Without `stream`, each run takes the arrays' stream then.
         """
         signature = self._signature
         given, sizes, numbers = signature.in_order(arrays, named)
@@ -123,7 +124,7 @@ class LoadedKernel:
 
         def prepared(now: Any) -> BoundCall:
             bound = self._prepared(signature, given, stream, sizes, numbers)[0].bind(handles)
-            if now != PER_THREAD:  # which is another stream in each thread
+            if now != PER_THREAD:  # a different stream in each thread
                 launches[now] = bound
             return bound
 
@@ -132,7 +133,7 @@ class LoadedKernel:
             try:
                 enqueue, finish = launches[now] if now in launches else prepared(now)
                 status = enqueue()
-                if not status and not outputs:  # as mostly
+                if not status and not outputs:  # the usual case
                     return None
                 event = finish(status) if status else None
             except DeviceError as error:
@@ -142,9 +143,9 @@ class LoadedKernel:
         return run
 
     def best(self, *arrays: Any, stream: Any = None, **named: Any) -> Best:
-        """Return what a call with these arguments runs: its configuration, and how well that fits.
+        """Return the configuration that a call with these arguments runs, and how well it fits.
 
-        Arguments and errors are those of a call.
+        Arguments and errors are as for a call.
         """
         signature = self._signature
         given, sizes, numbers = signature.in_order(arrays, named)
@@ -223,7 +224,7 @@ class LoadedKernel:
         sizes: tuple[tuple[str, Any], ...],
         numbers: Mapping[str, Any],
     ) -> tuple[Call, list[Any]]:
-        """The prepared call for these arguments, made if there is none, and the arrays' handles."""
+        """The prepared call for these arguments, which is made if there is none, and the arrays' handles."""
         names = signature.names_of(arrays)[: len(arrays)]
         given = {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
         if signature.array_names and not given:
@@ -240,7 +241,7 @@ class LoadedKernel:
             self._require_alignment(call, zip(names, handles, strict=True))
             if len(signature.calls) >= _MAX_CALLS:
                 signature.calls.clear()
-                self._maker.close()  # scratch memory of streams that are no longer used goes, too
+                self._maker.close()  # also frees scratch memory of streams that are no longer used
             signature.calls[key] = call
             for array in given.values():
                 if type(array) not in self._readers:
@@ -263,7 +264,7 @@ class LoadedKernel:
         arrays = list(given.values())
         if all(isinstance(array, np.ndarray) for array in arrays):
             package_of(arrays[0] if arrays else None)  # raises
-        # Arrays of numpy last: what is no array at all says more about the call.
+        # Arrays of numpy last: an error about an object that is no array says more about the call.
         names = sorted(given, key=lambda name: isinstance(given[name], np.ndarray))
         views = {name: self._view(name, given[name]) for name in names}
         reference = next(iter(given))
@@ -294,7 +295,7 @@ def _all_of_numpy(signature: CallSignature, arrays: Sequence[Any]) -> dict[str, 
 
 
 def _stream_of(arrays: Sequence[Any], like: int, stream: Any) -> Callable[[], Any]:
-    """A function that returns a call's stream: the given one, else the array's current one at that time."""
+    """A function that returns a call's stream: the given stream, else the array's stream at that time."""
     if stream is None:
         return package_of(arrays[like]).current_stream(arrays[like])
     (own, *_), _ = read_arrays(arrays, stream)
@@ -302,7 +303,7 @@ def _stream_of(arrays: Sequence[Any], like: int, stream: Any) -> Callable[[], An
 
 
 def _additions(call: Call, given: Sequence[Any], numbers: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-    """The arrays that a call returns; the handles of those that it allocates, and of the caller's numbers."""
+    """The arrays that a call returns, and the handles of allocated outputs and of the caller's numbers."""
     made = [make(given[call.like]) for make in call.makers]
     extra = [handle for _, handle in made]
     extra += [call.number(name, value) for name, value in numbers.items()]
@@ -316,7 +317,7 @@ def _result(outputs: Sequence[Any], event: Any) -> Any:
         return event
     if event is not None:  # a command queue may be out of order
         for output in outputs:
-            if hasattr(output, "add_event"):  # a buffer of the caller's has no events
+            if hasattr(output, "add_event"):  # a caller's buffer has no events
                 output.add_event(event)
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -341,20 +342,20 @@ def load_kernel(
     Args:
         kernel: Its name in the cache.
         device: As in `best_config`; None is the device of each call's arrays.
-        dtype: The element type; None takes that of the arrays.
+        dtype: The element type; None takes the type of the arrays.
         min_match: The lowest tier that may be served.
         cache: The folder of results; None for the usual ones.
-        source: The kernel's source; None is the one that was tuned, else `kernels/<kernel>.cu` or `.cl`, for
-            Triton `.py`, in the current folder, else the one that comes with autotune.
-        trusted: A folder whose files may run: sources in it that a result names although they are outside the
-            cache's project; binaries in caches in it; any compiler option of these caches.
+        source: The kernel's source; None is the source that was tuned, else `kernels/<kernel>.cu` or `.cl`
+            (for Triton `.py`) in the current folder, else autotune's own.
+        trusted: A folder whose files may run: sources in it, even if the result that names them belongs to
+            another project; binaries in caches in it; any compiler option of these caches.
         data: As in `best_config`.
         include_dirs: The folders of headers that the space file names.
         on_miss: "tune" searches, in a process of its own, problems of calls for which the cache has no EXACT
-            or INTERPOLATED result. No call waits: what fits best is served until the search is done.
+            or INTERPOLATED result. No call waits: the best fit is served until the search is done.
         budget_s: Time for each of these searches, a day at most.
-        space: The space file for them; None is `spaces/<kernel>.yaml` in the current folder, else the one
-            that comes with autotune.
+        space: The space file for them; None is `spaces/<kernel>.yaml` in the current folder, else autotune's
+            own.
 
     Raises:
         NoConfig: The kernel has no results.
@@ -392,7 +393,7 @@ def find_source(
     include_dirs: Sequence[str | os.PathLike[str]] = (),
     without: SourceText | None = None,
 ) -> SourceText:
-    """The source as `load_kernel` finds it; `without` stands for one that is nowhere. Raises InputError."""
+    """The source as `load_kernel` finds it, else `without`; raises InputError if that is None."""
     folders = [Path(folder) for folder in include_dirs]
     if source is not None:
         return read_source(Path(source), folders)

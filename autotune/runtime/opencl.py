@@ -97,14 +97,14 @@ def call_on_cpu(
 ) -> Any:
     """Call a kernel with numpy arrays on the CPU and wait; outputs are numpy arrays, too.
 
-    The arrays of the names `written` are changed in place. `label` is the kernel's name, and `others` the
-    rest of the call. Errors are those of `on_cpu`.
+    The arrays named in `written` are changed in place. `label` is the kernel's name, and `others` the
+    rest of the call. Raises what `on_cpu` raises.
     """
     there = on_cpu(label, arrays, written)
     made = kernel(**there, **others)
     for name in arrays.keys() & written:
         arrays[name][...] = _on_host(there[name])
-    own = {id(there[name]): arrays[name] for name in arrays}  # those that the kernel returns as it got them
+    own = {id(there[name]): arrays[name] for name in arrays}  # the kernel may return arrays that it was given
 
     def returned(array: Any) -> Any:
         return own[id(array)] if id(array) in own else _on_host(array)
@@ -123,7 +123,7 @@ def call_on_cpu(
 
 
 def on_cpu(label: str, arrays: Mapping[str, Any], written: Set[str]) -> dict[str, Any]:
-    """Copy the numpy arrays of a call to the CPU's queue; the kernel writes those of the names `written`.
+    """Copy the numpy arrays of a call to the CPU's queue; the kernel writes the arrays named in `written`.
 
     Raises:
         InputError: OpenCL shows no CPU, or an array that the kernel writes is read-only.
@@ -154,7 +154,7 @@ def _on_host(array: cl_array.Array) -> NDArray[Any]:
 
 
 class _CPU(NamedTuple):
-    """A queue, its context, which it does not keep, and memory for arrays."""
+    """A queue, its context, which the queue does not keep alive, and memory for arrays."""
 
     queue: cl.CommandQueue
     context: cl.Context
@@ -163,7 +163,7 @@ class _CPU(NamedTuple):
 
 @cache
 def _cpu() -> _CPU:
-    """The first CPU; raises InputError without one."""
+    """The first CPU; raises InputError if OpenCL shows none."""
     for device in opencl_devices():
         if device.type & cl.device_type.CPU:
             context = cl.Context([device])
@@ -230,13 +230,13 @@ class OpenCLLauncher:
 
 
 class _Prepared:
-    """Kernels with their arguments; a call sets those that are its own, which are the kernels' state."""
+    """Kernels with the arguments that all calls share; each call sets the others, in the same kernels."""
 
     def __init__(
         self, queue: cl.CommandQueue, program: cl.Program, plan: CallPlan, workspace: Workspace
     ) -> None:
         self._queue, self._context, self._lock = queue, queue.context, workspace.lock
-        self._values = values = dict[str, Any](plan.scalars)  # a kernel does not keep its arguments alive
+        self._values = values = dict[str, Any](plan.scalars)  # kernels do not keep them alive
         values |= {name: cl.LocalMemory(size_bytes) for name, size_bytes in plan.local.items()}
         for array in plan.hidden:
             values[array.name] = (
@@ -269,10 +269,10 @@ class _Prepared:
         )
 
     def run(self, handles: Sequence[Any]) -> cl.Event | None:
-        """Enqueue the operations, each after the one before.
+        """Enqueue the operations, each after the previous operation.
 
-        On a queue that is out of order, they also come after all that was enqueued before, and before all
-        that is enqueued later, because neither is known to wait for them.
+        On a queue that is out of order, barriers keep them behind all earlier and ahead of all later work:
+        nobody else is known to wait.
         """
         require_no_fork()
         with self._lock:
@@ -311,7 +311,7 @@ class _Prepared:
 
 
 def _queue_of_call(arrays: Sequence[Any], stream: Any) -> cl.CommandQueue | None:
-    """The queue of a call; raises InputError for a stream that is none."""
+    """The queue of a call; raises InputError for a stream that is no queue."""
     if stream is None:
         return _queue(arrays)
     if not isinstance(stream, cl.CommandQueue):

@@ -64,11 +64,11 @@ class Package(Protocol):
         """Open the device of the first array, with the given stream or its own; raises InputError."""
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
-        """A function that makes an array, on the device of the one that it gets; raises InputError."""
+        """A function that makes an array on the device of the array that it gets; raises InputError."""
 
 
 class CudaPackage(Package):
-    """Arrays with the CUDA array interface: numba's and others."""
+    """Arrays with the CUDA array interface, such as numba's."""
 
     def read(self, arrays: Sequence[Any], stream: Any) -> Reading:
         """Read the interface of each array, and ask the driver for its GPU."""
@@ -108,7 +108,7 @@ class CudaPackage(Package):
         raise InputError(f"an output cannot be allocated beside an array of type {kind}; pass it, too")
 
     def current_stream(self, array: Any) -> Callable[[], int | None]:
-        """The stream of the interface, if it has one."""
+        """The stream of the interface, if it names one."""
         return lambda: array.__cuda_array_interface__.get("stream")
 
 
@@ -185,7 +185,7 @@ class PycudaPackage(CudaPackage):
         return View(pointer, native_name(array.dtype), tuple(array.shape), array.nbytes, _gpu_of(pointer))
 
     def current_stream(self, array: Any) -> Callable[[], int]:
-        """The default stream: PyCUDA has no current one."""
+        """The default stream: PyCUDA has no current stream."""
         return lambda: LEGACY
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
@@ -206,7 +206,7 @@ def _address(memory: Any) -> tuple[int, PointerQuestion]:
     """The address of PyCUDA's memory and the question about it, which are kept with the memory."""
     handle = int(memory)
     known = handle, pointer_question(handle)
-    with suppress(AttributeError):  # a part of an array has a mere number, of Python or of numpy
+    with suppress(AttributeError):  # a part of an array has a plain number, which takes no attributes
         setattr(memory, _KNOWN, known)
     return known
 
@@ -309,7 +309,7 @@ def _unusual_key(stream: int, signature: ArraySignature | int, handles: Sequence
 
 
 def native_name(dtype: np.dtype[Any]) -> str:
-    """The name of an element type; raises ValueError for one whose bytes are in the other order."""
+    """The name of an element type; raises ValueError if its bytes are in the other order."""
     if not dtype.isnative:
         raise ValueError(f"has bytes in the other order ({dtype.str}); copy it from x.astype({dtype.name!r})")
     return dtype.name

@@ -119,9 +119,9 @@ class TorchPackage(CudaPackage):
 class GuardingReader:
     """Reads the tensors of one kernel's calls; from the second equal call on, PyTorch recognises them.
 
-    PyTorch's check is the one of its compiled functions: types, devices, shapes, strides and gradients,
-    without Python objects for them, which take most of the time of reading. The check is not public: where it
-    is missing, tensors are read at every call.
+    PyTorch's compiled functions make the same check, of types, devices, shapes, strides and gradients. It
+    makes no Python objects for these, which take most of the time of reading. The check is not public: where
+    it is missing, tensors are read at every call.
     """
 
     def __init__(self, package: TorchPackage, recognisers: dict[int, Recogniser]) -> None:
