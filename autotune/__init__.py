@@ -31,7 +31,7 @@ __all__ = [
     "tune_sweep",
 ]
 
-TYPE_CHECKING = False  # importing typing would take longer than the rest of this file
+TYPE_CHECKING = False  # importing typing takes longer than the rest of this file
 if TYPE_CHECKING:
     from autotune.api.result import Report, read_trials
     from autotune.api.space import Space

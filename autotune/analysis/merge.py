@@ -10,11 +10,10 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import NoReturn
 
-from autotune.core.frozen import fields
 from autotune.core.json_values import is_name
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, ProblemKey
 from autotune.core.trials import WRONG

@@ -110,7 +110,7 @@ def _start_early(words: Sequence[str]) -> None:
         from autotune.processes.fork_server import preload
 
         # what the first process of a command needs
-        preload(("autotune.new.drafting",) if words[0] == "new" else ("autotune.devices",))
+        preload(("autotune.drafting.draft_steps",) if words[0] == "new" else ("autotune.devices",))
 
 
 def _open_closed_streams() -> None:

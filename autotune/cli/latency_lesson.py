@@ -7,12 +7,11 @@ multiprocessor holds for each number of registers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autotune.cli.tables import UNKNOWN, Table, table
 from autotune.compilers.occupancy import occupancy
 from autotune.core.expression_ops import ceil_div
-from autotune.core.frozen import replace
 from autotune.core.records import DeviceInfo
 from autotune.hardware.architectures import ARCHITECTURES, PARTITIONS, REGISTERS, WARP, Architecture
 from autotune.hardware.peak_rates import boost_mhz

@@ -12,7 +12,7 @@ from autotune.cli.output import emit
 from autotune.core.stages import Stage
 
 if TYPE_CHECKING:
-    from autotune.new.first_space import FirstSpace
+    from autotune.drafting.first_space import FirstSpace
 
 EXAMPLE = "autotune new my_kernel.cu"
 
@@ -48,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     with opt.progress(parsed, first_line_s=0.3) as progress:
         progress.stage(Stage(f"reading {parsed.kernel.name}"))
-        from autotune.new.first_space import first_space  # progress shows before this is imported
+        from autotune.drafting.first_space import first_space  # progress shows before this is imported
 
         result = first_space(
             parsed.kernel,
@@ -90,7 +90,7 @@ def findings(result: FirstSpace) -> str:
 
 def next_steps(result: FirstSpace) -> str:
     """The next steps; a kernel that no device here takes is run on the CPU and compiled first."""
-    from autotune.new.space_draft import ARCHITECTURE
+    from autotune.drafting.space_draft import ARCHITECTURE
 
     draft, space = result.draft, result.space
     steps = [f"autotune search {space}"]

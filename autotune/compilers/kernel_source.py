@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +21,6 @@ from typing import NamedTuple
 from autotune.compilers.cuda_headers import FOR_DEVICES, is_cuda_header
 from autotune.compilers.hidden_reads import INCLUDES, forced_by_variables, hidden_read
 from autotune.core.escapes import c_string
-from autotune.core.frozen import dataclass
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import Value
 from autotune.core.text import nearest

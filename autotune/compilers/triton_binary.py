@@ -10,11 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from math import prod
 
 from autotune.compilers.resource_usage import Resources, read_resources
-from autotune.core.frozen import dataclass, replace
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
 

@@ -6,6 +6,7 @@ import hashlib
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +27,6 @@ from autotune.compilers.triton_constants import typed
 from autotune.compilers.triton_modules import executed
 from autotune.compilers.triton_options import foreign_float8, own_options
 from autotune.core.c_types import element_bytes
-from autotune.core.frozen import replace
 from autotune.core.launch_plan import AMD_OPTIONS, NO_ARRAY, TRITON_OPTIONS, TRITON_TYPES
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, LaunchError

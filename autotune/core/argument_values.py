@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from autotune.core.c_types import element_bytes, integer_limits, is_complex, is_floating, struct_fields
 from autotune.core.expressions import as_integer, as_number, at_least, parse
-from autotune.core.light_typing import Any
 from autotune.core.records import Argument, ArgumentSpec, Scalar
 from autotune.errors import ExpressionError
 

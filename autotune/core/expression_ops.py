@@ -9,8 +9,7 @@ import _ast as ast  # the nodes' classes; the module ast takes longer to import 
 import math
 import operator
 from collections.abc import Callable
-
-from autotune.core.light_typing import Any
+from typing import Any
 
 MAX_SIZE = 1024  # bits of a whole number, characters of a text, or items of a list
 

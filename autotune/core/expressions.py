@@ -10,10 +10,10 @@ import _ast as ast  # the nodes' classes; the module ast takes longer to import 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import Any
 
 from autotune.core.expression_ops import BINARY, COMPARE, FUNCTIONS, MAX_SIZE, TAKEN, UNARY, list_of
 from autotune.core.frozen import dataclass
-from autotune.core.light_typing import Any
 from autotune.core.records import Value
 from autotune.core.syntax import parse_expression
 from autotune.errors import ExpressionError

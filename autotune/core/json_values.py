@@ -10,10 +10,11 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from sys import float_info
+from typing import Any, TypeVar
 
-from autotune.core.light_typing import Any, T
 from autotune.core.records import Config
 
+T = TypeVar("T")
 Read = Callable[[Any, str], Any]
 _TIME = r"(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\+00:00"
 INT64_END = 2**63  # the largest signed 64-bit number, plus one

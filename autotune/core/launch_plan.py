@@ -9,13 +9,13 @@ import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from autotune.core.argument_values import arguments
 from autotune.core.c_types import C_TYPES, FLOAT8
 from autotune.core.expression_ops import FUNCTIONS
 from autotune.core.expressions import at_least, parse
 from autotune.core.frozen import fields, replace
-from autotune.core.light_typing import Any
 from autotune.core.records import (
     Argument,
     ArgumentSpec,

@@ -87,8 +87,8 @@ def _reason(outcome: Outcome) -> str:
     return outcome.reason if isinstance(outcome, Unchecked) else str(outcome)
 
 
-def is_compared(outcomes: Outcomes) -> bool:
-    """True if an output was compared with the reference."""
+def is_verified(outcomes: Outcomes) -> bool:
+    """True if the check of an output against the reference has passed."""
     return any(name.startswith(_OUTPUT) and outcome is PASSED for name, outcome in outcomes.items())
 
 

@@ -230,6 +230,12 @@ class Launch:
         return prod(self.grid) * prod(self.block)
 
     @property
+    def global_size(self) -> Grid:
+        """The threads of all blocks in each dimension, as OpenCL takes them."""
+        (x, y, z), (width, height, depth) = self.grid, self.block
+        return x * width, y * height, z * depth
+
+    @property
     def attributes(self) -> dict[str, int | bool | Grid]:
         """Attributes that only CUDA has, by name; empty for a plain launch."""
         plain = {"cooperative": False, "cluster": (1, 1, 1), "programmatic": False}

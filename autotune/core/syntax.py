@@ -10,8 +10,9 @@ from __future__ import annotations
 import _ast as ast  # the nodes' classes; the module ast takes longer to import than a look-up takes
 from collections.abc import Callable
 from time import sleep
+from typing import Any, TypeVar
 
-from autotune.core.light_typing import Any, T
+T = TypeVar("T")
 
 _PAUSES_S = [2.0**-exponent for exponent in range(14, 1, -1)]  # 0.06 ms to 0.25 s, half a second in all
 

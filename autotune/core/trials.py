@@ -6,9 +6,9 @@ They are separate from `records`: production code need not import them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
-from autotune.core.frozen import dataclass, field
 from autotune.core.records import Config, Front, Sizes, Value, distance
 from autotune.core.text import shortened
 from autotune.errors import Blame
@@ -177,7 +177,7 @@ class Measurement:
     batch: int = 1  # runs that each sample averages
     energy_j: float | None = None  # of one run, if measured
     conditions: Mapping[str, Value] = field(default_factory=dict)  # clocks, throttling, other processes
-    control: float | None = None  # the incumbent's time next to this one, over its earlier time
+    control_ratio: float | None = None  # the incumbent's time next to this one, over its earlier time
     chosen_from: int = 1  # number of finalists that a winner was chosen from; widens its interval
     noise: float | None = None  # relative difference of the times of a finalist that was timed as two
     value: float | None = None  # of the user's own objective; not journaled

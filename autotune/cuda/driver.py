@@ -16,7 +16,7 @@ from autotune.hardware.cuda_driver import driver, error_name, require_no_fork
 NOT_FOUND = 500
 CAPTURE_INVALIDATED = 901
 _OUT_OF_MEMORY = 2
-_REFUSED = frozenset(  # of programs and launches that did not start; after others the context may be lost
+_REFUSED = frozenset(  # the program or launch did not start; after any other error the context may be lost
     {
         1,  # INVALID_VALUE
         200,  # INVALID_IMAGE
@@ -33,7 +33,11 @@ RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
 
 def check(action: str, status: int) -> None:
-    """Raise the error that a status of the driver stands for, if it is one; `action` failed.
+    """Raise the error that a status of the driver stands for, unless it is success.
+
+    Args:
+        action: The action, for the message.
+        status: The driver's status after it.
 
     Raises:
         OutOfMemory: There is too little memory.
@@ -80,14 +84,14 @@ def primary_context(number: int) -> ctypes.c_void_p:
 
 
 def freed_with(owner: object, context: ctypes.c_void_p, name: str, handle: object) -> None:
-    """Call a function of the driver, which frees a handle, with the last reference to its owner.
+    """Have a function of the driver free a handle once nothing refers to its owner.
 
-    What is left at the process's exit is the driver's to free.
+    At the process's exit, the driver frees what is left.
     """
     finalize(owner, _free, context, name, handle).atexit = False
 
 
 def _free(context: ctypes.c_void_p, name: str, handle: object) -> None:
-    # the context may be gone, and with it what was in it; a process that was forked has none
+    # The context may be gone, with everything in it; a forked process has no context.
     with suppress(DeviceError, Forked), inside(context):
         getattr(driver(), name)(handle)

@@ -1,4 +1,4 @@
-"""CUDA graphs: the driver enqueues one in half the time of a single launch."""
+"""CUDA graphs: the driver enqueues a graph in half the time of a single launch."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Graph:
             finally:
                 if graph:
                     driver().cuGraphDestroy(graph)
-        freed_with(self, context, "cuGraphExecDestroy", self.handle)  # not before what is enqueued has ended
+        freed_with(self, context, "cuGraphExecDestroy", self.handle)  # the driver waits for enqueued launches
 
     def upload(self, stream: ctypes.c_void_p) -> None:
-        """Bring the graph to the GPU: its first launch then takes no longer than others."""
+        """Bring the graph to the GPU: its first launch then takes no longer than later launches."""
         call("cuGraphUpload", self.handle, stream)
 
     def launch(self, stream: ctypes.c_void_p) -> None:

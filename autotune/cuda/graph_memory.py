@@ -1,7 +1,7 @@
 """Memory of captured calls, which lives as long as the CUDA graphs that use it.
 
-The driver tells through a semaphore of the C library that a graph and all that was made from it are gone: its
-threads must not run Python. Memory is freed at the next capture after that.
+Once a graph and everything made from it are gone, the driver posts a semaphore of the C library, because its
+threads must not run Python. The memory is freed at the next capture after that.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _INVALIDATED = 2  # CU_STREAM_CAPTURE_STATUS_INVALIDATED: there is no graph any 
 _NO_DESTRUCTOR_SYNC = 1
 _MOVE = 1  # the graph takes over the reference
 
-_held: list[tuple[Any, Any]] = []  # memory, and the semaphore that tells that it is free
-_lock = Lock()  # of these: threads may capture on several streams at once
+_held: list[tuple[Any, Any]] = []  # memory, and the semaphore that is posted once no graph uses it
+_lock = Lock()  # of `_held`: threads may capture on several streams at once
 
 
 def hold_for_graph(stream: ctypes.c_void_p, memory: object) -> None:
@@ -43,7 +43,7 @@ def hold_for_graph(stream: ctypes.c_void_p, memory: object) -> None:
     try:
         call("cuGraphRetainUserObject", graph, user_object, 1, _MOVE)
     except DeviceError:
-        driver().cuUserObjectRelease(user_object, 1)  # which tells that the memory is free
+        driver().cuUserObjectRelease(user_object, 1)  # posts the semaphore
         raise
 
 

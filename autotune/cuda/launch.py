@@ -1,4 +1,4 @@
-"""Launches as the CUDA driver takes them. Without numpy, which a first call would wait for."""
+"""Launches as the CUDA driver takes them. It needs no numpy, for whose import a first call would wait."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class _Config(ctypes.Structure):
 def launch_call(
     step: Launch, function: ctypes.c_void_p, arguments: Sequence[Any], stream: ctypes.c_void_p
 ) -> Callable[[], int]:
-    """Prepare all that the driver reads of a launch; the function enqueues it, and returns its status.
+    """A function that enqueues a launch, for which all is prepared, and returns the driver's status.
 
-    The arguments are objects of ctypes, which are read at each call. Raises LaunchError for a grid that is
-    too large.
+    The arguments are objects of ctypes, whose values are read at each call. Raises LaunchError for a grid
+    that is too large.
     """
     if step.grid[0] > MAX_GRID[0]:  # ctypes would pass on the lower bits
         raise LaunchError(f"{step.entry}: {step.grid[0]:,} blocks in x, at most {MAX_GRID[0]:,}")
@@ -54,8 +54,8 @@ def launch_call(
     as_array = (_Attribute * max(1, len(attributes)))(*attributes)
     config = _Config(step.grid, step.block, step.shared_bytes, stream.value, as_array, len(attributes))
     pointers: Any = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
-    pointers.targets = arguments  # which live as long
-    # References, which ctypes passes as they are: it would convert anything else at every call.
+    pointers.targets = arguments  # which have to live as long as the pointers
+    # References are passed as they are; ctypes would convert anything else at every call.
     handle = ctypes.c_void_p.from_param(function.value)
     passed = ctypes.byref(config), handle, ctypes.byref(pointers), None
     return partial(driver().cuLaunchKernelEx, *passed)

@@ -19,16 +19,16 @@ class Memory:
         # not from a pool: some kernels take 5% longer in its memory
         check(f"{size_bytes:,} bytes", driver().cuMemAlloc_v2(ctypes.byref(address), room_bytes))
         self.address = address.value
-        freed_with(self, context, "cuMemFree_v2", address)  # which waits for the work that is enqueued
+        freed_with(self, context, "cuMemFree_v2", address)  # cuMemFree waits for enqueued work
 
     def __int__(self) -> int:
         return self.address
 
 
 def fill(context: ctypes.c_void_p, address: int, element: bytes, size_bytes: int) -> None:
-    """Fill memory with copies of an element, and wait for that; also in the middle of a capture.
+    """Fill memory with copies of an element, and wait, even in the middle of a capture.
 
-    One of more than 4 bytes consists of equal parts of 4.
+    An element of more than 4 bytes consists of equal parts of 4 bytes.
     """
     from autotune.cuda.streams import Stream  # few first calls fill anything
 

@@ -21,9 +21,9 @@ _MAX_DYNAMIC_SHARED_BYTES, _NON_PORTABLE_CLUSTER_ALLOWED = 8, 14
 
 
 class Module:
-    """A binary that is loaded in a context, and the kernels that were looked up in it.
+    """A binary that is loaded in a context, and the kernels that were looked up in the binary.
 
-    Look-ups need the context to be current.
+    The context has to be current for look-ups.
     """
 
     def __init__(self, binary: Binary, context: ctypes.c_void_p, *, stays: bool) -> None:
@@ -35,7 +35,7 @@ class Module:
         self._handles: dict[str, ctypes.c_void_p] = {}
         self._functions: dict[str, ctypes.c_void_p] = {}
         self._allowed: dict[tuple[str, int], int] = {}  # by kernel and attribute
-        self._lock = Lock()  # of these
+        self._lock = Lock()  # of `_allowed`
         with inside(context):
             for key, cubin in self.cubins.contents.items():
                 handle = ctypes.c_void_p()
@@ -45,10 +45,10 @@ class Module:
                     freed_with(self, context, "cuModuleUnload", handle)
 
     def function(self, step: Launch) -> ctypes.c_void_p:
-        """Look up a launch's kernel; allow it the launch's dynamic shared memory and cluster.
+        """Look up a launch's kernel, and allow it the launch's dynamic shared memory and cluster.
 
-        A kernel has one limit for all of its launches, and a launch beyond it fails: so it gets the most that
-        any of them needed. Raises LaunchError.
+        A kernel has the same limits for all its launches, and a launch beyond a limit fails: so each limit is
+        the most that any launch needed. Raises LaunchError.
         """
         function = self._functions.get(step.entry)
         if function is None:
@@ -64,7 +64,7 @@ class Module:
         return function
 
     def variable(self, name: str, needed_bytes: int = 0) -> tuple[int, int]:
-        """Address and size in bytes of a variable; raises LaunchError without it, or if it is too small."""
+        """Address and size in bytes of a variable; raises LaunchError if it is missing or too small."""
         address, size_bytes = ctypes.c_uint64(), ctypes.c_size_t()
         self._find("variable", name, "cuModuleGetGlobal_v2", address, size_bytes)
         if needed_bytes > size_bytes.value:
@@ -81,7 +81,7 @@ class Module:
 
 
 def _needs(step: Launch) -> Iterator[tuple[int, int, str]]:
-    """The attributes of a function that a launch needs: which, of what value, and what that means."""
+    """The attributes that a launch needs of its function: number, value, and words for messages."""
     if step.shared_bytes:  # with the static shared memory this may exceed 48 KiB
         yield (
             _MAX_DYNAMIC_SHARED_BYTES,

@@ -18,7 +18,7 @@ class Stream:
         freed_with(self, context, "cuStreamDestroy_v2", self.handle)
 
     def wait(self) -> None:
-        """Wait for all that is enqueued."""
+        """Wait for all enqueued work."""
         call("cuStreamSynchronize", self.handle)
 
 
@@ -35,7 +35,7 @@ class Event:
         call("cuEventRecord", self._handle, stream)
 
     def ms_since(self, earlier: Event) -> float:
-        """Wait for the event; return the time since an earlier one in ms."""
+        """Wait for the event; return the time since an earlier event in ms."""
         time_ms = ctypes.c_float()
         call("cuEventSynchronize", self._handle)
         call("cuEventElapsedTime", ctypes.byref(time_ms), earlier._handle, self._handle)

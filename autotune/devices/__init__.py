@@ -1,6 +1,7 @@
 """The table of device backends; each is imported only when it is used.
 
-Other distributions add backends by entry points of the group `autotune.devices`: a name and a module.
+Other distributions add backends as plug-ins: entry points of the group `autotune.devices`, each a name and a
+module.
 """
 
 from __future__ import annotations
@@ -8,10 +9,10 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from autotune.core.frozen import dataclass
 from autotune.core.launch_plan import DIALECTS, TRITON
 from autotune.core.plugins import load, plugin_error, plugins
 from autotune.core.records import DeviceInfo
@@ -29,7 +30,7 @@ if TYPE_CHECKING:  # loads numpy, and devices are listed from the start
 class BackendEntry:
     """A backend's module, the source dialects it accepts (its compiler's own first), and what installs it.
 
-    A backend that cannot be loaded accepts none: `backend` says why.
+    A plug-in that cannot be loaded accepts no dialect: `backend` says why.
     """
 
     module: str
@@ -85,7 +86,7 @@ _FUNCTIONS = ("list_devices", "open_device", "open_compiler")
 
 
 class _Backends(Mapping[str, BackendEntry]):
-    """All backends by name, autotune's own first; to look one of others up imports its module."""
+    """All backends by name, autotune's own first. Looking a plug-in up imports its module."""
 
     def __getitem__(self, name: str) -> BackendEntry:
         if name in BUILT_IN:
@@ -115,7 +116,7 @@ def _plugins() -> Mapping[str, EntryPoint]:
 
 
 def _plugin(point: EntryPoint) -> Any:
-    """The module of a backend of others; raises InputError if it is none."""
+    """The module of a plug-in; raises InputError if it is no backend."""
     module = load(point, *_FUNCTIONS)
     dialects = getattr(module, "DIALECTS", None)
     if not isinstance(dialects, tuple) or not dialects or any(one not in DIALECTS for one in dialects):
@@ -126,9 +127,9 @@ def _plugin(point: EntryPoint) -> Any:
 
 
 def backend(name: str) -> Backend:
-    """Import one backend.
+    """Import a backend.
 
-    Raises InputError for an unknown name and for a broken one of others, MissingExtra without its package.
+    Raises InputError for an unknown name and for a broken plug-in, MissingExtra without a backend's package.
     """
     if name not in BACKENDS:
         raise InputError(f"unknown device backend {name!r}{hint(name, BACKENDS)}")
@@ -145,7 +146,7 @@ def backend(name: str) -> Backend:
 
 
 def cold_variables(scratch: str) -> dict[str, str]:
-    """Environment variables that disable drivers' own caches and keep a child's temporary files in `scratch`.
+    """Environment variables that disable the drivers' caches and keep a child's temporary files in `scratch`.
 
     PoCL lists no device if it cannot write its cache, for example in a read-only home.
     """
@@ -162,8 +163,8 @@ def list_devices(
 ) -> list[tuple[Address, DeviceInfo]]:
     """List the devices of these backends, as far as their packages are installed.
 
-    Clocks that killed processes left changed are restored first, because the list includes clocks. `on_fault`
-    is called with the fault of a backend of others, which is then left out.
+    Clocks that killed processes left changed are restored first, because the list includes clocks. A plug-in
+    with a fault is left out, and `on_fault` is called with the fault.
     """
     from autotune.devices.clocks import restore_abandoned  # load_kernel lists no devices
 

@@ -28,7 +28,7 @@ class Tolerance:
     factor: float = 0.0
 
     def times(self, share: float) -> Tolerance:
-        """A share of it."""
+        """A share of this tolerance."""
         return Tolerance(self.rtol * share, self.atol * share, self.factor * share)
 
     def __str__(self) -> str:
@@ -43,9 +43,10 @@ EXACT = Tolerance()
 class ArrayComparison:
     """Two arrays in device memory to compare.
 
-    The first and last `ends` elements are guard zones, compared bit by bit. If `inside` is false, only these
-    are compared. An array of structures is compared as bytes, which `struct` describes. `magnitude` has a
-    float32 for each element except the guards; it is read if the tolerance has a factor.
+    The first and last `ends` elements are guard zones, compared bit by bit. If `inside` is false, only the
+    guard zones are compared. An array of structures is compared as bytes; `struct` is then its type.
+    `magnitude` has a float32 for each element outside the guard zones; it is read if the tolerance has a
+    factor.
     """
 
     actual: Any
@@ -112,7 +113,7 @@ def unlike(
     tolerance: Tolerance,
     magnitude: NDArray[Any] | None = None,
 ) -> NDArray[np.bool_]:
-    """A mask of differing elements where NaN may be expected: for real numbers, any NaN is right there."""
+    """A mask of differing elements, where real numbers also agree if both are NaN."""
     wrong = differing(actual, expected, tolerance, magnitude)
     if is_floating(actual.dtype):
         wrong &= ~(np.isnan(actual) & np.isnan(expected))

@@ -68,16 +68,16 @@ class Device(Protocol):
         """
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
-        """A part of a buffer, usable as a buffer. Some devices need aligned offsets, at most to 4096."""
+        """A part of a buffer, usable as a buffer. Some devices need offsets aligned to up to 4096 bytes."""
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
         """Copy host bytes to the start of a buffer."""
 
     def read(self, buffer: Buffer, size_bytes: int, into: Bytes | None = None) -> Bytes:
-        """Copy the first bytes of a buffer to the host, to a new array or to a given one."""
+        """Copy the first bytes of a buffer to the host, into a new array or the given array."""
 
     def pinned(self, data: Bytes) -> AbstractContextManager[None]:
-        """Pin host memory while this is open, if that makes copies faster."""
+        """Pin host memory while the context manager is open, if that makes copies faster."""
         return nullcontext()
 
     def copy(self, target: Buffer, source: Buffer, size_bytes: int, offsets: Offsets = (0, 0)) -> None:
@@ -117,9 +117,9 @@ class Device(Protocol):
     ) -> float:
         """Run the launches in order, `repeats` times; wait, and return the device time of all in ms.
 
-        `graph` is True to replay them as a CUDA graph; with None the device chooses, as it always does
-        without graphs. If `warm_first`, the same launches run before the timed ones, so caches are warm and
-        the device is busy.
+        `graph` is True to replay the launches as a CUDA graph; with None the device chooses. A device without
+        graphs ignores it. If `warm_first`, the same launches run once before the timed launches, so that
+        caches are warm and the device is busy.
 
         Raises LaunchError when the device refuses a launch and stays usable, DeviceLost otherwise.
         """
@@ -129,7 +129,7 @@ class Device(Protocol):
         return
 
     def dirty_block_memory(self) -> None:
-        """Leave DIRTY in the memory that blocks and threads get: a kernel may read it before it writes."""
+        """Leave DIRTY in the memory of blocks and threads, where a kernel may read before it writes."""
         return
 
     def flush_cache(self) -> None:

@@ -1,7 +1,7 @@
 """Sets the clock and the power limit of a device for a measurement, and restores them.
 
-While they are changed, a record in the user's cache folder holds the old values. The process keeps it locked.
-A record without a lock is a killed process's: whoever finds it restores the values.
+While settings are changed, a record in the user's cache folder holds the old values, and the process keeps
+it locked. A record without a lock is left from a killed process: whoever finds it restores the values.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Clocks:
         self._applied: dict[str, int] = {}
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise CannotSet unless these settings can be changed; it sets each to its present value."""
+        """Raise CannotSet unless these settings can be changed: each is set to its present value."""
         try:
             for name in sorted(names):
                 control = self._opened()
@@ -72,7 +72,7 @@ class Clocks:
             if name not in self._original:
                 self._original[name] = control.read(name)
                 self._write(control)
-            self._applied[name] = value  # before: a change that fails half-way is restored as well
+            self._applied[name] = value  # first, so that a change that fails half-way is restored, too
             control.set(name, value or self._original[name])
 
     def restore(self) -> None:
@@ -114,7 +114,7 @@ class Clocks:
 
 
 def restore_abandoned() -> None:
-    """Restore values that killed processes left changed; refused ones stay for a later start."""
+    """Restore values that killed processes left changed; what the device refuses waits for a later start."""
     for path in user_folder("clocks").glob("*.json"):
         with suppress(OSError, LaunchError):
             record = open_own(path, os.O_RDWR)

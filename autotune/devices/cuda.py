@@ -24,16 +24,16 @@ from autotune.hardware.cuda_driver import cuda_device, pci_address
 
 
 class CudaDevice(CudaArrays):
-    """One GPU, its primary context and a stream of its own.
+    """A GPU, its primary context, and a stream.
 
     Runs of several launches are replayed as a graph. A read of a large buffer flushes the L2 cache.
     """
 
     def __init__(self, info: DeviceInfo, index: int) -> None:
-        # before there is a context: it counts the GPU's processes
+        # Before a context is made: the monitor counts the GPU's other processes.
         self._monitor = NvmlMonitor(pci_address(index))
         self.clocks = Clocks(self._monitor.control())
-        # An entry ends with its program, before the program is unloaded: weak references are called latest
+        # A program's graphs end before the program is unloaded: of its weak references, the latest is called
         # first.
         self._graphs: WeakKeyDictionary[Module, dict[Hashable, Graph]] = WeakKeyDictionary()
         self._flush_ratio = 0.0  # 0: not measured yet
@@ -83,7 +83,7 @@ class CudaDevice(CudaArrays):
         return self.read(*program.variable(name))
 
     def flush_cache(self) -> None:
-        """Read four times the size of the L2; this also keeps the GPU busy while the next run is enqueued.
+        """Read four times the size of the L2, which also keeps the GPU busy while the next run is enqueued.
 
         Reading leaves no dirty lines. After a memset, the next run would pay for the write-back.
         """
@@ -113,7 +113,7 @@ class CudaDevice(CudaArrays):
     ) -> Graph:
         """The graph of these runs, which stays until the program is unloaded or `forget` is called.
 
-        Programs take turns, and many runs take less time than the making of their graph.
+        It stays because programs take turns, and making a graph takes longer than many runs of it.
         """
 
         def enqueue(stream: ctypes.c_void_p) -> None:
@@ -135,7 +135,7 @@ class CudaDevice(CudaArrays):
     def _measure_flush(self) -> float:
         """The time in which one block reads 1 MiB after a flush, divided by the time with a warm cache.
 
-        A single block waits for every load, so the ratio shows the latency.
+        A single block waits for every load, so the ratio shows latencies.
         """
         self.flush_cache()
         program, step, values = self.reading(self._flush, 2**20)

@@ -36,7 +36,7 @@ class CudaArrays(CudaMemory):
     """Memory of a GPU, with kernels that compare, gather and read its arrays on the device's stream."""
 
     def __init__(self, info: DeviceInfo) -> None:
-        """Begin to compile the kernels, in the background: the context is made and memory is filled next."""
+        """Begin to compile the kernels in the background, while the context is made and memory is filled."""
         self.info = info
         self._scratch: WeakKeyDictionary[Module, dict[tuple[str, int], Memory]] = WeakKeyDictionary()
         self._programs: dict[str, Module] = {}  # by their sources
@@ -197,7 +197,7 @@ def _with_itself(buffer: Buffer, size_bytes: int) -> ArrayComparison:
 
 
 def _compiled(architecture: str, source: str) -> Binary:
-    """A kernel that every device process needs: one process compiles it for all."""
+    """A kernel that every device process needs, from the binary cache: the first process compiles it."""
     return CachedCompiler(CudaCompiler(architecture), BinaryCache(default_folder())).compile(source, ())
 
 
@@ -228,7 +228,7 @@ def comparison_source(item_bytes: int) -> str:
 def gather_source(word_bytes: int) -> str:
     """A CUDA kernel `gather` that copies the elements at `places` in an array, which have some words each.
 
-    It is separate from the comparison: every search waits for that one, and few searches gather.
+    Its source is separate from the comparison's, for which every search waits; few searches gather.
     """
     return _GATHER.replace("WORD", C_TYPES[f"uint{8 * word_bytes}"])
 

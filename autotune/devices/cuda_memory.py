@@ -42,11 +42,11 @@ class CudaMemory:
         return Memory(self.context, size_bytes)
 
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
-        """The memory from an offset on; it keeps the parent alive."""
+        """The memory from an offset on, which keeps the buffer alive."""
         return _Region(buffer, offset_bytes)
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
-        """Copy to the GPU and wait; a broadcast byte, which takes no host memory, is set there."""
+        """Copy to the GPU and wait. A broadcast byte, which takes no host memory, is filled in on the GPU."""
         if data.size and data.strides == (0,):
             self.fill(buffer, int(data[0]), data.size)
             self._wait()
@@ -90,5 +90,5 @@ class CudaMemory:
         call(name, ctypes.c_uint64(to), content, ctypes.c_size_t(size_bytes), self.stream)
 
     def _wait(self) -> None:
-        """Wait for the stream: until then the copy uses host memory."""
+        """Wait for the stream, because the copy uses host memory."""
         call("cuStreamSynchronize", self.stream)

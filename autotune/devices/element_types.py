@@ -1,4 +1,4 @@
-"""Element types in numpy. Narrow ones come from ml_dtypes; structures are laid out as in C."""
+"""Element types in numpy. Narrow types come from ml_dtypes; structures are laid out as in C."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def scalar_of(name: str, value: Scalar) -> np.generic:
 
 
 def loaded(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """An array from a file, with its element type: numpy's files have no word for narrow types."""
+    """An array from a file with its element type, because numpy's files cannot name narrow types."""
     dtype = numpy_dtype(name)
     return values.view(dtype) if values.dtype != dtype and values.dtype.kind == "V" else values
 
 
 def host_array(value: Any) -> Any:
-    """An array of torch or cupy as numpy's; anything else as it is."""
+    """An array of torch or cupy as an array of numpy; any other object unchanged."""
     if hasattr(value, "detach"):
         return value.detach().cpu().numpy()
     is_of_cupy = hasattr(value, "__cuda_array_interface__") and hasattr(value, "get")

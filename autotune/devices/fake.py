@@ -174,9 +174,9 @@ def _without_unused_macros(tree: ast.Module) -> ast.Module:
 
 
 def list_devices() -> list[DeviceInfo]:
-    """One fake device, or those that the environment variable AUTOTUNE_FAKE_DEVICES counts.
+    """One fake device, or as many as the environment variable AUTOTUNE_FAKE_DEVICES says.
 
-    `3` stands for three equal ones, `2,1` for two of one model and one of another.
+    `3` stands for three equal devices, `2,1` for two of a model and one of another model.
     """
     counts = map(int, os.environ.get("AUTOTUNE_FAKE_DEVICES", "1").split(","))
     return [_model(number) for number, count in enumerate(counts, 1) for _ in range(count)]
@@ -196,5 +196,5 @@ def open_device(index: int) -> FakeDevice:
 
 
 def open_compiler(index: int) -> FakeCompiler:
-    """Open its compiler."""
+    """Open the compiler of a fake device."""
     return FakeCompiler()

@@ -1,6 +1,6 @@
 """A device without hardware: Triton's interpreter runs kernels in numpy, one program after another.
 
-It shows what is wrong. Its times say nothing about a GPU.
+Its results show mistakes. Its times say nothing about a GPU.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import time
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from autotune.compilers.base import triton_name
 from autotune.compilers.triton_constants import typed
 from autotune.compilers.triton_modules import executed
-from autotune.core.frozen import replace
 from autotune.core.launch_plan import NO_ARRAY
 from autotune.core.records import DeviceInfo, Launch
 from autotune.core.trials import Binary
@@ -31,7 +31,7 @@ from autotune.errors import LaunchError
 from autotune.hardware.architectures import architecture
 from autotune.sources.triton import entry_signature
 
-_LIMITS_OF = "sm_90"  # so the valid configurations are those of a GPU
+_LIMITS_OF = "sm_90"  # configurations are valid that are valid on this GPU
 
 
 def list_devices() -> list[DeviceInfo]:
@@ -41,7 +41,7 @@ def list_devices() -> list[DeviceInfo]:
         replace(
             limits,
             backend=INTERPRETER,
-            name="Interpreter",  # whatever names it names its backend, so nothing compiles meanwhile
+            name="Interpreter",  # the backend's name, so nothing is compiled while it is looked for
             slug=INTERPRETER,
             kind="cpu",
             vendor="triton",
@@ -55,7 +55,7 @@ def list_devices() -> list[DeviceInfo]:
 
 
 class InterpreterCompiler:
-    """Hands the source on: Triton reads it when it interprets."""
+    """Hands the source on: Triton reads it when a kernel is interpreted."""
 
     identity = None  # nothing to cache
 
@@ -81,7 +81,7 @@ def _round_to_bfloat16() -> None:
         nearest = np.where(np.isnan(values), bits | np.uint32(1 << 22), bits + np.uint32(0x7FFF) + is_odd)
         return (nearest >> np.uint32(16)).astype(np.uint16)
 
-    if convert.__name__ != converted.__name__:  # another object of this class has done it
+    if convert.__name__ != converted.__name__:  # unless an earlier device has replaced it
         interpreter._convert_float = converted
 
 
@@ -89,7 +89,7 @@ class Interpreter(HostBuffers):
     """Memory is numpy arrays, a launch is a call of Triton's interpreter."""
 
     def __init__(self) -> None:
-        """Have Triton interpret: that has to be known before it is imported."""
+        """Have Triton interpret; the variable has to be set before Triton is imported."""
         os.environ["TRITON_INTERPRET"] = "1"
         (self.info,) = list_devices()
         lend_libdevice()
@@ -108,7 +108,7 @@ class Interpreter(HostBuffers):
         graph: bool | None = None,
         warm_first: bool = False,
     ) -> float:
-        """Interpret the launches, and give the time that this takes."""
+        """Interpret the launches, and return the time that this takes."""
         began = time.perf_counter()
         for launch in [*launches] * repeats:
             _launch(program, launch, arguments)
@@ -130,7 +130,7 @@ def _launch(program: Program, launch: Launch, arguments: Arguments) -> None:
 
 
 def _passed(value: Any, kind: str) -> Any:
-    """A value as the interpreter takes it: an array by its address, so PyTorch is not needed."""
+    """A value as the interpreter takes it. Arrays are passed by address, which needs no PyTorch."""
     if isinstance(value, np.generic):
         return value.item()
     from triton.language import str_to_ty, tensor
@@ -154,10 +154,10 @@ def _message(error: BaseException, program: Program, called: str) -> str:
 
 
 def open_device(index: int) -> Interpreter:
-    """Open it."""
+    """Open the interpreter."""
     return Interpreter()
 
 
 def open_compiler(index: int) -> InterpreterCompiler:
-    """Open its compiler."""
+    """Open the interpreter's compiler."""
     return InterpreterCompiler()

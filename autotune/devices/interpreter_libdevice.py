@@ -1,4 +1,4 @@
-"""Functions of libdevice for Triton's interpreter, which has none: they compute in numpy."""
+"""Functions of libdevice in numpy, for Triton's interpreter, which does not have them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 def lend_libdevice() -> None:
-    """Have kernels call functions that compute; Triton checks types and shapes as for a GPU."""
+    """Have kernels call these functions; Triton checks types and shapes as for a GPU."""
     from triton.language.extra import libdevice
     from triton.language.extra.cuda import libdevice as typed
     from triton.runtime.interpreter import interpreter_builder, interpreter_semantic
@@ -27,7 +27,7 @@ def lend_libdevice() -> None:
 def _computed(
     library: str, path: str, symbol: str, arguments: Sequence[Any], kind: Any, is_pure: bool
 ) -> Any:
-    """The result of a function of libdevice; raises NotImplementedError for one that is not in numpy."""
+    """The result of a function of libdevice; raises NotImplementedError for a function that is not here."""
     from triton.runtime.interpreter import TensorHandle
 
     name = symbol.removeprefix("__nv_").removeprefix("fast_")

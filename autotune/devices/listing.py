@@ -25,7 +25,7 @@ from autotune.serving.cache import folders, read_roots
 _TIMEOUT_S = 60.0
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")  # has a folder per GPU, if NVIDIA's driver is loaded
 _NVIDIA = tuple(name for name, entry in BUILT_IN.items() if entry.dialect == "cuda")
-ALL = "all"  # devices that are like the first GPU
+ALL = "all"  # as a name: all devices that are like the first GPU
 Found = list[tuple[Address, DeviceInfo]]
 
 
@@ -73,29 +73,29 @@ class Listing:
             self.abandon()
 
     def abandon(self) -> None:
-        """Do not wait: a child without a reader ends by itself."""
+        """Do not wait for the child: it ends by itself, because nobody reads its answer."""
         self._child = None
         self._opened.close()
 
 
 def _needed(name: str) -> tuple[str, ...]:
-    """The modules that list the devices of a backend of autotune; the child imports those of others."""
+    """The modules that list a backend's devices; none for a plug-in, which the child imports itself."""
     if name in _NVIDIA:
         return "autotune.devices.nvml", "pynvml"
     return (BUILT_IN[name].module,) if name in BUILT_IN else ()
 
 
 def _list(_state: object, names: tuple[str, ...]) -> tuple[Found, list[str]]:
-    """Run in the child, which has no state; returns the faults of others' backends, too."""
+    """Run in the child, which has no state; also returns the faults of plug-ins."""
     faults: list[str] = []
     return list_devices(names, faults.append), faults
 
 
 def listing_for(device: str | None) -> Listing:
-    """Begin to list the devices that a text names; one that starts with a backend asks only this backend.
+    """Begin to list the devices that a text may name: of a single backend if the text begins with a backend.
 
-    Without a name, or for all, only CUDA is asked if there is an NVIDIA GPU: to import PyOpenCL takes half a
-    second.
+    Without a name, or for all, only CUDA is asked if there is an NVIDIA GPU, because the import of PyOpenCL
+    takes half a second.
     """
     backend = (device or "").strip().lower().partition(":")[0]
     if backend in BACKENDS:
@@ -115,7 +115,7 @@ def find_device(
 ) -> tuple[Address, DeviceInfo]:
     """Find a device of this machine, as `--device` names it; None takes the first GPU that works, else a CPU.
 
-    `listing` is that of `listing_for(device)`, if it was begun already. Raises InputError, whose message also
+    `listing` is `listing_for(device)`, if the caller has begun it. Raises InputError, whose message also
     lists `others`, if there is no such device, and SetupError if no device of the machine works.
     """
     listing = listing or listing_for(device)
@@ -150,10 +150,10 @@ def _working(device: str | None, devices: Found, others: Iterable[str] = ()) -> 
 
 
 def resolve_device(device: str | None, cache: Path | None) -> DeviceInfo | str | None:
-    """Resolve a device to serve results for: one of a cache, one of this machine, or any with a known vendor.
+    """Resolve a device to serve results for: of a cache, of this machine, or any device of a known vendor.
 
-    None takes the device of a search; without one, `best_config` decides. Raises InputError for a name that
-    is none of these.
+    None takes the device that a search would take; if there is none, `best_config` decides. Raises InputError
+    for any other name.
     """
     cached = [folder for root in read_roots(cache) for folder in folders(root)]
     if device is not None and slug(device) in cached:

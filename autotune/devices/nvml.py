@@ -1,8 +1,8 @@
 """Reads clocks, throttling, energy and other processes of a GPU from NVIDIA's management library (NVML).
 
-Without the package, the library or the permission the readings are empty, and nothing fails. Clock and power
-limit are set through the same library. GPUs are listed without the packages for the driver, which take long
-to import.
+Without the package, the library or the permission, readings are empty and nothing fails. The same library
+sets the clock and the power limit. GPUs are listed without the packages for the driver, which take long to
+import.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class NvmlMonitor:
         return None if used_mj is None else used_mj * 1e-3
 
     def control(self) -> NvmlControl | None:
-        """The control for clock and power limit of this GPU; None without NVML."""
+        """Sets the clock and power limit of this GPU; None without NVML."""
         uuid = self._read("nvmlDeviceGetUUID")
         try:
             return NvmlControl(uuid) if uuid else None
-        except LaunchError:  # such as a part of a GPU that is not shown as a whole
+        except LaunchError:  # for example, the GPU is a part of another, which is hidden
             return None
 
     def _processes(self) -> int | None:
@@ -95,7 +95,7 @@ class NvmlMonitor:
         return None if running is None else len(running)
 
     def _others(self) -> int | None:
-        """The number of other processes, both before this one began and now: one may have been ending."""
+        """The number of other processes, the lower of now and when this one began: some may have ended."""
         now = self._processes()
         if now is None or self._first_count is None:
             return self._first_count
@@ -112,7 +112,7 @@ class NvmlMonitor:
 
 
 def _errors(nvml: Any) -> tuple[type[Exception], ...]:
-    """Exceptions of NVML's functions; if the driver is too old for one, it raises no NVMLError."""
+    """The exceptions of NVML's functions; a function that the driver is too old for raises no NVMLError."""
     return nvml.NVMLError, getattr(nvml, "NVMLLibraryMismatchError", nvml.NVMLError)
 
 

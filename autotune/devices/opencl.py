@@ -37,6 +37,7 @@ from autotune.hardware.identify import opencl_device
 from autotune.processes.host_limits import cpu_limits
 from autotune.sources.dialects import OPENCL
 
+STANDARD = "-cl-std=CL1.2"
 POCL = "Portable Computing Language"  # PoCL's platform name
 _MACHINE_CODE, _KERNELS = ".ocl.obj", ".ocl.meta"  # sections of Intel's binaries
 _NOISE = re.compile(  # in Intel's logs
@@ -62,18 +63,14 @@ class OpenCLCompiler:
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Build one program, without host code; raises CompileError with the log."""
         build = self._object if self._makes_objects else self._program
-        flags = ["-cl-std=CL1.2", *options]
+        flags = [STANDARD, *options]
         began = time.perf_counter()
         data, log = without_host_code(lambda text: build(text, flags), source, names, OPENCL)
         elapsed_ms = (time.perf_counter() - began) * 1e3
         return Binary(data, _content_sha256(data), log, elapsed_ms)
 
     def _program(self, source: str, options: list[str]) -> tuple[bytes, str]:
-        try:
-            program = built(cl.Program(self._context, source), options)
-        except cl.RuntimeError as error:
-            raise CompileError(build_log(str(error))) from None
-        return self._content(program)
+        return self._content(build_source(self._context, source, options))
 
     def _object(self, source: str, options: list[str]) -> tuple[bytes, str]:
         """A compiled object that can be linked."""
@@ -83,7 +80,7 @@ class OpenCLCompiler:
                 warnings.filterwarnings("ignore", "Pre-build attribute access")
                 program.compile(options)
         except cl.RuntimeError:
-            raise CompileError(build_log(self._log(program))) from None
+            raise CompileError(_build_log(self._log(program))) from None
         try:
             cl.link_program(self._context, [program])
         except cl.RuntimeError:
@@ -126,7 +123,7 @@ class OpenCLDevice(Device):
             ) from None
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
-        """Copy to the device and wait; a broadcast byte, which takes no host memory, is set there."""
+        """Copy to the device and wait. A broadcast byte, which takes no host memory, is filled in there."""
         with _memory(buffer.size):
             if data.size and data.strides == (0,):
                 cl.enqueue_fill_buffer(self._queue, buffer, data[0], 0, data.size).wait()
@@ -145,7 +142,7 @@ class OpenCLDevice(Device):
             copy(self._queue, target, source, size_bytes, offsets)
 
     def compare(self, comparisons: Sequence[ArrayComparison]) -> list[Difference | None]:
-        """Compare large arrays bit by bit on the device, and differing ones on the host."""
+        """Compare large arrays bit by bit on the device, and arrays that differ on the host."""
         return [
             None if self._comparer.agree(comparison) else host_difference(self.read, comparison)
             for comparison in comparisons
@@ -185,7 +182,7 @@ class OpenCLDevice(Device):
             raise DeviceLost(str(error)) from None
 
     def dirty_block_memory(self) -> None:
-        """Run groups that fill their memory; on a CPU, it is the threads' own."""
+        """Run groups that fill their local and private memory, which on a CPU belongs to its threads."""
         if self._filler is None:
             self._filler = BlockMemoryFiller(self._queue)
         self._filler.run()
@@ -209,10 +206,9 @@ class OpenCLDevice(Device):
         if kernel.num_args != len(launch.arguments):
             listed = f"the plan lists {len(launch.arguments)}"
             raise LaunchError(f"{launch.entry} takes {kernel.num_args} arguments, {listed}")
-        total = tuple(blocks * threads for blocks, threads in zip(launch.grid, launch.block, strict=True))
         try:
             kernel.set_args(*(_passed(arguments[name]) for name in launch.arguments))
-            return cl.enqueue_nd_range_kernel(self._queue, kernel, total, launch.block)
+            return cl.enqueue_nd_range_kernel(self._queue, kernel, launch.global_size, launch.block)
         except cl.Error as error:
             taken = kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, self._device)
             most = self._device.local_mem_size
@@ -245,9 +241,9 @@ def _memory(size_bytes: int) -> Iterator[None]:
 
 
 def _content_sha256(data: bytes) -> str:
-    """A hash that identifies a binary: of the machine code for Intel's runtime, else of all bytes.
+    """A hash that identifies a binary: of all bytes, or for Intel's runtime of the machine code.
 
-    Intel's binaries also hold the program's number in the process, so they always differ.
+    Intel's binaries also hold the program's number in its process, and so always differ.
     """
     content = data
     with suppress(ValueError, KeyError):
@@ -276,7 +272,17 @@ def built(
         return program.build(list(options), devices)
 
 
-def build_log(text: str) -> str:
+def build_source(
+    context: cl.Context, source: str, options: Sequence[str], devices: Sequence[cl.Device] | None = None
+) -> cl.Program:
+    """Build a program from its source; raises CompileError with the compiler's own lines."""
+    try:
+        return built(cl.Program(context, source), options, devices)
+    except cl.Error as error:
+        raise CompileError(_build_log(str(error))) from None
+
+
+def _build_log(text: str) -> str:
     """Extract the compiler's own lines from pyopencl's message."""
     lines = [line for line in text.splitlines() if "error" in line.lower() or "warning" in line.lower()]
     return "\n".join(lines or text.splitlines())

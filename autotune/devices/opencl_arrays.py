@@ -1,7 +1,7 @@
 """Copies, and kernels that flush a cache and compare large arrays on the device, for OpenCL.
 
-On a CPU a work-item takes adjacent elements, because it loads whole cache lines alone; on a GPU it takes
-every n-th one, because a warp loads lines together.
+On a CPU a work-item takes adjacent elements, because it loads whole cache lines by itself. On a GPU it takes
+every n-th element, because the work-items of a warp load lines together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MIN_GPU_FLUSH_BYTES = 256 * 2**20
 _COPIED_BYTES = 4096  # a copy of a multiple of them is fast
 _CPU_RUN = 4096  # adjacent elements
 _DIRTY_ITEMS, _DIRTY_GROUPS = 64, 4  # of a group, and for each compute unit
-_DIRTY_BYTES = 48 * 1024  # a CPU takes a few hundred microseconds for them, and names more than kernels use
+_DIRTY_BYTES = 48 * 1024  # more than kernels use; a CPU fills them in a few hundred microseconds
 _ITEMS_PER_UNIT = 1024
 _WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}  # by their bytes
 _READER = """
@@ -151,10 +151,10 @@ def copy(
     offsets: Offsets = (0, 0),
     after: cl.Event | None = None,
 ) -> cl.Event | None:
-    """Copy between buffers, or from or to the bytes of a flat array of the host, and wait for these.
+    """Copy between buffers; or from or to the bytes of a flat array of the host, and wait.
 
-    What is left after whole pages is copied on its own: Intel's runtime for CPUs parts a copy into equal
-    pieces, so one of 4 times a prime number of bytes becomes pieces of 4 bytes.
+    The bytes after the last whole page are copied separately. Intel's runtime for CPUs divides a copy into
+    equal pieces: 4 times a prime number of bytes would become pieces of 4 bytes.
 
     Args:
         queue: Runs the copy.
@@ -185,9 +185,9 @@ def copy(
 
 
 def flush_bytes(device: DeviceInfo) -> int:
-    """Bytes to read to flush a device's last-level cache: four times its size.
+    """Bytes to read to flush a device's last-level cache: four times the cache's size.
 
-    Some GPUs report the cache of one unit, or none. So a GPU reads at least 256 MiB, and no device reads more
+    Some GPUs report the cache of one unit, or no cache. So a GPU reads at least 256 MiB. No device reads more
     than an eighth of its memory.
     """
     minimum = _MIN_GPU_FLUSH_BYTES if device.kind == "gpu" else 16
@@ -202,8 +202,8 @@ def _kernel(queue: cl.CommandQueue, source: str, name: str, *options: str) -> An
 def _launch(queue: cl.CommandQueue, kernel: Any, *arguments: Any) -> None:
     """Start enough work-items to keep the whole device busy.
 
-    On a CPU each work-item is its own group: else Intel's runtime makes vectors across work-items, whose
-    elements are far apart, and takes ten times as long.
+    On a CPU each work-item is a group of its own. Otherwise Intel's runtime makes vectors across work-items,
+    whose elements are far apart, and takes ten times as long.
     """
     items = int(_ITEMS_PER_UNIT * queue.device.max_compute_units)
     kernel(queue, (items,), (1,) if _is_cpu(queue) else None, *arguments)

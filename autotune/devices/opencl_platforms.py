@@ -1,8 +1,8 @@
 """The OpenCL devices of this machine, and its CPU through Intel's runtime from pip.
 
-Intel's wheel registers its library under a path that does not exist. The loader in pyopencl's wheel also
-reads the folder `.libs` in PYOPENCL_HOME, at the first query for platforms. So it gets such a folder with the
-library's real path. The system's platforms and the user's variables stay as they are.
+Intel's wheel registers its library under a path that does not exist. At the first query for platforms, the
+loader in pyopencl's wheel also reads the folder `.libs` in PYOPENCL_HOME: so it gets such a folder, with the
+library's real path. The system's platforms and the user's variables stay unchanged.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def opencl_devices() -> list[cl.Device]:
 
 
 def require_no_fork() -> None:
-    """Raise Forked in a process that was forked from one in which this was called before.
+    """Raise Forked if the process was forked from a process that called this function before.
 
-    A driver's threads do not exist in it, so calls of OpenCL may wait forever.
+    A driver's threads do not exist in a forked process, so calls of OpenCL may wait forever.
     """
     if _opened_in() != os.getpid():
         raise Forked("OpenCL")
@@ -91,7 +91,7 @@ def _register() -> None:
 
 
 def _library() -> Path | None:
-    """The driver's library among the files of Intel's package; None if that is not installed."""
+    """The driver's library among the files of Intel's package; None if the package is not installed."""
     try:
         libraries = [file for file in files(PACKAGE) or () if file.name == _LIBRARY]
     except PackageNotFoundError:

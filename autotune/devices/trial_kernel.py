@@ -1,4 +1,4 @@
-"""Compiles and runs a small kernel on a device: a driver may list one that it cannot use."""
+"""Compiles and runs a small kernel on a device: a driver may list a device that it cannot use."""
 
 from __future__ import annotations
 

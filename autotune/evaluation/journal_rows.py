@@ -45,12 +45,8 @@ def _trial(
 
 def encode_measurement(measurement: Measurement) -> dict[str, Any]:
     """Convert a measurement to JSON values; leave out optional fields at their defaults."""
-    row = {name: getattr(measurement, name) for name in _MEASUREMENT}
-    return {
-        name: value
-        for name, value in row.items()
-        if name not in _LATER or value != getattr(Measurement, name)
-    }
+    row = {**vars(measurement), "control": measurement.control_ratio}
+    return {key: row[key] for key in _MEASUREMENT if key not in _LATER or row[key] != _LATER[key]}
 
 
 def _decode_fault(row: object, place: str) -> ArrayFault:
@@ -64,7 +60,12 @@ def _decode_measurement(row: object, place: str) -> Measurement:
         fields |= {"noise": conditions["noise"]}
         fields["conditions"] = {name: value for name, value in conditions.items() if name != "noise"}
     optional = (*_LATER, "batch", "energy_j", "conditions")
-    return values.record(Measurement, _MEASUREMENT, optional, fields, place)
+    return values.record(_measurement, _MEASUREMENT, optional, fields, place)
+
+
+def _measurement(control: float | None = None, **fields: Any) -> Measurement:
+    """A measurement from the keys of a journal."""
+    return Measurement(control_ratio=control, **fields)
 
 
 def encode_checks(outcomes: Outcomes) -> dict[str, Any]:
@@ -107,7 +108,7 @@ def _member_of(kind: type[Enum]) -> values.Read:
 _BLANK = Trial(Config({}), "")  # has the defaults
 _PASSED, _LATE, _UNABLE = "passed", "late", "could not run"  # how a check ended
 _reasons = values.mapping_of(values.text, values.text)
-_LATER = ("control", "chosen_from", "noise")  # of a measurement, left out at their defaults
+_LATER = {"control": None, "chosen_from": 1, "noise": None}  # of a measurement, left out at these defaults
 _MEASUREMENT: dict[str, values.Read] = {
     "samples_ms": _some_samples,
     "rule": _member_of(Rule),

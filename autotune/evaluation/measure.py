@@ -70,7 +70,7 @@ def measure(
     stopwatch.choose_batch(min(warmups, default=0.0), policy.batch_ms, item.batch)
     samples_ms, rule = _samples(stopwatch, policy, incumbent)
     ratio = incumbent.ratio if incumbent else None
-    measurement = Measurement(samples_ms, rule, warmups, stopwatch.batch, control=ratio)
+    measurement = Measurement(samples_ms, rule, warmups, stopwatch.batch, control_ratio=ratio)
     if policy.energy_s == 0:
         return measurement
     energy_j = stopwatch.energy_j(measurement.median_ms, policy.energy_s)
@@ -104,7 +104,7 @@ def _hopeless(
             fastest_ms = min(fastest_ms, runs[-1])
     if fastest_ms <= limit_ms:
         return None
-    return Measurement(tuple(runs), Rule.HOPELESS, control=incumbent.ratio)
+    return Measurement(tuple(runs), Rule.HOPELESS, control_ratio=incumbent.ratio)
 
 
 def _samples(

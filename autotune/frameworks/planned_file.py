@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from autotune.core import json_values as values
-from autotune.core.frozen import replace
 from autotune.core.records import Config, Entry
 from autotune.core.version import __version__
 from autotune.errors import InputError

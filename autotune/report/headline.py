@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from autotune.core.outcomes import OTHER_SIZES, Outcomes, checks_text, is_compared, of_reasons, unchecked_text
+from autotune.core.outcomes import OTHER_SIZES, Outcomes, checks_text, is_verified, of_reasons, unchecked_text
 from autotune.core.records import NOISY
 from autotune.core.text import count_text, per_second, ratio_text
 from autotune.core.trials import Status
@@ -180,7 +180,7 @@ def _verified_item(search: Search) -> dict[str, str]:
         note = f"{wrong:,} gave a wrong result" if wrong else "outputs compared with the reference"
         said = search.served.provenance.checks if search.served else ""
         return _item("Verified", "in part", f"{note}; checks: {said or 'none recorded'}")
-    if not is_compared(checks):
+    if not is_verified(checks):
         return _item("Verified", "no", checks_text(checks))
     return _item("Verified", "in part" if unchecked_text(checks) else "yes", f"passed: {checks_text(checks)}")
 

@@ -20,7 +20,7 @@ _MATRIX = re.compile(r"\bwmma\.(?:load|store)\.([\w.:]+)\s[^;]*?\{([^}]*)\}")
 def needed_alignment_bytes(
     architecture: str, kind: str, text: str, options: tuple[str, ...], names: tuple[str, ...]
 ) -> int:
-    """The alignment that a program needs, read from its PTX; 16 bytes where no compiler tells.
+    """The alignment that a program needs, as its PTX shows; 16 bytes where no compiler gives PTX.
 
     `text` is empty if there is only a binary; `names` are the C++ names of its kernels.
     """

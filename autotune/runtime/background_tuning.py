@@ -25,15 +25,15 @@ _FITTING = (Tier.EXACT, Tier.INTERPOLATED)
 
 
 class BackgroundTuning:
-    """Searches one problem after the other; each problem once."""
+    """Searches problems one after another, each of them once."""
 
     def __init__(
         self, kernel: str, space: str | os.PathLike[str] | None, budget_s: float, cache: Folder | None
     ) -> None:
         """Start nothing yet; each problem gets `budget_s`.
 
-        Without `space`, take `spaces/<kernel>.yaml` in the current folder, else the one that comes with
-        autotune. Raises InputError for a budget that no search takes.
+        Without `space`, the space file is `spaces/<kernel>.yaml` in the current folder, else autotune's own.
+        Raises InputError for a budget that no search takes.
         """
         if not isinstance(budget_s, int | float) or not 0 < budget_s <= MAX_SEARCH_S:
             raise InputError(
@@ -45,16 +45,16 @@ class BackgroundTuning:
         self._budget_s, self._cache = budget_s, cache
         self._known: set[tuple[str, ...]] = set()
         self._queue: SimpleQueue[tuple[str, ...]] = SimpleQueue()
-        self._lock = Lock()  # of what is known and of the thread: held for a moment only
+        self._lock = Lock()  # of `_known` and `_thread`; held for a moment only
         self._thread: Thread | None = None
-        self._process_lock = Lock()  # of what follows
+        self._process_lock = Lock()  # of `_process` and `_is_ending`
         self._process: subprocess.Popen[str] | None = None
         self._is_ending = False
 
     def request(self, best: Best, sizes: Sizes, data: str | None = None) -> None:
-        """Search a problem if what is served for it was tuned for another; returns at once.
+        """Search a problem if the served configuration was tuned for another problem; returns at once.
 
-        Without `data`, the inputs' content is that of what is served.
+        Without `data`, the search takes the inputs' content for which this configuration was tuned.
         """
         if best.match.tier in _FITTING or best.device is None:
             return
@@ -96,7 +96,7 @@ class BackgroundTuning:
             )
 
     def _started(self, command: Sequence[str]) -> subprocess.Popen[str] | None:
-        """A process with a command; None once the program ends, as nothing would end the process then."""
+        """A process with a command; None once the program ends, for nothing would end the process then."""
         with self._process_lock:
             if self._is_ending:
                 return None

@@ -53,17 +53,17 @@ class _Results:
 
     @property
     def architectures(self) -> list[str]:
-        """Those of the NVIDIA GPUs with results."""
+        """The architectures of the NVIDIA GPUs with results."""
         names = {known.device.architecture for known in self.records}
         return sorted(name for name in names if name.startswith("sm_"))
 
     def devices(self, name: str) -> list[DeviceInfo]:
-        """The devices of an architecture with results, else its example; raises InputError."""
+        """The devices of an architecture with results, else its example device; raises InputError."""
         known = [item.device for item in self.records if item.device.architecture == name]
         return known or [architecture(name).device]
 
     def served(self, device: DeviceInfo) -> Iterator[Best]:
-        """All served configurations: for every problem with a result, its type's variants, the default."""
+        """Every configuration that may be served: for problems with a result, the variants, the default."""
         problems = dict.fromkeys(
             (entry.dtype, tuple(entry.sizes.items()), entry.data)
             for known in self.records
@@ -106,9 +106,9 @@ def build(
 ) -> list[Built]:
     """Write the kernel's results and the binaries of what is served from them to a folder, as a cache.
 
-    For each architecture these are its devices' results, or what another device of that architecture would be
-    served, for every element type and size with a result; the tables of variants; and the default. Without
-    `architectures`, those of the devices with results are taken.
+    For each architecture and every element type and size with a result, this is what its devices are served,
+    or would be; the tables of variants; and the default. Without `architectures`, the architectures of the
+    devices with results are taken.
 
     Raises:
         NoConfig: The kernel has no results.
@@ -156,7 +156,7 @@ def _require_cuda(source: SourceText) -> None:
 def _build(
     results: _Results, source: SourceText, folder: Path, name: str, devices: Sequence[DeviceInfo]
 ) -> Built:
-    """Compile for one architecture; `devices` are those that have it."""
+    """Compile for one architecture, which `devices` have."""
     wanted: dict[BinaryKey, set[str]] = {}
     examples: dict[BinaryKey, Best] = {}
     for device in devices:

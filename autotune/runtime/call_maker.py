@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from autotune.runtime.background_tuning import BackgroundTuning
 
 
-_MAX_KEPT = 64  # programs that no loaded kernel uses: one may be loaded for every request
+_MAX_KEPT = 64  # programs that no loaded kernel uses: a server may load a kernel for every request
 
 
 class StaleWarning(UserWarning):
@@ -42,7 +42,7 @@ class StaleWarning(UserWarning):
 
 
 class Programs:
-    """Programs by what they are made from: those in use, and the latest others."""
+    """Programs by what they are made from: all that are in use, and the latest of the others."""
 
     def __init__(self, max_kept: int = _MAX_KEPT) -> None:
         self._max_kept = max_kept
@@ -80,13 +80,13 @@ class LoadRequest(NamedTuple):
     source: SourceText
     data: str | None
     trust: Trust
-    tuning: BackgroundTuning | None = None  # of what the cache has no fitting result for
+    tuning: BackgroundTuning | None = None  # of problems for which the cache has no fitting result
 
 
 class CallMaker:
-    """Makes the calls of one kernel; scratch memory is shared by calls that look different.
+    """Makes the calls of one kernel, which share scratch memory on each stream.
 
-    Programs are shared by all kernels of the process.
+    All kernels of the process share programs.
     """
 
     def __init__(self, request: LoadRequest, shipped: ShippedBinaries) -> None:
@@ -139,7 +139,7 @@ class CallMaker:
         symbols = symbol_names(plan.launches, arguments.values())
         options = best.options(launcher.dialect, sizes, is_trusted=self._is_trusted)
         try:
-            # A variable of a program would be overwritten for work that another stream still has to do.
+            # Streams must not share a variable of a program: one would overwrite it while another uses it.
             place = launcher.stream if plan.variables else launcher.place
             program = self._program(launcher, place, best, options, symbols)
             workspace = self._workspaces.setdefault(launcher.stream, Workspace())
@@ -174,7 +174,7 @@ class CallMaker:
     def _program(
         self, launcher: Launcher, place: object, best: Best, options: tuple[str, ...], names: tuple[str, ...]
     ) -> Any:
-        """The program of a configuration in one place, which this process has once."""
+        """The program of a configuration in one place; the process makes it only once."""
         key = (launcher.dialect, place, tuple(best.defines.items()), options, names)
         if key not in self._programs:
             content, make = self._content(launcher, best, options, names)
@@ -185,7 +185,7 @@ class CallMaker:
     def _content(
         self, launcher: Launcher, best: Best, options: tuple[str, ...], names: tuple[str, ...]
     ) -> tuple[Hashable, Callable[[], Any]]:
-        """The content of a program and its loader: the binary shipped with the cache, or the source."""
+        """The content of a program, a binary shipped with the cache or the source, and its loader."""
         architecture, kind = launcher.device.architecture, best.record.compiler
         key = binary_key(self.source, architecture, kind, best.defines, options)
         shipped = self._shipped.find(key) if launcher.dialect == "cuda" else None
@@ -215,7 +215,7 @@ class CallMaker:
 
 
 def warn_of_stale(kernel: str, best: Best, reasons: Sequence[str]) -> None:
-    """Warn the program's line that calls a kernel of changes since its configuration was tuned, if any."""
+    """Warn of changes since a configuration was tuned, at the program's line that calls the kernel."""
     if reasons:
         subject = f"{kernel} on {best.source_device} for {size_text(best.match.source_sizes or {})}"
         text = f"{subject} is stale: {' '.join(reasons)} Run `autotune search` again."
@@ -231,7 +231,7 @@ def _level_of_caller() -> int:
 
 
 def _is_driver_expected(now: DeviceInfo, best: Best, origin: Provenance) -> bool:
-    """True if the driver with its compiler is another device's, or a reason tells its change."""
+    """True if the result is from another device, or its reasons name a change of the driver."""
     if not best.match.tier.reaches(Tier.NEAREST_SIZE):
         return True
     reported = changes(origin, {"driver": now.driver, "runtime": now.runtime})

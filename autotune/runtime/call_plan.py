@@ -1,4 +1,4 @@
-"""Turns a call's arguments into its launches' arguments: checks them, and adds hidden ones."""
+"""Turns a call's arguments into its launches' arguments: checks them, and adds hidden arrays."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class CallArguments(NamedTuple):
     """The arguments from a caller."""
 
     signature: CallSignature
-    names: Sequence[str]  # of the arrays, absent ones too, in their order
+    names: Sequence[str]  # of the arrays in their order, including absent arrays
     arrays: Mapping[str, Any]
-    views: Mapping[str, View]  # of these arrays
+    views: Mapping[str, View]  # of the arrays, by name
     stream: Any
     sizes: Mapping[str, int]
     numbers: Mapping[str, Any]  # scalars by name
@@ -36,9 +36,9 @@ class CallArguments(NamedTuple):
 
     @property
     def results(self) -> tuple[int, ...]:
-        """The places of what the call returns, among the arrays in their order and then those of `made`.
+        """The places of the returned arrays among the arrays in order, followed by the outputs `made`.
 
-        An array of the caller's is returned where the caller passes the inputs alone.
+        An array that the caller passes is returned only if the caller passes nothing but the inputs.
         """
         names, made = [*self.names], self.made
         is_short = self.views.keys() == {*self.signature.inputs}
@@ -111,14 +111,14 @@ class CallPlanner:
         raise InputError(f"{self._kernel}: {name} = {value!r}: expected a value of type {dtype}")
 
     def _passed(self) -> list[Argument]:
-        """The arguments that launches pass, each once."""
+        """The arguments that launches pass, without repetitions."""
         if not self.launches:
             raise InputError(f"{self._kernel}: its launch plan has no launch for these sizes")
         names = dict.fromkeys(name for step in self.launches for name in step.arguments)
         return [self.arguments[name] for name in names]
 
     def _require_no_integers(self, names: Iterable[str]) -> None:
-        """Raise InputError for a number of a call for whose value a Triton kernel is compiled."""
+        """Raise InputError for a whole number of a call: a Triton kernel is compiled for its value."""
         for name in names:
             if not is_floating(numpy_dtype(self.arguments[name].dtype)):
                 raise InputError(

@@ -25,21 +25,21 @@ _HIDDEN = ("scratch", "local", "scalar", "view")  # roles of what is not passed 
 
 @dataclass(slots=True)
 class Call:
-    """Launches that are ready for all calls that look alike."""
+    """Launches that are ready for all calls with the same key."""
 
     run: Callable[[Sequence[Any]], Any]  # enqueues the launches, as `Prepared` has it
-    bind: Callable[[Sequence[Any]], BoundCall]  # likewise
+    bind: Callable[[Sequence[Any]], BoundCall]  # fixes the arrays, as `Prepared` has it
     best: Best
     ask: Callable[[], Best]  # asks the cache for the configuration again
     makers: tuple[Make, ...]  # of the outputs that are allocated
-    results: tuple[int, ...]  # the places of what is returned, among the call's arrays and then these outputs
+    results: tuple[int, ...]  # the places of returned arrays: the call's arrays, then the allocated outputs
     like: int  # the place of the array on whose device outputs are made
     number: Callable[[str, Any], Any]  # converts a scalar of a call
-    needed_alignment_bytes: Callable[[], int]  # the multiple that arrays of a GPU have to begin at
+    needed_alignment_bytes: Callable[[], int]  # arrays of a GPU must begin at a multiple of it
     until: float = field(default_factory=lambda: monotonic() + CHECK_S)  # when to look at the cache again
 
     def is_current(self) -> bool:
-        """True if the cache still gives this configuration; then it is not looked at for a while."""
+        """True if the cache still gives this configuration; the cache is not asked again for a while."""
         self.until = monotonic() + CHECK_S
         return self.ask() is self.best
 
@@ -47,8 +47,8 @@ class Call:
 class CallSignature:
     """The arguments as the kernel's newest record declares them, and the calls that are prepared for them.
 
-    A call keeps to one: when the cache changes, the kernel gets a new one, while bound kernels and calls in
-    other threads still use theirs.
+    When the cache changes, the kernel gets a new signature. Bound kernels, and calls that other threads have
+    begun, keep the old one.
     """
 
     def __init__(self, kernel: str, record: KernelRecord) -> None:
@@ -59,15 +59,16 @@ class CallSignature:
         self.inputs = call.inputs  # the arrays that are enough; empty if the space does not say
         self.returns = call.returns  # the arrays that a call returns, unless all arrays are passed
         self.written = {item.name for item in declared if item.role in ("out", "inout")}
-        self.scalars = {item.name for item in declared if item.role == "scalar"}  # may be passed by name
-        self.sizes = record.size_names  # likewise
-        self.calls: dict[Any, Call] = {}  # by what the arguments look like
+        # Scalars and sizes may be passed by name.
+        self.scalars = {item.name for item in declared if item.role == "scalar"}
+        self.sizes = record.size_names
+        self.calls: dict[Any, Call] = {}  # by key: see `packages.call_key`
         self._kernel = kernel
 
     def in_order(
         self, arrays: tuple[Any, ...], named: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...], dict[str, Any]]:
-        """Arrays in order (None for an absent one), sizes, and scalars by name; raises InputError."""
+        """Arrays in order (None for an absent array), sizes, and scalars by name; raises InputError."""
         if named.keys() <= self.sizes:
             return arrays, tuple(named.items()), {}
         given = dict(zip(self.names_of(arrays), arrays, strict=False))
@@ -87,7 +88,7 @@ class CallSignature:
         return tuple(map(given.get, self.array_names)), tuple(sizes.items()), numbers
 
     def names_of(self, arrays: Sequence[Any]) -> tuple[str, ...]:
-        """The names of positional arrays, and of those that may follow; raises InputError for too many."""
+        """The names of positional arrays and of arrays that may follow; raises InputError for too many."""
         if len(arrays) <= len(self.inputs):
             return self.inputs
         if self.inputs and len(arrays) < len(self.array_names):
@@ -109,7 +110,7 @@ class CallSignature:
         return next((views[name].dtype for name in generic if name in views and views[name].dtype), None)
 
     def all_sizes(self, given: Mapping[str, int], views: Mapping[str, View]) -> dict[str, int]:
-        """The given sizes, and those that the arrays' shapes tell.
+        """The given sizes, and the sizes that follow from the arrays' shapes.
 
         Raises InputError for a contradiction or a size that is missing.
         """
@@ -147,7 +148,7 @@ class CallSignature:
         return sizes
 
     def _sizes_of_script(self, given: Mapping[str, int], views: Mapping[str, View]) -> dict[str, int]:
-        """The sizes for which a script listed arrays of these shapes; the given ones if these are all.
+        """The sizes for which a script listed arrays of these shapes, or the given sizes if none is missing.
 
         Raises InputError if the script listed them for no sizes, or for several.
         """
@@ -172,7 +173,7 @@ class CallSignature:
         )
 
     def _other_rank(self, views: Mapping[str, View]) -> str:
-        """A hint to reshape the first array whose rank is not the declared one; else empty."""
+        """A hint to reshape the first array whose rank is not the declared rank; empty without one."""
         for spec in self.record.arguments:
             view = views.get(spec.name)
             if view and view.shape is not None and len(view.shape) != len(spec.shape):

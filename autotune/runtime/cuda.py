@@ -1,7 +1,8 @@
 """Prepared launches on NVIDIA GPUs, through the driver's library and ctypes.
 
-No CUDA package is imported: a kernel whose binary is at hand needs the driver only. Arguments, grids and
-streams are ctypes objects that are made once; a call writes the addresses of its arrays and calls the driver.
+No CUDA package is imported: a kernel whose binary is at hand needs only the driver. Arguments, grids and
+streams are ctypes objects that are made once. A call writes the addresses of its arrays into them, and calls
+the driver.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from autotune.errors import DeviceError, InputError
 from autotune.hardware.cuda_driver import cuda_device, driver
 from autotune.runtime.prepared import LEGACY, PER_THREAD, BoundCall, CallPlan, Hidden, Workspace, offsets
 
-_OTHER_CONTEXT = (201, 400)  # from cuda.h: the current context is none, or not that of the kernel
+_OTHER_CONTEXT = (201, 400)  # from cuda.h: no context is current, or not the context of the kernel
 _REPEATS = 100  # calls in a row on the same arrays, after which a graph is made
-_MAX_GRAPHS = 256  # of a process, of which repeated calls make no more: each takes some device memory
-_NOT_HERE = -1  # none of the driver's statuses
+_MAX_GRAPHS = 256  # with so many graphs in a process, repeated calls make no more: each takes device memory
+_NOT_HERE = -1  # the driver has no such status
 _ADDRESS_BYTES = 8
 _POINTER_CONTEXT = 1  # CU_POINTER_ATTRIBUTE_CONTEXT, from cuda.h
 
@@ -48,7 +49,7 @@ class _Operation(NamedTuple):
 class _Packed(NamedTuple):
     """The operations of a call, which read the handles of its arrays from `slots`."""
 
-    first: _Operation  # mostly the only one
+    first: _Operation  # most calls have no other
     others: list[_Operation]
     slots: Any
     views: list[tuple[Any, Any, int]]  # an address, the address of its array, and the bytes between
@@ -80,7 +81,7 @@ class CudaLauncher:
         return Module(binary, self._context, stays=True)
 
     def number(self, value: np.generic) -> int:
-        """The bits of a number, which take the place of an address; raises InputError for too many."""
+        """The bits of a number, in place of an address; raises InputError if an address has fewer bits."""
         if value.nbytes > _ADDRESS_BYTES:
             raise InputError(
                 f"{value!r}: a number of a call has at most 8 bytes; make it an array of one element"
@@ -97,7 +98,7 @@ class CudaLauncher:
 
 
 class _Prepared:
-    """Launches on arrays and numbers of the caller only: no thread has to wait for another."""
+    """Launches that use nothing but the caller's arrays and numbers: no thread has to wait for another."""
 
     def __init__(self, program: Module, plan: CallPlan, context: ctypes.c_void_p, stream: int) -> None:
         self._plan, self._context, self._stream = plan, context, ctypes.c_void_p(stream)
@@ -107,7 +108,7 @@ class _Prepared:
             ctypes.c_uint64(program.variable(name, size_bytes)[0]) for name, _, size_bytes in plan.variables
         ]
         self._addresses: Mapping[str, int] = {}  # of hidden arrays
-        self._spare: list[_Packed] = []  # one for each thread that has called at the same time as others
+        self._spare: list[_Packed] = []  # as many as threads have called at the same time
         self._lock = Lock()  # of the graphs
         self._latest: Sequence[int] | None = None  # the handles of the latest call
         self._in_a_row = 0  # calls with these handles
@@ -118,9 +119,9 @@ class _Prepared:
 
         Raises DeviceError.
         """
-        repeated = self._repeated  # once, because another thread may replace it
+        repeated = self._repeated  # read once, because another thread may replace it
         if repeated is not None and repeated[0] == handles:
-            if repeated[1].launch():  # not here, or not now
+            if repeated[1].launch():  # the graph cannot be launched here or now
                 self._enqueue(handles)
             return
         self._enqueue(handles)
@@ -139,7 +140,7 @@ class _Prepared:
             packed = self._pack(self._addresses, handles, self._stream)
         operation, others, slots, views = packed
         slots[:] = handles
-        if views:  # a loop over nothing takes longer than this question
+        if views:  # faster than a loop over an empty list
             for address, start, offset_bytes in views:
                 address.value = start.value + offset_bytes
         if status := operation[0]():
@@ -151,26 +152,26 @@ class _Prepared:
         self._spare.append(packed)
 
     def bind(self, handles: Sequence[int]) -> BoundCall:
-        """The operations on these arrays, as a graph where the driver makes one."""
+        """The operations on these arrays, as a graph if the driver makes one."""
         graph = self._graph(handles)
         if graph is None:
             return BoundCall(partial(self._enqueue, handles))
         return BoundCall(graph.launch, lambda _: self._enqueue(handles))
 
     def _graph(self, handles: Sequence[int], limit: float = math.inf) -> LaunchGraph | None:
-        """The operations as a graph; None where the driver makes none, or if there are so many already."""
+        """The operations as a graph; None if the driver makes none, or there are `limit` graphs already."""
 
         def capture(stream: ctypes.c_void_p) -> None:
             self._run_all(self._pack(self._addresses, handles, stream))
 
-        # the stream per thread is another one in each
+        # The stream per thread is a different stream in each thread.
         if self._stream.value != PER_THREAD and len(LaunchGraph.alive) < limit:
             with suppress(DeviceError):
                 return LaunchGraph(self._context, self._stream.value or LEGACY, self._lock, capture)
         return None
 
     def _run_all(self, packed: _Packed) -> None:
-        """Enqueue operations on the arrays that they were packed with."""
+        """Enqueue operations, on the arrays with which they were packed."""
         if status := packed.first.enqueue():
             self._retry(*packed.first, status)
         for enqueue, label in packed.others:
@@ -178,7 +179,7 @@ class _Prepared:
                 self._retry(enqueue, label, status)
 
     def _retry(self, enqueue: Callable[[], int], label: str, status: int) -> None:
-        """Try again in the kernel's context: another may be current, or none in a new thread."""
+        """Try again in the kernel's context, if another context was current, or none as in a new thread."""
         if status in _OTHER_CONTEXT:
             with inside(self._context):
                 status = enqueue()
@@ -222,7 +223,7 @@ class _Prepared:
 
 
 class _PreparedWithMemory(_Prepared):
-    """Launches that also use memory of the kernel's own: calls of several threads must not mix."""
+    """Launches that also use the kernel's own memory: calls of several threads must not mix."""
 
     def __init__(
         self, program: Module, plan: CallPlan, context: ctypes.c_void_p, stream: int, workspace: Workspace
@@ -285,7 +286,7 @@ class LaunchGraph:
         self.alive.add(self)
         self._lock = lock
         self._launch = partial(driver().cuGraphLaunch, handle_of(self._graph.handle.value), handle_of(stream))
-        # The question before each launch: is this context current, or else, is the stream not captured?
+        # Asked before each launch: is this context current? On other than the default stream: is it captured?
         self._answer: Any
         if stream == LEGACY:
             self._answer, self._wanted = ctypes.c_void_p(), context.value
@@ -297,8 +298,8 @@ class LaunchGraph:
     def launch(self) -> Any:
         """Enqueue the operations; returns the driver's status, or _NOT_HERE.
 
-        _NOT_HERE is for a capture of the stream, to which no graph can be added like this. It is also for the
-        default stream if another context is current: there the graph would wait for other work.
+        _NOT_HERE means that the stream is being captured, and a graph cannot be added like this; or, for the
+        default stream, that another context is current, where the graph would wait for other work.
         """
         with self._lock:
             if not self._ask() and self._answer.value == self._wanted:
@@ -307,10 +308,10 @@ class LaunchGraph:
 
 
 def _context_of(number: int, stream: int, address: int) -> ctypes.c_void_p:
-    """The context of a stream, which has the memory at an address or is the current one of the memory's GPU.
+    """The context of a stream; it has the memory at an address, or is current on the memory's GPU.
 
-    Every context has the default streams: for these it is the memory's context, as another package may have
-    allocated in a context that is not current. Memory that is mapped or of a pool may have none.
+    Every context has the default streams. For these, the memory's context is taken, because a package may
+    allocate in a context that is not current. Mapped memory, and memory of a pool, may have no context.
     """
     current, device, owner, own = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
     if driver().cuCtxGetDevice(ctypes.byref(device)) == 0 and device.value == number:

@@ -20,7 +20,15 @@ from autotune.errors import DeviceError, InputError
 from autotune.runtime.call_maker import CallMaker, LoadRequest
 from autotune.runtime.call_plan import CallArguments
 from autotune.runtime.call_signature import Call, CallSignature
-from autotune.runtime.packages import LOW_BITS, UNUSUAL, Looks, Repeat, look, package_of, stream_handle
+from autotune.runtime.packages import (
+    LOW_BITS,
+    UNUSUAL,
+    Reader,
+    Recogniser,
+    package_of,
+    read_arrays,
+    stream_handle,
+)
 from autotune.runtime.prepared import LEGACY, PER_THREAD, BoundCall, View
 from autotune.runtime.shipped import ShippedBinaries
 from autotune.runtime.trust import Trust
@@ -42,7 +50,7 @@ class LoadedKernel:
     If the space says what a caller gives (`call`), those inputs are enough: outputs are returned.
 
     The first call with given shapes, types, device and stream looks up and compiles the configuration and
-    packs the launches. Later calls that look the same only fill in the addresses of their arrays.
+    packs the launches. Later calls with the same only fill in the addresses of their arrays.
     """
 
     def __init__(self, request: LoadRequest, shipped: ShippedBinaries) -> None:
@@ -51,8 +59,8 @@ class LoadedKernel:
         self._cache = request.cache
         self._maker = CallMaker(request, shipped)
         self._signature = self._newest_signature()
-        self._looks: dict[type, Callable[[Sequence[Any], Any], Looks]] = {}
-        self._repeats: dict[int, Repeat] = {}  # by the number of arrays
+        self._readers: dict[type, Reader] = {}  # by the type of arrays
+        self._recognisers: dict[int, Recogniser] = {}  # by the number of arrays; the readers add to it
 
     def __repr__(self) -> str:
         return f"LoadedKernel({self.kernel}, {self.source.path})"
@@ -67,9 +75,10 @@ class LoadedKernel:
 
         Args:
             arrays: In the order of the space's arguments; or the inputs of the space's `call`, in its order.
-            stream: A stream, or a command queue of pyopencl. None takes that of the arrays: torch's or
-                cupy's current stream, or the queue of a pyopencl array.
-            named: Arrays by name, sizes that no shape determines, and scalars other than the tuned ones.
+            stream: A stream, or a command queue of pyopencl. None takes the arrays' own: torch's or cupy's
+                current stream, or the queue of a pyopencl array.
+            named: Arrays by name, sizes that no shape determines, and scalars that differ from the tuned
+                values.
 
         If all arrays are of numpy, the kernel runs on the CPU, the call waits, and outputs change in place.
 
@@ -82,52 +91,28 @@ class LoadedKernel:
             NoConfig: The cache has no result that may be served.
             SetupError: The kernel does not compile or launch.
         """
-        call, given, signature = None, arrays, self._signature
-        sizes, numbers = _NO_SIZES, _NO_NUMBERS
-        if named:
-            given, sizes, numbers = signature.in_order(arrays, named)
-        elif (repeat := self._repeats.get(len(arrays))) is not None and repeat.is_alike(*arrays):
-            # Here, because each function of Python on the way would take a tenth of a microsecond.
+        recogniser = self._recognisers.get(len(arrays))
+        if recogniser is not None and not named and recogniser.is_alike(*arrays):
+            # Written out here, because each function on the way would take a tenth of a microsecond.
             handles = []
             for array in arrays:
                 handle = array.data_ptr()
-                if handle & LOW_BITS or not handle:  # as in call_key
-                    break
+                if handle & LOW_BITS or not handle:  # an unusual call: see call_key
+                    return self._call(arrays, stream, named)
                 handles.append(handle)
-            else:
-                own = (repeat.current_stream() or LEGACY) if stream is None else stream_handle(stream)
-                call = signature.calls.get((own, repeat.look))
-        if call is None:
-            try:
-                key, handles = self._looks[type(given[0])](given, stream)
-                if sizes or numbers:
-                    key = (key, sizes, *numbers)
-                call = signature.calls[key]
-            except UNUSUAL:
-                call = None
-            if call is None:  # out of the handler: what is raised from here on is no consequence of that
-                if stream is None and (hosts := _all_of_numpy(signature, given)):
-                    from autotune.runtime.opencl import call_on_cpu
-
-                    others = {name: value for name, value in named.items() if name not in hosts}
-                    return call_on_cpu(self, self.kernel, hosts, signature.written, others)
-                call, handles = self._prepared(signature, given, stream, sizes, numbers)
-        if monotonic() > call.until and not self._is_current(signature, call):
-            return self(*arrays, stream=stream, **named)
-        if call.results or numbers:
-            return self._run_with_more(call, given, handles, numbers)
-        try:
-            return call.run(handles)
-        except DeviceError as error:
-            raise self._maker.refused(call.best, error) from None
+            own = (recogniser.current_stream() or LEGACY) if stream is None else stream_handle(stream)
+            call = self._signature.calls.get((own, recogniser.signature))
+            if call is not None and monotonic() <= call.until:
+                return self._run(call, arrays, handles, _NO_NUMBERS)
+        return self._call(arrays, stream, named)
 
     def bind(self, *arrays: Any, stream: Any = None, **named: Any) -> Callable[[], Any]:
         """Return a function without arguments that runs the kernel on these arrays: the cheapest call.
 
-        It keeps the addresses that the arrays have now, and on each stream the configuration of its first
-        call there. Like a CUDA graph, it must not be called after an array was resized or freed.
+        The function keeps the present addresses of the arrays and, on each stream, the configuration of its
+        first run there. Like a CUDA graph, it must not be called after an array was resized or freed.
 
-        Arguments and errors are those of a call; without a stream, each run takes that of the arrays then.
+        Arguments and errors are as for a call. Without `stream`, each run takes the arrays' stream then.
         """
         signature = self._signature
         given, sizes, numbers = signature.in_order(arrays, named)
@@ -139,7 +124,7 @@ class LoadedKernel:
 
         def prepared(now: Any) -> BoundCall:
             bound = self._prepared(signature, given, stream, sizes, numbers)[0].bind(handles)
-            if now != PER_THREAD:  # which is another stream in each thread
+            if now != PER_THREAD:  # a different stream in each thread
                 launches[now] = bound
             return bound
 
@@ -148,7 +133,7 @@ class LoadedKernel:
             try:
                 enqueue, finish = launches[now] if now in launches else prepared(now)
                 status = enqueue()
-                if not status and not outputs:  # as mostly
+                if not status and not outputs:  # the usual case
                     return None
                 event = finish(status) if status else None
             except DeviceError as error:
@@ -158,9 +143,9 @@ class LoadedKernel:
         return run
 
     def best(self, *arrays: Any, stream: Any = None, **named: Any) -> Best:
-        """Return what a call with these arguments runs: its configuration, and how well that fits.
+        """Return the configuration that a call with these arguments runs, and how well it fits.
 
-        Arguments and errors are those of a call.
+        Arguments and errors are as for a call.
         """
         signature = self._signature
         given, sizes, numbers = signature.in_order(arrays, named)
@@ -171,7 +156,7 @@ class LoadedKernel:
             return self.best(**on_cpu(self.kernel, hosts, signature.written), **others)
         call, _ = self._prepared(signature, given, stream, sizes, numbers)
         if monotonic() > call.until and not self._is_current(signature, call):
-            return self.best(*arrays, stream=stream, **named)
+            return self.best(*arrays, stream=stream, **named)  # with the cache's new answer
         return call.best
 
     def close(self) -> None:
@@ -182,16 +167,41 @@ class LoadedKernel:
         self._signature.calls.clear()
         self._maker.close()
 
-    def _run_with_more(
+    def _call(self, arrays: tuple[Any, ...], stream: Any, named: Mapping[str, Any]) -> Any:
+        """A call that no recogniser knows: read its arrays, and run what is prepared for them."""
+        signature = self._signature
+        given, sizes, numbers = arrays, _NO_SIZES, _NO_NUMBERS
+        if named:
+            given, sizes, numbers = signature.in_order(arrays, named)
+        try:
+            key, handles = self._readers[type(given[0])](given, stream)
+            if sizes or numbers:
+                key = (key, sizes, *numbers)
+            call = signature.calls[key]
+        except UNUSUAL:
+            call = None
+        if call is None:  # after the handler: an error below is not a consequence of the one above
+            if stream is None and (hosts := _all_of_numpy(signature, given)):
+                from autotune.runtime.opencl import call_on_cpu
+
+                others = {name: value for name, value in named.items() if name not in hosts}
+                return call_on_cpu(self, self.kernel, hosts, signature.written, others)
+            call, handles = self._prepared(signature, given, stream, sizes, numbers)
+        if monotonic() > call.until and not self._is_current(signature, call):
+            return self._call(arrays, stream, named)  # with the cache's new answer
+        return self._run(call, given, handles, numbers)
+
+    def _run(
         self, call: Call, given: Sequence[Any], handles: Sequence[Any], numbers: Mapping[str, Any]
     ) -> Any:
-        """Run with outputs of its own, which are returned, and with numbers of the caller's."""
-        outputs, extra = _additions(call, given, numbers)
+        """Enqueue a prepared call, with outputs that it returns and numbers from the caller, if any."""
         try:
-            event = call.run([*handles, *extra])
+            if not call.results and not numbers:
+                return call.run(handles)
+            outputs, extra = _additions(call, given, numbers)
+            return _result(outputs, call.run([*handles, *extra]))
         except DeviceError as error:
             raise self._maker.refused(call.best, error) from None
-        return _result(outputs, event)
 
     def _newest_signature(self) -> CallSignature:
         return CallSignature(self.kernel, newest(self.kernel, self._cache).record)
@@ -214,7 +224,7 @@ class LoadedKernel:
         sizes: tuple[tuple[str, Any], ...],
         numbers: Mapping[str, Any],
     ) -> tuple[Call, list[Any]]:
-        """The prepared call for these arguments, made if there is none, and the arrays' handles."""
+        """The prepared call for these arguments, which is made if there is none, and the arrays' handles."""
         names = signature.names_of(arrays)[: len(arrays)]
         given = {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
         if signature.array_names and not given:
@@ -222,7 +232,7 @@ class LoadedKernel:
             raise InputError(f"{self.kernel}: takes the arrays {expected}; none were given")
         views = self._views(given)
         whole = dict(whole_sizes(self.kernel, dict(sizes)))
-        key, handles = look(arrays, stream)
+        key, handles = read_arrays(arrays, stream)
         if sizes or numbers:
             key = (key, tuple(whole.items()), *numbers)
         call = signature.calls.get(key)
@@ -231,11 +241,11 @@ class LoadedKernel:
             self._require_alignment(call, zip(names, handles, strict=True))
             if len(signature.calls) >= _MAX_CALLS:
                 signature.calls.clear()
-                self._maker.close()  # scratch memory of streams that are no longer used goes, too
+                self._maker.close()  # also frees scratch memory of streams that are no longer used
             signature.calls[key] = call
             for array in given.values():
-                if type(array) not in self._looks:
-                    self._looks[type(array)] = package_of(array).look_for_one_kernel(self._repeats)
+                if type(array) not in self._readers:
+                    self._readers[type(array)] = package_of(array).reader_for_kernel(self._recognisers)
         return call, handles
 
     def _require_alignment(self, call: Call, handles: Iterable[tuple[str, Any]]) -> None:
@@ -254,7 +264,7 @@ class LoadedKernel:
         arrays = list(given.values())
         if all(isinstance(array, np.ndarray) for array in arrays):
             package_of(arrays[0] if arrays else None)  # raises
-        # Arrays of numpy last: what is no array at all says more about the call.
+        # Arrays of numpy last: an error about an object that is no array says more about the call.
         names = sorted(given, key=lambda name: isinstance(given[name], np.ndarray))
         views = {name: self._view(name, given[name]) for name in names}
         reference = next(iter(given))
@@ -285,15 +295,15 @@ def _all_of_numpy(signature: CallSignature, arrays: Sequence[Any]) -> dict[str, 
 
 
 def _stream_of(arrays: Sequence[Any], like: int, stream: Any) -> Callable[[], Any]:
-    """A function that returns a call's stream: the given one, else the array's current one at that time."""
+    """A function that returns a call's stream: the given stream, else the array's stream at that time."""
     if stream is None:
         return package_of(arrays[like]).current_stream(arrays[like])
-    (own, *_), _ = look(arrays, stream)
+    (own, *_), _ = read_arrays(arrays, stream)
     return lambda: own
 
 
 def _additions(call: Call, given: Sequence[Any], numbers: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-    """The arrays that a call returns; the handles of those that it allocates, and of the caller's numbers."""
+    """The arrays that a call returns, and the handles of allocated outputs and of the caller's numbers."""
     made = [make(given[call.like]) for make in call.makers]
     extra = [handle for _, handle in made]
     extra += [call.number(name, value) for name, value in numbers.items()]
@@ -307,7 +317,7 @@ def _result(outputs: Sequence[Any], event: Any) -> Any:
         return event
     if event is not None:  # a command queue may be out of order
         for output in outputs:
-            if hasattr(output, "add_event"):  # a buffer of the caller's has no events
+            if hasattr(output, "add_event"):  # a caller's buffer has no events
                 output.add_event(event)
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -332,20 +342,20 @@ def load_kernel(
     Args:
         kernel: Its name in the cache.
         device: As in `best_config`; None is the device of each call's arrays.
-        dtype: The element type; None takes that of the arrays.
+        dtype: The element type; None takes the type of the arrays.
         min_match: The lowest tier that may be served.
         cache: The folder of results; None for the usual ones.
-        source: The kernel's source; None is the one that was tuned, else `kernels/<kernel>.cu` or `.cl`, for
-            Triton `.py`, in the current folder, else the one that comes with autotune.
-        trusted: A folder whose files may run: sources in it that a result names although they are outside the
-            cache's project; binaries in caches in it; any compiler option of these caches.
+        source: The kernel's source; None is the source that was tuned, else `kernels/<kernel>.cu` or `.cl`
+            (for Triton `.py`) in the current folder, else autotune's own.
+        trusted: A folder whose files may run: sources in it, even if the result that names them belongs to
+            another project; binaries in caches in it; any compiler option of these caches.
         data: As in `best_config`.
         include_dirs: The folders of headers that the space file names.
         on_miss: "tune" searches, in a process of its own, problems of calls for which the cache has no EXACT
-            or INTERPOLATED result. No call waits: what fits best is served until the search is done.
+            or INTERPOLATED result. No call waits: the best fit is served until the search is done.
         budget_s: Time for each of these searches, a day at most.
-        space: The space file for them; None is `spaces/<kernel>.yaml` in the current folder, else the one
-            that comes with autotune.
+        space: The space file for them; None is `spaces/<kernel>.yaml` in the current folder, else autotune's
+            own.
 
     Raises:
         NoConfig: The kernel has no results.
@@ -383,7 +393,7 @@ def find_source(
     include_dirs: Sequence[str | os.PathLike[str]] = (),
     without: SourceText | None = None,
 ) -> SourceText:
-    """The source as `load_kernel` finds it; `without` stands for one that is nowhere. Raises InputError."""
+    """The source as `load_kernel` finds it, else `without`; raises InputError if that is None."""
     folders = [Path(folder) for folder in include_dirs]
     if source is not None:
         return read_source(Path(source), folders)

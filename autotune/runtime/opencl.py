@@ -17,12 +17,12 @@ from autotune.compilers.host_code import without_host_code
 from autotune.core.launch_plan import needs_cuda
 from autotune.core.trials import Binary
 from autotune.devices.element_types import numpy_dtype
-from autotune.devices.opencl import build_log, built, kernels_by_name
+from autotune.devices.opencl import STANDARD, build_source, kernels_by_name
 from autotune.devices.opencl_arrays import copy
 from autotune.devices.opencl_platforms import opencl_devices, require_no_fork
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
-from autotune.runtime.packages import Looks, Make, Package, native_name
+from autotune.runtime.packages import Make, Package, Reading, native_name
 from autotune.runtime.prepared import BoundCall, CallPlan, View, Workspace
 from autotune.sources.dialects import OPENCL
 
@@ -32,19 +32,19 @@ _MOST_KEPT_BYTES = 2**30  # of memory for arrays of numpy
 class PyopenclPackage(Package):
     """Arrays and buffers of pyopencl, on the queue of the first array that has one."""
 
-    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
-        """Read arrays; the key has the queue itself, whose address another one may get later."""
+    def read(self, arrays: Sequence[Any], stream: Any) -> Reading:
+        """Read arrays; the key has the queue itself, because a later queue may get the same address."""
         queue = _queue_of_call(arrays, stream)
-        looks: list[Any] = []
+        signatures: list[Any] = []
         handles: list[Any] = []
         for array in arrays:
             if isinstance(array, cl_array.Array):
-                looks.append((array.shape, array.dtype, array.strides, array.offset, array.context))
+                signatures.append((array.shape, array.dtype, array.strides, array.offset, array.context))
                 handles.append(array.base_data)
             else:
-                looks.append(array and (array.size, array.context))
+                signatures.append(array and (array.size, array.context))
                 handles.append(array)
-        return (queue, *looks), handles
+        return (queue, *signatures), handles
 
     def current_stream(self, array: Any) -> Callable[[], cl.CommandQueue | None]:
         """The queue of an array."""
@@ -97,14 +97,14 @@ def call_on_cpu(
 ) -> Any:
     """Call a kernel with numpy arrays on the CPU and wait; outputs are numpy arrays, too.
 
-    The arrays of the names `written` are changed in place. `label` is the kernel's name, and `others` the
-    rest of the call. Errors are those of `on_cpu`.
+    The arrays named in `written` are changed in place. `label` is the kernel's name, and `others` the
+    rest of the call. Raises what `on_cpu` raises.
     """
     there = on_cpu(label, arrays, written)
     made = kernel(**there, **others)
     for name in arrays.keys() & written:
         arrays[name][...] = _on_host(there[name])
-    own = {id(there[name]): arrays[name] for name in arrays}  # those that the kernel returns as it got them
+    own = {id(there[name]): arrays[name] for name in arrays}  # the kernel may return arrays that it was given
 
     def returned(array: Any) -> Any:
         return own[id(array)] if id(array) in own else _on_host(array)
@@ -123,7 +123,7 @@ def call_on_cpu(
 
 
 def on_cpu(label: str, arrays: Mapping[str, Any], written: Set[str]) -> dict[str, Any]:
-    """Copy the numpy arrays of a call to the CPU's queue; the kernel writes those of the names `written`.
+    """Copy the numpy arrays of a call to the CPU's queue; the kernel writes the arrays named in `written`.
 
     Raises:
         InputError: OpenCL shows no CPU, or an array that the kernel writes is read-only.
@@ -154,7 +154,7 @@ def _on_host(array: cl_array.Array) -> NDArray[Any]:
 
 
 class _CPU(NamedTuple):
-    """A queue, its context, which it does not keep, and memory for arrays."""
+    """A queue, its context, which the queue does not keep alive, and memory for arrays."""
 
     queue: cl.CommandQueue
     context: cl.Context
@@ -163,7 +163,7 @@ class _CPU(NamedTuple):
 
 @cache
 def _cpu() -> _CPU:
-    """The first CPU; raises InputError without one."""
+    """The first CPU; raises InputError if OpenCL shows none."""
     for device in opencl_devices():
         if device.type & cl.device_type.CPU:
             context = cl.Context([device])
@@ -199,11 +199,7 @@ class OpenCLLauncher:
         """Build for the queue's device, without host code."""
 
         def build(text: str) -> cl.Program:
-            try:
-                program = cl.Program(self._queue.context, text)
-                return built(program, ["-cl-std=CL1.2", *options], [self._queue.device])
-            except cl.Error as error:
-                raise CompileError(build_log(str(error))) from None
+            return build_source(self._queue.context, text, [STANDARD, *options], [self._queue.device])
 
         try:
             return without_host_code(build, source, names, OPENCL)
@@ -234,13 +230,13 @@ class OpenCLLauncher:
 
 
 class _Prepared:
-    """Kernels with their arguments; a call sets those that are its own, which are the kernels' state."""
+    """Kernels with the arguments that all calls share; each call sets the others, in the same kernels."""
 
     def __init__(
         self, queue: cl.CommandQueue, program: cl.Program, plan: CallPlan, workspace: Workspace
     ) -> None:
         self._queue, self._context, self._lock = queue, queue.context, workspace.lock
-        self._values = values = dict[str, Any](plan.scalars)  # a kernel does not keep its arguments alive
+        self._values = values = dict[str, Any](plan.scalars)  # kernels do not keep them alive
         values |= {name: cl.LocalMemory(size_bytes) for name, size_bytes in plan.local.items()}
         for array in plan.hidden:
             values[array.name] = (
@@ -265,8 +261,7 @@ class _Prepared:
                     if name not in places:
                         kernel.set_arg(number, values[name])
                 own = [(number, places[name]) for number, name in enumerate(step.arguments) if name in places]
-                total = tuple(blocks * threads for blocks, threads in zip(step.grid, step.block, strict=True))
-                self._launches.append((kernel, own, total, step.block))
+                self._launches.append((kernel, own, step.global_size, step.block))
         except cl.Error as error:
             raise LaunchError(f"{entry}: {error}") from None
         self._is_unordered = bool(
@@ -274,10 +269,10 @@ class _Prepared:
         )
 
     def run(self, handles: Sequence[Any]) -> cl.Event | None:
-        """Enqueue the operations, each after the one before.
+        """Enqueue the operations, each after the previous operation.
 
-        On a queue that is out of order, they also come after all that was enqueued before, and before all
-        that is enqueued later, because neither is known to wait for them.
+        On a queue that is out of order, barriers keep them behind all earlier and ahead of all later work:
+        nobody else is known to wait.
         """
         require_no_fork()
         with self._lock:
@@ -316,7 +311,7 @@ class _Prepared:
 
 
 def _queue_of_call(arrays: Sequence[Any], stream: Any) -> cl.CommandQueue | None:
-    """The queue of a call; raises InputError for a stream that is none."""
+    """The queue of a call; raises InputError for a stream that is no queue."""
     if stream is None:
         return _queue(arrays)
     if not isinstance(stream, cl.CommandQueue):

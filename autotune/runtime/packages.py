@@ -1,8 +1,8 @@
 """Readers of each GPU package's arrays, for calls.
 
-Each package has a class, opened at the first array of its kind. `look` runs at every call: it reads what
-launches depend on and the handles of the arrays, and checks nothing. `view` checks one array; it runs once
-for all calls that look alike.
+Each package has a class, opened at the first array of its kind. `read` runs at every call: it returns the key
+under which the prepared call is kept, and the handles of the arrays, and checks nothing. `view` checks one
+array; it runs once for all calls with the same key.
 """
 
 from __future__ import annotations
@@ -22,32 +22,37 @@ from autotune.errors import InputError
 from autotune.hardware.cuda_driver import PointerQuestion, pointer_device, pointer_question
 from autotune.runtime.prepared import LEGACY, PER_THREAD, Launcher, View
 
-Look = tuple[Any, ...]  # of an array, after the look of the arrays before it
-Key = tuple[Any, ...]  # the stream's handle, and what the arrays look like
-Looks = tuple[Key, list[Any]]
+ArraySignature = tuple[Any, ...]  # what launches depend on: shapes, types, strides and devices of arrays
+CallKey = tuple[Any, ...]  # see `call_key`
+Reading = tuple[CallKey, list[Any]]  # the key of a call, and the handles of its arrays
+Reader = Callable[[Sequence[Any], Any], Reading]  # takes the arrays, and a stream or None
 Make = Callable[[Any], tuple[Any, Any]]  # from an input to an output with its handle
 
-_ABSENT: Looks = ((None,), [0])  # of no array: a key without a look
+_ABSENT: Reading = ((None,), [0])  # of an array that is not passed: a key without a signature
 LOW_BITS = 32 - 1  # of an address; no access needs more than 32 bytes of alignment
 
 
-class Repeat(NamedTuple):
-    """Recognises tensors that look like an earlier call's, with less work than a look."""
+class Recogniser(NamedTuple):
+    """Recognises tensors with the signature of an earlier call, with less work than reading them.
+
+    A loaded kernel owns a table of these by the number of arrays, and asks it at every call. The kernel's
+    reader, from `reader_for_kernel`, is the only one that writes to the table.
+    """
 
     is_alike: Callable[..., bool]  # takes the arrays
-    look: int  # as in the call's key
+    signature: int  # stands for the arrays in the call's key
     current_stream: Callable[[], int]
 
 
 class Package(Protocol):
     """The arrays of one package."""
 
-    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
-        """The looks of arrays (an absent one is None) and their handles; may raise nearly anything."""
+    def read(self, arrays: Sequence[Any], stream: Any) -> Reading:
+        """Read the arrays of a call, of which an absent one is None; may raise nearly anything."""
 
-    def look_for_one_kernel(self, repeats: dict[int, Repeat]) -> Callable[[Sequence[Any], Any], Looks]:
-        """A `look` for one kernel's calls; it may write to `repeats` how to recognise a call."""
-        return self.look
+    def reader_for_kernel(self, recognisers: dict[int, Recogniser]) -> Reader:
+        """A `read` for the calls of one kernel, which may add to the kernel's recognisers."""
+        return self.read
 
     def current_stream(self, array: Any) -> Callable[[], Any]:
         """A function that gives the stream to which an array's work goes at that time."""
@@ -59,13 +64,13 @@ class Package(Protocol):
         """Open the device of the first array, with the given stream or its own; raises InputError."""
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
-        """A function that makes an array, on the device of the one that it gets; raises InputError."""
+        """A function that makes an array on the device of the array that it gets; raises InputError."""
 
 
 class CudaPackage(Package):
-    """Arrays with the CUDA array interface: numba's and others."""
+    """Arrays with the CUDA array interface, such as numba's."""
 
-    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
+    def read(self, arrays: Sequence[Any], stream: Any) -> Reading:
         """Read the interface of each array, and ask the driver for its GPU."""
         views = [None if array is None else self.view(array) for array in arrays]
         handles = [0 if view is None else view.handle for view in views]
@@ -74,7 +79,8 @@ class CudaPackage(Package):
             own = next(streams, None) or LEGACY
         else:
             own = stream_handle(stream)
-        return call_key(own, tuple(view and view._replace(handle=None) for view in views), handles), handles
+        signature = tuple(view and view._replace(handle=None) for view in views)
+        return call_key(own, signature, handles), handles
 
     def view(self, array: Any) -> View:
         """Read the interface; the driver knows the GPU."""
@@ -92,7 +98,7 @@ class CudaPackage(Package):
         """Open the GPU through the driver."""
         from autotune.runtime.cuda import CudaLauncher
 
-        key, _ = self.look(arrays[:1], stream)
+        key, _ = self.read(arrays[:1], stream)
         view = self.view(arrays[0])
         return CudaLauncher(view.device, key[0], view.handle)
 
@@ -102,7 +108,7 @@ class CudaPackage(Package):
         raise InputError(f"an output cannot be allocated beside an array of type {kind}; pass it, too")
 
     def current_stream(self, array: Any) -> Callable[[], int | None]:
-        """The stream of the interface, if it has one."""
+        """The stream of the interface, if it names one."""
         return lambda: array.__cuda_array_interface__.get("stream")
 
 
@@ -113,21 +119,21 @@ class CupyPackage(CudaPackage):
         self._cupy = cupy = importlib.import_module("cupy")
         self._current = cupy.cuda.get_current_stream
 
-    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
+    def read(self, arrays: Sequence[Any], stream: Any) -> Reading:
         """Read arrays."""
-        look: Look = ()
+        signature: ArraySignature = ()
         handles = []
         for array in arrays:
             if array is None:
-                look = (look,)
+                signature = (signature,)
                 handles.append(0)
                 continue
             memory = array.data
             device = memory.device_id
-            look = (look, array.shape, array.dtype, array.strides, device)
+            signature = (signature, array.shape, array.dtype, array.strides, device)
             handles.append(memory.ptr)
         own = (self._current(device).ptr or LEGACY) if stream is None else stream_handle(stream)
-        return call_key(own, look, handles), handles
+        return call_key(own, signature, handles), handles
 
     def view(self, array: Any) -> View:
         """Check an array."""
@@ -155,25 +161,21 @@ class CupyPackage(CudaPackage):
 class PycudaPackage(CudaPackage):
     """Arrays of PyCUDA, which know no stream and may have been freed."""
 
-    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
+    def read(self, arrays: Sequence[Any], stream: Any) -> Reading:
         """Read arrays; the driver knows whether their memory is still allocated, and on which GPU."""
-        look: Look = ()
+        signature: ArraySignature = ()
         handles = []
-        bits = 0
         for array in arrays:
             if array is None:
-                look = (look,)
+                signature = (signature,)
                 handles.append(0)
                 continue
             memory = array.gpudata
             handle, (ask, device) = getattr(memory, _KNOWN, None) or _address(memory)
-            look = (look, array.shape, array.dtype, array.strides, -1 if ask() else device.value)
+            signature = (signature, array.shape, array.dtype, array.strides, -1 if ask() else device.value)
             handles.append(handle)
-            bits |= handle
-        if stream is None and not bits & LOW_BITS:  # as in call_key; the driver has seen freed memory
-            return (LEGACY, look), handles
         own = LEGACY if stream is None else stream_handle(stream)
-        return call_key(own, look, handles), handles
+        return call_key(own, signature, handles), handles
 
     def view(self, array: Any) -> View:
         """Check an array."""
@@ -183,7 +185,7 @@ class PycudaPackage(CudaPackage):
         return View(pointer, native_name(array.dtype), tuple(array.shape), array.nbytes, _gpu_of(pointer))
 
     def current_stream(self, array: Any) -> Callable[[], int]:
-        """The default stream: PyCUDA has no current one."""
+        """The default stream: PyCUDA has no current stream."""
         return lambda: LEGACY
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
@@ -204,7 +206,7 @@ def _address(memory: Any) -> tuple[int, PointerQuestion]:
     """The address of PyCUDA's memory and the question about it, which are kept with the memory."""
     handle = int(memory)
     known = handle, pointer_question(handle)
-    with suppress(AttributeError):  # a part of an array has a mere number, of Python or of numpy
+    with suppress(AttributeError):  # a part of an array has a plain number, which takes no attributes
         setattr(memory, _KNOWN, known)
     return known
 
@@ -212,19 +214,19 @@ def _address(memory: Any) -> tuple[int, PointerQuestion]:
 class CudaCorePackage(CudaPackage):
     """Buffers of cuda.core: memory without a shape or a stream."""
 
-    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
-        """Read buffers; the handle of a closed one is none, or 0."""
-        look: Look = ()
+    def read(self, arrays: Sequence[Any], stream: Any) -> Reading:
+        """Read buffers; a closed buffer has no handle, or 0."""
+        signature: ArraySignature = ()
         handles = []
         for array in arrays:
             if array is None:
-                look = (look,)
+                signature = (signature,)
                 handles.append(0)
                 continue
-            look = (look, array.size, array.device_id)
+            signature = (signature, array.size, array.device_id)
             handles.append(int(array.handle))
         own = LEGACY if stream is None else stream_handle(stream)
-        return call_key(own, look, handles), handles
+        return call_key(own, signature, handles), handles
 
     def current_stream(self, array: Any) -> Callable[[], int]:
         """The default stream."""
@@ -266,19 +268,19 @@ def package_of(array: object) -> Package:
     raise InputError(f"expected arrays of torch, cupy, pycuda, cuda.core, pyopencl or numpy; found {kind}")
 
 
-# What reading an array may raise that is not what it seems to be, and a look-up of a call that is new.
+# What may be raised by reading an object that is no array, and by asking for a call that is not prepared.
 UNUSUAL = (LookupError, AttributeError, TypeError, ValueError, RuntimeError)
 
 
-def look(arrays: Sequence[Any], stream: Any) -> Looks:
-    """The looks of a call's arrays, even from several packages."""
+def read_arrays(arrays: Sequence[Any], stream: Any) -> Reading:
+    """Read the arrays of a call, which may be of several packages."""
     array_given = next(array for array in arrays if array is not None)
     with suppress(*UNUSUAL):
-        return package_of(array_given).look(arrays, stream)
-    (own, *_), _ = package_of(array_given).look([array_given], stream)
-    looks = [_ABSENT if array is None else package_of(array).look([array], own) for array in arrays]
-    key = (own, *(tuple(part[1:]) for part, _ in looks))
-    return key, [handle for _, (handle,) in looks]
+        return package_of(array_given).read(arrays, stream)
+    (own, *_), _ = package_of(array_given).read([array_given], stream)
+    readings = [_ABSENT if array is None else package_of(array).read([array], own) for array in arrays]
+    key = (own, *(tuple(part[1:]) for part, _ in readings))
+    return key, [handle for _, (handle,) in readings]
 
 
 @cache
@@ -288,23 +290,26 @@ def _opened_package(root: str) -> Package:
     return package
 
 
-def call_key(stream: int, look: Look | int, handles: Sequence[int]) -> Key:
-    """A key for unusual calls, too: the stream of each thread is its own, and memory may have been freed.
+def call_key(stream: int, signature: ArraySignature | int, handles: Sequence[int]) -> CallKey:
+    """The key of a call: the stream and the signature of its arrays are enough for usual calls.
 
-    An array may also begin where a vector does not.
+    A call is unusual if an array begins where a vector may not (a low bit of its address is set), if memory
+    was freed (its address is 0), or on the stream per thread, which is another stream in each thread. What is
+    unusual is then part of the key.
     """
     for handle in handles:
         if handle & LOW_BITS or not handle:
-            break
-    else:
-        if stream != PER_THREAD:
-            return stream, look
+            return _unusual_key(stream, signature, handles)
+    return (stream, signature) if stream != PER_THREAD else _unusual_key(stream, signature, handles)
+
+
+def _unusual_key(stream: int, signature: ArraySignature | int, handles: Sequence[int]) -> CallKey:
     begins = tuple(handle & LOW_BITS if handle else None for handle in handles)
-    return stream, look, get_ident() if stream == PER_THREAD else 0, begins
+    return stream, signature, get_ident() if stream == PER_THREAD else 0, begins
 
 
 def native_name(dtype: np.dtype[Any]) -> str:
-    """The name of an element type; raises ValueError for one whose bytes are in the other order."""
+    """The name of an element type; raises ValueError if its bytes are in the other order."""
     if not dtype.isnative:
         raise ValueError(f"has bytes in the other order ({dtype.str}); copy it from x.astype({dtype.name!r})")
     return dtype.name

@@ -1,7 +1,7 @@
 """Prepared calls for known arrays, independent of any GPU package.
 
-A loaded kernel makes a `CallPlan` from the configuration and the shapes; a launcher turns it into launches
-whose arguments are packed already: a call only fills in the addresses of its arrays.
+A loaded kernel makes a `CallPlan` from the configuration and the shapes. A launcher turns the plan into
+launches whose arguments are packed: a call only fills in the addresses of its arrays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from autotune.core.trials import Binary
 _ALIGNMENT_BYTES = 256  # arrays in a block are aligned as allocations are
 _MAX_SPARE_BYTES = 2**26
 
-# The driver's and the array interface's numbers of the default streams; 0 may be either.
+# The numbers of the two default streams, for the driver and in the array interface; 0 may be either of them.
 LEGACY, PER_THREAD = 1, 2
 
 
@@ -37,14 +37,14 @@ class Hidden(NamedTuple):
 
     name: str
     size_bytes: int
-    fill: bytes = b""  # one element; written once, because every run leaves such an array as it was
+    fill: bytes = b""  # an element that is written to all of it, once: every run leaves the array as it was
     copy_of: str = ""  # the array that is copied to it before every run
 
 
 class CallPlan(NamedTuple):
     """The launches of a call with the origin of every argument."""
 
-    given: tuple[str, ...]  # arrays and numbers, in the order of a call's handles; "" for an absent one
+    given: tuple[str, ...]  # arrays and numbers, in the order of a call's handles; "" for an absent array
     scalars: Mapping[str, np.generic]  # the other numbers
     hidden: tuple[Hidden, ...]
     variables: tuple[tuple[str, str, int], ...]  # of the program: name, array that is copied to it, bytes
@@ -54,13 +54,13 @@ class CallPlan(NamedTuple):
 
 
 class Prepared(Protocol):
-    """The launches of a call, which lack only the handles of its arrays and numbers."""
+    """The launches of a call, complete but for the handles of its arrays and numbers."""
 
     def run(self, handles: Sequence[Any]) -> Any:
         """Enqueue the launches; returns an event, or None. Raises DeviceError."""
 
     def bind(self, handles: Sequence[Any]) -> BoundCall:
-        """The same for these handles only, with the least work."""
+        """A run that is fixed to these handles, and takes the least work."""
 
 
 def _as_it_is(event: Any) -> Any:
@@ -68,12 +68,12 @@ def _as_it_is(event: Any) -> Any:
 
 
 class BoundCall(NamedTuple):
-    """A run on fixed arrays, in two parts, because the second is rarely needed and each function takes time.
+    """A run on fixed arrays, in two parts: functions take time, and the second is rarely needed.
 
     Attributes:
-        enqueue: Enqueues the launches. What it returns goes to `finish`, unless it is None or 0.
-        finish: Returns OpenCL's event. For a status of CUDA's driver, it enqueues the launches in another
-            way, or raises DeviceError.
+        enqueue: Enqueues the launches, and returns an event of OpenCL, a status of CUDA's driver, or None.
+        finish: Takes an event, and returns it; or takes a status that is not 0, and enqueues the launches in
+            another way, or raises DeviceError.
     """
 
     enqueue: Callable[[], Any]
@@ -81,12 +81,12 @@ class BoundCall(NamedTuple):
 
 
 class Launcher(Protocol):
-    """One stream of one device; OpenCL's is a command queue."""
+    """One stream of one device; in OpenCL, a command queue."""
 
     dialect: str  # of the device's compiler
     device: DeviceInfo
-    place: object  # identifies device and context: a program runs wherever this is equal
-    stream: Hashable  # work of equal ones runs in order
+    place: object  # identifies device and context: a program runs on launchers of an equal place
+    stream: Hashable  # work on equal streams runs in order
 
     def compiler(self, kind: str) -> str:
         """The compiler's name and version, as in results; `kind` is the record's."""
@@ -107,7 +107,7 @@ class Launcher(Protocol):
 class Workspace:
     """Memory that all calls on one stream share, because they run one after another.
 
-    A block grows and never shrinks. Launches that were prepared with a smaller one keep that one alive.
+    A block grows and never shrinks. Launches that were prepared with a smaller block keep that block alive.
     """
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@
     ROOT/binaries.cuda/KERNEL.json   the source and the compilers that they were built with
     ROOT/binaries.cuda/<key>         one binary with its resources, named by what it was built from
 
-They run as they are, so they are loaded only from a cache that the program trusts.
+Nobody checks what a binary does, so binaries are loaded only from a cache that the program trusts.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class Manifest(NamedTuple):
 
 
 class ShippedBinaries:
-    """The binaries of one kernel that are stored with the caches that are read and trusted."""
+    """The binaries of one kernel in all caches that are read and trusted."""
 
     def __init__(self, kernel: str, cache: Folder | None, trust: Trust) -> None:
-        """Look for them; raises CacheError for a manifest that is damaged."""
+        """Read the manifests; raises CacheError if one is damaged."""
         folders = [Path(root, FOLDER) for root in read_roots(cache)]
         read = [(folder, read_manifest(folder, kernel)) for folder in folders if trust.covers(folder)]
         self._manifests = [(folder, manifest) for folder, manifest in read if manifest is not None]
@@ -75,13 +75,13 @@ class ShippedBinaries:
 
     @property
     def source(self) -> SourceText | None:
-        """The source, without its text, for a machine that does not have it."""
+        """The name and hash of the source, for a machine that does not have the text."""
         for _, manifest in self._manifests:
             return SourceText(Path(manifest.source), "", manifest.source_sha256)
         return None
 
     def find(self, key: BinaryKey) -> tuple[Binary, str] | None:
-        """A binary with the name of its compiler; None if there is none that can be read whole."""
+        """A binary and the name of its compiler; None if no complete binary is found."""
         for folder, manifest in self._manifests:
             with suppress(OSError):
                 if binary := decode((folder / key.name).read_bytes(), key.name):

@@ -10,10 +10,20 @@ from functools import partial
 from typing import Any
 
 from autotune.errors import InputError
-from autotune.runtime.packages import UNUSUAL, CudaPackage, Look, Looks, Make, Repeat, call_key, stream_handle
+from autotune.runtime.packages import (
+    UNUSUAL,
+    ArraySignature,
+    CudaPackage,
+    Make,
+    Reader,
+    Reading,
+    Recogniser,
+    call_key,
+    stream_handle,
+)
 from autotune.runtime.prepared import LEGACY, View
 
-_MAX_LOOKS = 10_000  # with a number; a program may pass ever new shapes
+_MAX_NUMBERS = 10_000  # of signatures; a program may pass ever new shapes
 
 
 class TorchPackage(CudaPackage):
@@ -24,23 +34,23 @@ class TorchPackage(CudaPackage):
         self._has_gradients = torch.is_grad_enabled
         # The public way makes a stream object at every call, which takes longer than the launch.
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or self._current_stream
-        self._numbers: dict[Look, int] = {}
+        self._numbers: dict[ArraySignature, int] = {}
         self._next_number = itertools.count()
         internal = getattr(torch._C, "_dynamo", None)
         self.guards: Any = getattr(getattr(internal, "guards", None), "TensorGuards", None)
 
-    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
-        """Read tensors; a wish for gradients counts where they are recorded."""
-        look: Look = ()
+    def read(self, arrays: Sequence[Any], stream: Any) -> Reading:
+        """Read tensors; `requires_grad` counts only where gradients are recorded."""
+        signature: ArraySignature = ()
         handles = []
         for array in arrays:
             if array is None:
-                look = (look,)
+                signature = (signature,)
                 handles.append(0)
                 continue
             device = array.get_device()
-            look = (
-                look,
+            signature = (
+                signature,
                 array.shape,
                 array.dtype,
                 device,
@@ -50,20 +60,20 @@ class TorchPackage(CudaPackage):
             )
             handles.append(array.data_ptr())
         own = (self._raw_stream(device) or LEGACY) if stream is None else stream_handle(stream)
-        return call_key(own, self._number(look), handles), handles
+        return call_key(own, self._number(signature), handles), handles
 
-    def _number(self, look: Look) -> int:
-        """A number that stands for a look from now on: the look itself takes long to hash at every call."""
-        number = self._numbers.get(look)
+    def _number(self, signature: ArraySignature) -> int:
+        """A number that stands for a signature: the signature itself takes long to hash at every call."""
+        number = self._numbers.get(signature)
         if number is None:
-            if len(self._numbers) >= _MAX_LOOKS:
+            if len(self._numbers) >= _MAX_NUMBERS:
                 self._numbers.clear()
-            number = self._numbers[look] = next(self._next_number)
+            number = self._numbers[signature] = next(self._next_number)
         return number
 
-    def look_for_one_kernel(self, repeats: dict[int, Repeat]) -> Callable[[Sequence[Any], Any], Looks]:
-        """One that has PyTorch recognise later calls, if it can."""
-        return self.look if self.guards is None else GuardingLook(self, repeats).look
+    def reader_for_kernel(self, recognisers: dict[int, Recogniser]) -> Reader:
+        """A reader that has PyTorch recognise later calls, if this version of PyTorch can."""
+        return self.read if self.guards is None else GuardingReader(self, recognisers).read
 
     def view(self, array: Any) -> View:
         """Check a tensor."""
@@ -106,40 +116,41 @@ class TorchPackage(CudaPackage):
         return int(self._torch.cuda.current_stream(number).cuda_stream)
 
 
-class GuardingLook:
-    """Looks at tensors; those that look like the latest ones are from then on recognised by PyTorch.
+class GuardingReader:
+    """Reads the tensors of one kernel's calls; from the second equal call on, PyTorch recognises them.
 
-    The check is the one of compiled functions: types, devices, shapes, strides and gradients, without Python
-    objects for them, which take most of the time of a look. It is not public: without it, tensors are read
-    at every call.
+    PyTorch's compiled functions make the same check, of types, devices, shapes, strides and gradients. It
+    makes no Python objects for these, which take most of the time of reading. The check is not public: where
+    it is missing, tensors are read at every call.
     """
 
-    def __init__(self, package: TorchPackage, repeats: dict[int, Repeat]) -> None:
-        self._package, self._repeats = package, repeats
-        self._latest: dict[int, int] = {}  # the look's number by the number of arrays
+    def __init__(self, package: TorchPackage, recognisers: dict[int, Recogniser]) -> None:
+        """Take the table of the kernel, to which this reader adds a recogniser for a number of arrays."""
+        self._package, self._recognisers = package, recognisers
+        self._latest: dict[int, int] = {}  # the number of the latest signature, by the number of arrays
 
-    def look(self, arrays: Sequence[Any], stream: Any) -> Looks:
-        """As the package's `look`; tensors that look the same twice in a row are recognised from then on."""
+    def read(self, arrays: Sequence[Any], stream: Any) -> Reading:
+        """As the package's `read`."""
         count = len(arrays)
-        known = self._repeats.get(count)
+        known = self._recognisers.get(count)
         if known is not None and known.is_alike(*arrays):  # has arguments by name, or an unusual address
             handles = [array.data_ptr() for array in arrays]
             own = (known.current_stream() or LEGACY) if stream is None else stream_handle(stream)
-            return call_key(own, known.look, handles), handles
-        key, handles = self._package.look(arrays, stream)
-        look = key[1]
-        if look == self._latest.get(count) and (repeat := self._repeat(arrays, look)):
-            self._repeats[count] = repeat
-        self._latest[count] = look
+            return call_key(own, known.signature, handles), handles
+        key, handles = self._package.read(arrays, stream)
+        signature = key[1]
+        if signature == self._latest.get(count) and (recogniser := self._recogniser(arrays, signature)):
+            self._recognisers[count] = recogniser
+        self._latest[count] = signature
         return key, handles
 
-    def _repeat(self, arrays: Sequence[Any], look: int) -> Repeat | None:
-        """Recognises tensors that look like these; None if PyTorch cannot tell."""
+    def _recogniser(self, arrays: Sequence[Any], signature: int) -> Recogniser | None:
+        """A recogniser of tensors with the signature of these; None if PyTorch cannot tell."""
         if len({*map(id, arrays)}) < len(arrays):  # PyTorch's check never accepts a tensor twice
             return None
         if any(array is None or array.requires_grad for array in arrays):  # gradients count only at times
             return None
-        with suppress(*UNUSUAL):  # another signature
+        with suppress(*UNUSUAL):  # another version of PyTorch takes other arguments
             guards = self._package.guards(*arrays, dynamic_dims_sizes=None, dynamic_dims_strides=None)
-            return Repeat(guards.check, look, self._package.current_stream(arrays[0]))
+            return Recogniser(guards.check, signature, self._package.current_stream(arrays[0]))
         return None

@@ -9,9 +9,9 @@ harmless (`serving.allowed_options`), and a GPU its binaries.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.core.frozen import dataclass
 from autotune.core.packaged import packaged_folder
 from autotune.errors import Untrusted
 from autotune.serving.cache import OBJECTIVE, Folder
@@ -31,7 +31,7 @@ class Trust:
     def source(self, root: Folder, named: str) -> Path | None:
         """The source that a record of a cache names, None without such a file.
 
-        Raises Untrusted for a file that is neither in the cache's project nor trusted.
+        Raises Untrusted for a file outside the cache's project that is not trusted.
         """
         path = _named(root, named)
         try:

@@ -7,10 +7,7 @@ more. So the options that only change the code or its diagnostics are listed, an
 from __future__ import annotations
 
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 _FLAG = ""
 _NUMBER = r"=\d{1,9}"
@@ -50,7 +47,7 @@ _OPENCL = {
 
 
 def refused_options(options: Iterable[str], dialect: str, compiler: str) -> Iterator[str]:
-    """The options that a cache may not give to a compiler; an empty name is the usual one of the dialect."""
+    """The options that a cache may not give to a compiler. An empty name is the dialect's usual compiler."""
     allowed = _pattern(dialect, compiler)
     return (option for option in options if re.fullmatch(allowed, option, re.ASCII) is None)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from autotune.core.argument_values import arguments
 from autotune.core.expressions import parse
-from autotune.core.frozen import dataclass, field
+from autotune.core.frozen import dataclass
 from autotune.core.launch_plan import DIALECTS, compiler_options, launches, macros
-from autotune.core.light_typing import Any, T
 from autotune.core.records import (
     Argument,
     ArgumentSpec,
@@ -28,9 +28,10 @@ from autotune.core.text import hint, size_text
 from autotune.errors import ExpressionError, InputError, Untrusted
 from autotune.serving.validity import KernelOnDevice, require_sizes, whole_sizes
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from autotune.serving.portability import Slowdown
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,8 @@ class Best(Mapping[str, Value]):
         stale_reasons: Changes since it was tuned, as sentences.
         kernel: The present kernel, for the element type and the device of the query.
         entry: The result that it comes from; None for the kernel's default.
-        evidence: Computes the slowdowns of the same way of choosing on known devices or sizes.
+        evidence: Computes the slowdowns that the same way of choosing has on known devices or sizes; not
+            called for an EXACT match.
     """
 
     config: Config
@@ -51,7 +53,7 @@ class Best(Mapping[str, Value]):
     stale_reasons: tuple[str, ...]
     kernel: KernelOnDevice
     entry: Entry | None
-    evidence: Callable[[], Sequence[Slowdown]] = field(repr=False)
+    evidence: Callable[[], Sequence[Slowdown]]
 
     def __getitem__(self, parameter: str) -> Value:
         return self.config[parameter]
@@ -106,8 +108,8 @@ class Best(Mapping[str, Value]):
     def expected_slowdown(self) -> float | None:
         """The time relative to the best possible that half of the cases do not exceed.
 
-        1 for an EXACT match, None if unknown. Estimated from known devices or sizes, each left out in turn;
-        see docs/serving-api.md.
+        1 for an EXACT match, None if unknown. The estimate leaves out each known device or size in turn; see
+        docs/serving-api.md.
         """
         return self._foretold[0]
 
@@ -126,7 +128,7 @@ class Best(Mapping[str, Value]):
 
     @cached_property
     def digest(self) -> str:
-        """Identifies kernel, type and configuration: equal in processes that serve the same."""
+        """A hash of kernel, type and configuration, equal in all processes that serve this configuration."""
         import hashlib  # not needed to serve
         import json
 
@@ -156,15 +158,15 @@ class Best(Mapping[str, Value]):
     def options(
         self, dialect: str, sizes: Sizes | None = None, *, is_trusted: bool = False
     ) -> tuple[str, ...]:
-        """Tuned compiler options other than the macros, for a dialect's compiler: "cuda" or "opencl".
+        """The tuned compiler options of a dialect, "cuda" or "opencl", without the macros.
 
         Args:
             dialect: The dialect.
             sizes: The sizes of the request, if nothing was tuned: an option may depend on them.
-            is_trusted: True if the cache may give the compiler any option, even one that writes files.
+            is_trusted: True if the cache may give the compiler any option, even options that write files.
 
-        Raises InputError when an option depends on an unknown device or size, and Untrusted when it is not
-        known to be harmless and the cache is not trusted.
+        Raises InputError when an option depends on an unknown device or size, and Untrusted when an option is
+        not known to be harmless and the cache is not trusted.
         """
         if dialect not in DIALECTS:
             raise InputError(f"options: unknown dialect {dialect!r}{hint(str(dialect), DIALECTS)}")
@@ -205,7 +207,7 @@ class Best(Mapping[str, Value]):
         )
 
     def _argument_specs(self, sizes: Sizes) -> tuple[ArgumentSpec, ...]:
-        """The arguments of a problem: those of the kernel, or those that a script listed for its sizes."""
+        """The kernel's arguments, or the arguments that a script listed for a problem of these sizes."""
         if not self.record.is_of_script:
             return self.record.arguments
         own = (self.entry,) if self.entry else ()
@@ -238,7 +240,7 @@ class Best(Mapping[str, Value]):
             raise InputError(f"{self.record.kernel}: launch plan: {error}{unknown}{by_script}") from None
 
     def _computed_by_script(self, sizes: Sizes) -> str:
-        """The names of the launch plan that only functions of a script have values for, and a mend."""
+        """The names in the launch plan whose values a script's functions computed, and what to do."""
         known = {*sizes, *self.config, *self.record.derived, "DTYPE"}
         texts = (
             text

@@ -4,28 +4,28 @@ This module owns paths and atomic writes, `cache_schema` the text of the files, 
 of older results to keep.
 """
 # ruff: noqa: PTH110, PTH208
-# Reading uses plain strings, and only functions that write import pathlib, tempfile and `files`: together,
-# these cost more than all other imports of a look-up in production.
+# Reading uses plain strings. Only functions that write import pathlib, tempfile and `files`: these three cost
+# more than all other imports of a look-up.
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from errno import EINVAL, ENAMETOOLONG
 from stat import S_ISDIR, S_ISREG
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from autotune.core.frozen import replace
 from autotune.core.json_values import is_name
-from autotune.core.light_typing import Any, T
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import DeviceInfo, Entry, KernelRecord
 from autotune.errors import CacheError, InputError, Overtaken, WriteError
 from autotune.serving.cache_schema import damaged, device_text, parse_device, parse_record, record_text
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
+T = TypeVar("T")
 Folder = str | os.PathLike[str]
 Stamp = tuple[int, int, int] | None  # of a file, taken before it was read; None: it did not exist
 
@@ -118,9 +118,9 @@ def kernels(root: str) -> list[str]:
 
 
 def read_roots(argument: Folder | None = None) -> tuple[str, ...]:
-    """The caches to read, the first one with results first.
+    """The caches to read, in the order in which they are asked.
 
-    That is the argument alone, else AUTOTUNE_CACHE alone, else `./cache` and autotune's own cache. Raises
+    The argument alone, else AUTOTUNE_CACHE alone, else `./cache` and then autotune's own cache. Raises
     InputError if the argument is not a path.
     """
     chosen = _chosen_root(argument)
@@ -191,18 +191,18 @@ def store(
 ) -> Path:
     """Add a record's entries to the kernel's file of a device, atomically, and return its path.
 
-    An entry for the same sizes and element type replaces the stored one; other entries stay. The rest of the
-    record is replaced, but tables of variants for other ranges stay. Two processes may store at once without
-    losing results.
+    An entry replaces the stored entry for the same sizes and element type; other entries stay, and so do
+    tables of variants for other ranges. The rest of the record is replaced. Two processes may store at once
+    without losing results.
 
     Args:
         root: The cache.
         device: The results' device.
         record: The new entries, with the kernel's present parameters, constraints and launches.
-        seen: The entries to replace, if the new ones were measured against them.
+        seen: The stored entries that the new ones were measured against; None replaces any.
 
     Raises:
-        Overtaken: The stored entries are not those in `seen`.
+        Overtaken: The stored entries differ from `seen`.
         CacheError: The folder belongs to another device, or cannot be written.
     """
     from pathlib import Path
@@ -258,9 +258,10 @@ def _write(name: str, device: DeviceInfo, text: Callable[[], str]) -> Stamp:
 
 
 def _require_unlinked(folder: Path) -> None:
-    """Raise CacheError for a device's folder that is a link: its maker would choose what gets overwritten.
+    """Raise CacheError if the folder of a device or an objective is a link.
 
-    The same goes for an objective's folder; only the cache that the user names may be a link.
+    Whoever made the link would choose what is overwritten. The cache's own folder, which the user names, may
+    be a link.
     """
     inside = (folder, folder.parent) if folder.parent.name.startswith(OBJECTIVE) else (folder,)
     for place in inside:

@@ -1,4 +1,4 @@
-"""Reading of cache files for one query, with the stamp of every file that the answer depends on."""
+"""Reads cache files for one query, and notes the stamp of every file that the answer depends on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from autotune.serving.cache import Stamp, device_path, folders, read_device, rea
 
 
 class CacheReader:
-    """Reads files; `stamps` has the state of each requested one."""
+    """Reads files; `stamps` has the state of each file that was asked for."""
 
     def __init__(self, choose: Callable[[KernelRecord], KernelRecord] = lambda record: record) -> None:
         """`choose` selects the results of a record that may answer the query."""
@@ -22,7 +22,7 @@ class CacheReader:
         return None if self._stamped(path) is None else self._choose(read_record(path))
 
     def device(self, root: str, folder: str) -> DeviceInfo:
-        """The description of a device; needs no stamp, because it is only written with a record."""
+        """The description of a device. It needs no stamp: its file is only written together with a record."""
         return read_device(device_path(root, folder))
 
     def every_folder(self, root: str) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from autotune.core import json_values as values
 from autotune.core.argument_values import ARGUMENT_ROLES
@@ -16,7 +17,6 @@ from autotune.core.c_types import C_TYPES, is_dtype
 from autotune.core.frozen import optional_fields, replace
 from autotune.core.json_values import Damaged, Read
 from autotune.core.launch_plan import CUDA_COMPILERS, NO_ARRAY, TRITON, is_entry, is_option
-from autotune.core.light_typing import Any, T
 from autotune.core.records import (
     ArgumentSpec,
     CallSpec,
@@ -32,15 +32,16 @@ from autotune.core.records import (
 )
 from autotune.errors import CacheError
 
+T = TypeVar("T")
 SCHEMA = 1
-# Fields with a default are optional and not written when empty, which keeps older files unchanged. These are
-# written all the same.
+# Fields with a default are optional and not written when empty, which keeps older files unchanged. These
+# fields are exceptions: they are always written.
 _IN_EVERY_FILE = frozenset(("shape", "value", "inputs", "returns", "shared_bytes", "when"))
-_NONE = '\n  "entries": []'  # only the file's own, because JSON texts have no line breaks
-# A block of measured configurations: there are many, so each gets one line.
+_NONE = '\n  "entries": []'  # matches nothing else, because texts in JSON have no line breaks
+# A block of measured configurations. A file has many, so each gets a single line.
 _MEASURED = r'(?ms)^( +)"measured": \[$.*?^\1\]'
 _OF_SCRIPT = re.compile(r"(argument|constant)_\d+(_\d+)?")  # an argument that only its place names
-# The texts of the latest file's entries, by `id`: a sweep of hundreds of sizes adds one after the other.
+# The texts of the latest file's entries, by `id`: a sweep of hundreds of sizes adds its entries one by one.
 _entries: dict[int, tuple[Entry, str]] = {}
 
 
@@ -96,7 +97,7 @@ def _dump(data: dict[str, Any], subject: str) -> str:
 
 
 def _indented(text: str) -> str:
-    """The text of an object as one of a file's list."""
+    """The text of an object, indented as an item of a file's list."""
     return "    " + text.replace("\n", "\n    ")
 
 
@@ -157,7 +158,7 @@ def _record(data: Any, place: str) -> KernelRecord:
 
 
 def _with_own_arguments(record: KernelRecord) -> KernelRecord:
-    """A script's record from before entries had arguments: the record's are those of the newest entry."""
+    """A script's record in which the newest entry has the record's arguments, as in older files none has."""
     listed = [_OF_SCRIPT.fullmatch(argument.name) for argument in record.arguments]
     if record.is_of_script or not record.entries or not all(listed):
         return record
@@ -191,7 +192,7 @@ def _require_declared(record: KernelRecord) -> None:
 
 
 def _in_order(value: Any, names: list[str]) -> Any:
-    """A part of a record, with the parameters of its configurations in the order of the names."""
+    """A part of a record, whose configurations have their parameters in the order of the names."""
     if type(value) is Config:
         return value.in_order(names)
     if type(value) is tuple:
@@ -203,7 +204,7 @@ def _in_order(value: Any, names: list[str]) -> Any:
 
 
 def _variants(value: Any, place: str) -> VariantTable:
-    """A table for at least one size, all of the same names; half-way, each configuration has a place."""
+    """A table for at least one size, all of the same names, with a time or null for each half-way size."""
     table = _object(VariantTable)(value, place)
     names = {frozenset(sizes) for sizes in table.sizes}
     if len(names) != 1:
@@ -216,7 +217,7 @@ def _variants(value: Any, place: str) -> VariantTable:
 
 
 def _config(value: Any, place: str) -> Config:
-    """A configuration; names and texts are checked together, because files have many configurations."""
+    """A configuration. Names and texts are checked in one go, because files have many configurations."""
     if isinstance(value, dict) and _PLAIN.issuperset(map(type, value.values())):
         words = [item for item in value.values() if type(item) is str]
         if all(map(str.isidentifier, value)) and values.is_name("_".join(("", *value, *words))):

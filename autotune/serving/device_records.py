@@ -27,7 +27,7 @@ class DeviceRecord(NamedTuple):
     folder: str
     device: DeviceInfo
     record: KernelRecord
-    root: str = ""  # of the cache
+    root: str = ""  # the cache's folder
 
 
 def is_of_kernel(record: KernelRecord, earlier: Iterable[KernelRecord]) -> bool:

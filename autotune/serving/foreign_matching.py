@@ -1,4 +1,4 @@
-"""Answers for a device without own results: other devices' results, else the kernel's default.
+"""Answers for a device that has no results: results of other devices, else the kernel's default.
 
 `portability` chooses the configuration and estimates its slowdown.
 """
@@ -45,7 +45,7 @@ class TargetDevice(NamedTuple):
 
 
 def target_device(query: Query, device: DeviceInfo | None) -> TargetDevice:
-    """The device of a query; a mere name implies vendor and architecture."""
+    """The device of a query. If only its name is known, the name implies vendor and architecture."""
     if device is not None:
         return TargetDevice(device.slug, device, traits_of(device))
     if isinstance(query.device, str):
@@ -140,7 +140,7 @@ def _devices_with_results(
 def _default_evidence(
     device_records: Sequence[DeviceRecord], dtype: str, query: Query, kind: str | None
 ) -> list[Slowdown]:
-    """The slowdown of the default on devices of a kind: how it does on a CPU says nothing of a GPU."""
+    """The slowdowns of the default on devices of one kind: a CPU's say nothing about a GPU's."""
     known, sizes = _devices_with_results(device_records, dtype, query)
     return of_default([device for device in known if kind in (None, device.traits.kind)], sizes)
 
@@ -149,7 +149,7 @@ def _foreign_match(tier: Tier, folder: str, entry: Entry, config: Config, sizes:
     detail = f"{entry.provenance.origin} on {folder} for {size_text(entry.sizes)}, {_RELATIONS[tier]}"
     if config != entry.config:
         ratio = entry.relative_times[config]
-        is_equal = ratio < 1.005  # else it would be printed as 1
+        is_equal = ratio < 1.005  # a larger ratio is not printed as 1
         detail += ", where it "
         detail += "is as fast as the best" if is_equal else f"takes {ratio:.3g} times as long as the best"
     detail += entry.caveat

@@ -21,8 +21,8 @@ from autotune.serving.portability import Slowdown
 from autotune.serving.query import Query, stale_reasons
 from autotune.serving.validity import KernelOnDevice
 
-# Half-way, a valid variant without a time counts as so many times slower than the slowest one with a time: it
-# was far slower at the neighbouring sizes, or failed.
+# At a half-way size, a valid variant without a time was far slower at the neighbouring sizes, or failed: it
+# counts as this many times slower than the slowest timed variant.
 UNTIMED = 1.2
 
 
@@ -31,7 +31,7 @@ class SizeRow(NamedTuple):
 
     sizes: Sizes
     relative_times: Mapping[Config, float]
-    untimed: float = 1.0  # an untimed configuration counts as so many times slower than the slowest
+    untimed: float = 1.0  # an untimed configuration counts as this many times slower than the slowest
 
     def cost(self, config: Config) -> float:
         """The logarithm of a configuration's slowdown."""
@@ -55,9 +55,9 @@ def rows_of(table: VariantTable, swept: Sequence[Entry]) -> list[SizeRow]:
 def match_variants(
     folder: str, kernel: KernelOnDevice, entries: Sequence[Entry], query: Query
 ) -> Best | None:
-    """The INTERPOLATED answer, if the sizes lie between swept ones and a variant is valid for them.
+    """The INTERPOLATED answer, if the query's sizes lie between swept sizes and a variant is valid for them.
 
-    `entries` are the results for its element type and these names of sizes, the nearest first.
+    `entries` are the results with the query's element type and names of sizes, the nearest first.
     """
     sizes = query.sizes or {}
     if not Tier.INTERPOLATED.reaches(query.least):
@@ -91,7 +91,7 @@ def in_order(
 ) -> list[Config]:
     """The configurations by their interpolated time at these sizes, the fastest first.
 
-    Empty if the sizes are not between those of the rows, which are swept and half-way ones.
+    Empty if the sizes do not lie between the swept and half-way sizes of the rows.
     """
     axes = {name: sorted({row.sizes[name] for row in rows}) for name in sizes}
     weights = [prod(_weight(axes[name], row.sizes[name], sizes[name]) for name in sizes) for row in rows]

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 from autotune.core.c_types import require_dtype_name
-from autotune.core.frozen import dataclass
-from autotune.core.light_typing import Any
 from autotune.core.records import DeviceInfo, Tier
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, NoConfig
@@ -23,13 +22,11 @@ from autotune.serving.matching import match_own_results
 from autotune.serving.query import Query
 from autotune.serving.validity import whole_sizes
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Literal
-
 RECORD = "AUTOTUNE_RECORD"  # the file in which a program under `autotune record` notes its kernels
-_VARIABLE, _LOOSEST, _PLAIN = VARIABLE, Tier.DEFAULT, (str, DeviceInfo)
+_LOOSEST = Tier.DEFAULT  # its own name, because an attribute of an Enum takes long to read at every call
+_IDENTIFIED = (str, DeviceInfo)  # descriptions of devices; any other object is asked for its properties
 _MEMO_LIMIT = 10_000  # a program with ever new sizes must not grow without bound
+# By question: the stamps of the files that were read, and the answer.
 _answers: dict[tuple[Any, ...], tuple[tuple[tuple[str, Stamp], ...], Best]] = {}
 
 
@@ -52,9 +49,9 @@ def best_config(
         device: A name, a slug, the number of a CUDA GPU (1 or "cuda:1"), a DeviceInfo, or a device object of
             cuda.core, pycuda, cupy, torch or pyopencl. None takes the current GPU; without a GPU, this
             machine's CPU if it has results, else the only device in the first cache with results.
-        dtype: The element type; None takes the first one that the kernel's space declares.
+        dtype: The element type; None takes the first type that the kernel's space declares.
         strict: Serve EXACT matches only, and no result that was never compared with a reference.
-        min_match: The loosest tier to serve; the closest one with a valid configuration is served.
+        min_match: The loosest tier to serve; the closest tier with a valid configuration is served.
         on_miss: "record" adds a query without an EXACT match to the cache's list of misses, as every program
             under `autotune record` does.
         cache: The folder of a cache; None reads AUTOTUNE_CACHE, else `./cache` and autotune's own.
@@ -66,22 +63,16 @@ def best_config(
         InputError: Wrong sizes, an unknown dtype, or an object that is not a device.
         CacheError: A file is damaged.
     """
-    asked = device if isinstance(device, _PLAIN) else _identified(device)
+    asked = device if isinstance(device, _IDENTIFIED) else _identified(device)
     least = None if min_match is _LOOSEST else min_match  # None is much cheaper to hash
-    environment = os.environ.get(_VARIABLE)
+    environment = os.environ.get(VARIABLE)
     key = (kernel, asked, dtype, strict, least, on_miss, cache, environment, data, *sizes.items())
     try:
-        known = _answers.get(key)
+        best = _remembered(key)
     except TypeError:
-        given: Any = next((value for value in sizes.values() if isinstance(value, dict)), None)
-        mend = f"; write {size_text(given)} without a dictionary" if given else ""
-        raise InputError(f"best_config takes names, devices, a path and whole numbers{mend}") from None
-    if known is not None:
-        for path, known_stamp in known[0]:
-            if stamp(path) != known_stamp:
-                break
-        else:
-            return known[1]
+        raise _without_hash(sizes) from None
+    if best is not None:
+        return best
     if isinstance(asked, str) and ":" in asked:
         asked = _identified(asked)
     query = Query(
@@ -93,6 +84,25 @@ def best_config(
         _answers.clear()
     _answers[key] = (tuple(reader.stamps.items()), best)
     return best
+
+
+def _remembered(key: tuple[Any, ...]) -> Best | None:
+    """The earlier answer to the same question, if the files that it was read from have not changed."""
+    known = _answers.get(key)
+    if known is None:
+        return None
+    stamps, best = known
+    for path, known_stamp in stamps:
+        if stamp(path) != known_stamp:
+            return None
+    return best
+
+
+def _without_hash(sizes: dict[str, Any]) -> InputError:
+    """The error for an argument that has no hash, such as a dictionary of sizes."""
+    given = next((value for value in sizes.values() if isinstance(value, dict)), None)
+    mend = f"; write {size_text(given)} without a dictionary" if given else ""
+    return InputError(f"best_config takes names, devices, a path and whole numbers{mend}")
 
 
 def _identified(device: object) -> str | DeviceInfo | None:
@@ -127,23 +137,22 @@ def _looked_up(
 
 
 def _record_miss(cache: Folder | None, query: Query) -> None:
-    """Add the query to the list of misses; without sizes there is no problem to tune."""
+    """Add the query to the list of misses, unless it has no sizes: then there is no problem to tune."""
     from autotune.serving.miss_log import CacheMiss, record_miss  # rarely needed
 
     if query.sizes:
         record_miss(cache, CacheMiss(query.kernel, query.slug, query.dtype, query.sizes, query.data or ""))
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A cache with results of the kernel, and the folder of the device in it; None without one."""
+class _Place(NamedTuple):
+    """A cache with results of the kernel, and its folder of the device; None if it has no such folder."""
 
     root: str
     folder: str | None
 
 
 class _LookUp:
-    """One look-up: the caches with results of the kernel, and the reasons why these may not be served."""
+    """One look-up: finds the caches with results of the kernel, and the reasons why some are not served."""
 
     def __init__(self, reader: CacheReader, query: Query, roots: tuple[str, ...]) -> None:
         self._reader, self._query, self._roots = reader, query, roots
@@ -168,7 +177,7 @@ class _LookUp:
         return best
 
     def _own_result(self) -> Best | None:
-        """A result of the device itself, from the first cache with one that may be served."""
+        """A result of the device itself, from the first cache that has a result which may be served."""
         reader, query = self._reader, self._query
         for root in self._roots:
             place = self._place(root)
@@ -185,7 +194,7 @@ class _LookUp:
         return None
 
     def _answer_of(self, match: Best | tuple[str, ...]) -> Best | None:
-        """The answer, if there is one; else note the reason."""
+        """The answer, if a match is an answer; else note its reasons."""
         if isinstance(match, tuple):
             self._reasons.extend(match)
             return None
@@ -200,22 +209,27 @@ class _LookUp:
             folder = self._folder_by_name(root, folders)
         else:
             return None
-        if folder is None or not self._places:
-            return _Place(root, folder)
+        if folder is not None and self._places and not self._is_same_kernel(root, folder):
+            folder = None
+        return _Place(root, folder)
+
+    def _is_same_kernel(self, root: str, folder: str) -> bool:
+        """True if a later cache has results of the kernel that the first one has; else note the reason."""
         from autotune.serving.device_records import is_of_kernel  # only later caches need it
 
-        record = reader.record(root, folder, kernel)
-        earlier = reader.records(self._places[0].root, kernel)
+        record = self._reader.record(root, folder, self._query.kernel)
+        earlier = self._reader.records(self._places[0].root, self._query.kernel)
         if record is None or is_of_kernel(record, (known for _, known in earlier)):
-            return _Place(root, folder)
+            return True
         names = ", ".join(sorted(record.parameter_names))
         self._reasons.append(f"{root}/{folder} has another kernel of that name, with the parameters {names}")
-        return _Place(root, None)
+        return False
 
     def _folder_by_name(self, root: str, folders: list[str]) -> str | None:
-        """The folder of a device by its full name, if no folder has its slug.
+        """The folder of a device that the query names by another name than its slug.
 
-        Without a name, the folder of this machine's CPU, else the only one of the first cache.
+        If the query names no device, the folder of this machine's CPU, else the only folder of the first
+        cache.
         """
         query = self._query
         if query.slug is None:
@@ -234,7 +248,7 @@ class _LookUp:
     def _host_cpu(self) -> str | None:
         """The folder of this machine's CPU, if any cache has results of the kernel for it.
 
-        Results with autotune's own runtime come first: with another runtime it counts as another device.
+        A CPU counts as another device with another OpenCL runtime: the folder of Intel's comes first.
         """
         # only without a device and without a GPU
         from autotune.hardware.host_cpu import INTEL_SLUG, is_host_cpu
@@ -247,7 +261,7 @@ class _LookUp:
         return None
 
     def _result_of_others(self) -> Best | None:
-        """An answer from all devices of all caches; for each device the first cache counts."""
+        """An answer from other devices; if several caches have results of a device, the first one counts."""
         from autotune.serving.device_records import first_of_each, walk
         from autotune.serving.foreign_matching import (  # not needed for a tuned device
             match_default,
@@ -266,7 +280,7 @@ class _LookUp:
         return self._answer_of(match_default(device_records, own, target, query))
 
     def _warn_of_misspelt(self) -> None:
-        """Warn if one word of the given device's name is nearly that of a device with results."""
+        """Warn if a word of the query's device is nearly a word in the name of a device with results."""
         query = self._query
         if not self._places or not isinstance(query.device, str):
             return
@@ -317,8 +331,8 @@ class _LookUp:
 def _is_device(known: DeviceInfo, query: Query) -> bool:
     """True if a device of the cache is the query's, by slug or full name.
 
-    CPUs of one name may differ in their number of cores: a cloud gives one name to many. One CPU under two
-    runtimes is two devices with different slugs.
+    CPUs of the same name may differ in their number of cores: clouds name many CPUs alike. A CPU under two
+    runtimes counts as two devices, with different slugs.
     """
     given = query.given
     if given is None:

@@ -1,13 +1,14 @@
 """The tiers EXACT, INTERPOLATED and NEAREST_SIZE: choose among a device's own results for a query.
 
-Answers are valid for the device and the sizes of the query, as far as these are known. Tiers of other devices
-are in `foreign_matching`, which is not imported if the device was tuned.
+Answers are valid for the device and the sizes of the query, as far as these are known. `foreign_matching` has
+the tiers of other devices; it is not imported if the device was tuned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
 from autotune.core.text import size_text
@@ -15,7 +16,6 @@ from autotune.serving.best import Best
 from autotune.serving.query import Query, dtype_of, only_sizes, stale_reasons
 from autotune.serving.validity import KernelOnDevice, require_sizes
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from autotune.serving.portability import Slowdown
 
@@ -43,7 +43,7 @@ def match_own_results(
         if not match.tier.reaches(query.least):
             break
         result = f"the result for {size_text(entry.sizes)}"
-        if query.least is Tier.EXACT and not is_compared(entry, record):
+        if query.least is Tier.EXACT and not has_compared_output(entry, record):
             reasons.append(f"{result} was never compared with a reference")
             continue
         violations = kernel.check(entry.config, sizes, entry.registers).violations
@@ -51,8 +51,7 @@ def match_own_results(
             reasons.append(f"{result} is not valid here: {' and '.join(violations)}")
             continue
         stale = stale_reasons(entry, record, query.given)
-        is_exact = match.tier is Tier.EXACT
-        evidence = tuple if is_exact else partial(_across_sizes, alike, match.distance)
+        evidence = partial(_across_sizes, alike, match.distance)
         return Best(entry.config, match, stale, kernel, entry, evidence)
     return tuple(reasons)
 
@@ -73,7 +72,7 @@ def _match(folder: str, entry: Entry, sizes: Sizes) -> Match:
     return Match(Tier.NEAREST_SIZE, folder, entry.sizes, away, detail)
 
 
-def is_compared(entry: Entry, record: KernelRecord) -> bool:
-    """True if, according to the result, at least one output was compared."""
+def has_compared_output(entry: Entry, record: KernelRecord) -> bool:
+    """True if the search compared at least one output with a reference, according to its result."""
     outputs = {item.name for item in record.arguments if item.role in ("out", "inout")}
     return not entry.uncompared or bool(outputs.difference(entry.uncompared))

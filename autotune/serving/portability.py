@@ -15,11 +15,11 @@ from typing import NamedTuple
 from autotune.core.records import Config, Entry, Sizes, Tier, distance
 from autotune.hardware.names import Traits
 
-COVERAGE = 0.9  # share of cases in which the true slowdown should be below the highest foretold one
+COVERAGE = 0.9  # share of cases in which the true slowdown should be below `slowdown_at_most`
 MAX_BEYOND = 10.0  # a bound above this multiple of the worst known slowdown is not reported
 MAX_STRETCH = 4.0  # largest power to which a slowdown over a shorter distance of sizes is raised
-MIN_TOTAL = 1.1  # one slowdown added to the observed ones: a few cases without any prove little
-LOOSER = 1.5  # power to which slowdowns of closer tiers are raised to estimate a looser one
+MIN_TOTAL = 1.1  # a slowdown that is added to the observed ones: a few cases without a slowdown prove little
+LOOSER = 1.5  # power to which slowdowns of closer tiers are raised to estimate a looser tier's
 
 Column = Mapping[Config, float]
 
@@ -46,7 +46,7 @@ def nearest(entries: Sequence[Entry], sizes: Sizes) -> Entry:
 
 
 def scopes(traits: Traits, known: Sequence[KnownDevice]) -> Iterator[tuple[Tier, list[KnownDevice]]]:
-    """For a device of these traits, the devices from which each tier takes results, closest tier first.
+    """The tiers for a device of these traits, closest first, each with the devices whose results it serves.
 
     An unknown vendor or architecture counts as different.
     """
@@ -142,11 +142,11 @@ def of_default(known: Sequence[KnownDevice], sizes: Sizes) -> list[Slowdown]:
 
 
 def foretold(observed: Sequence[Slowdown], tier: Tier) -> tuple[float | None, float | None]:
-    """The slowdown of a tier that half of the cases should not exceed, and that of COVERAGE of the cases.
+    """Two bounds of a tier's slowdown, which half and COVERAGE of the cases should not exceed.
 
-    It comes from this tier's observations; else from those of looser tiers, because a closer match should
-    cost less; else from closer tiers, raised to the power LOOSER. None without exact observations, or if they
-    are too few for a bound below MAX_BEYOND times the worst of them.
+    The bounds come from observations of this tier; else of looser tiers, because a closer match should cost
+    less; else of closer tiers, raised to the power LOOSER. A bound is None without exact observations, or
+    beyond MAX_BEYOND times the worst observation, where observations are too few.
     """
     own = [slowdown for slowdown in observed if slowdown.tier is tier]
     looser = [slowdown for slowdown in observed if slowdown.tier is not tier and tier.reaches(slowdown.tier)]

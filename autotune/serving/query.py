@@ -27,8 +27,8 @@ class Query:
     def select_data(self, record: KernelRecord) -> KernelRecord:
         """Keep the results for the query's data, which is the name of the inputs' content.
 
-        A query without a name gets the results without a name, else those of the only name. Raises InputError
-        if the record has several names, none of them empty.
+        A query that names no data gets the results without a name, else the results of the only name. Raises
+        InputError if all results have names, and not the same.
         """
         known = dict.fromkeys(entry.data for entry in record.entries)
         if self.data is None and len(known) < 2:
@@ -61,7 +61,7 @@ def only_sizes(folder: str, entries: Sequence[Entry], query: Query) -> Sizes:
 
 
 def dtype_of(record: KernelRecord, query: Query) -> str:
-    """The element type of the query, else the first declared; raises InputError for an undeclared one."""
+    """The element type of the query, else the first declared; raises InputError for an undeclared type."""
     dtype = query.dtype or record.dtypes[0]
     if dtype not in record.dtypes:
         raise InputError(f"{query.kernel}: dtype {dtype!r}: expected one of {', '.join(record.dtypes)}")
@@ -71,8 +71,8 @@ def dtype_of(record: KernelRecord, query: Query) -> str:
 def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None) -> tuple[str, ...]:
     """Changes since a result was found, as sentences.
 
-    Source and space are compared with those of the record's newest result; driver and runtime with the
-    device's, if it is known.
+    The record's newest result tells the present source and space, and the device, if it is known, the present
+    driver and runtime.
     """
     newest = max((entry.provenance for entry in record.entries), key=lambda provenance: provenance.tuned_at)
     now = {"source_sha256": newest.source_sha256, "space_sha256": newest.space_sha256}
@@ -82,7 +82,7 @@ def stale_reasons(entry: Entry, record: KernelRecord, device: DeviceInfo | None)
 
 
 def changes(was: Provenance, now: Mapping[str, str]) -> tuple[str, ...]:
-    """The fields of an origin that have other values now, as sentences; `now` has some or all of them."""
+    """The fields in `now` whose values differ from an origin, as sentences."""
     return tuple(
         f"the {_FACTS.get(name, name)} was {before[:length]} when this was tuned and is {value[:length]} now."
         for name, value in now.items()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from operator import itemgetter
 
-from autotune.core.frozen import replace
 from autotune.core.records import Entry, KernelRecord, VariantTable
 
 
@@ -29,15 +29,15 @@ def merged(old: KernelRecord, new: KernelRecord) -> KernelRecord:
 
 
 def merge_variants(records: Iterable[KernelRecord]) -> tuple[VariantTable, ...]:
-    """The tables of several records of a kernel; for the same range, the last one counts."""
+    """The tables of several records of a kernel; of tables for the same range, the last one."""
     tables = {table.range: table for record in records for table in record.variants}
     return tuple(tables[key] for key in sorted(tables))
 
 
 def _with_measured(entry: Entry, before: Entry) -> Entry:
-    """Add to a result the times that an earlier one measured for the same problem.
+    """A result with the times that an earlier result of the same problem adds.
 
-    The entry's own times take precedence. Older times count only if source, inputs, launches and timing
+    The entry's own times take precedence. Earlier times are added only if source, inputs, launches and timing
     conditions are unchanged.
     """
     now, then = entry.provenance, before.provenance

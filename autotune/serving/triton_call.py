@@ -43,7 +43,7 @@ class CallReader:
     ) -> None:
         """Take a launch and its arguments; raises InputError if they do not give every size.
 
-        `parameters` are those of the function that are no constants, in order.
+        `parameters` are the parameters of the function that are no constants, in order.
         """
         names = zip(parameters, step.arguments, strict=False)
         passed = {array: name for array, name in names if name != NO_ARRAY}
@@ -64,7 +64,7 @@ class CallReader:
         self._generic = next((parameter for parameter, spec in arrays.items() if spec.dtype == "DTYPE"), None)
 
     def problem(self, given: Mapping[str, Any]) -> tuple[dict[str, int], str | None]:
-        """The sizes and the element type of a recorded call; raises InputError if it is of another kernel."""
+        """The sizes and element type of a recorded call; raises InputError for a call of another kernel."""
         try:
             return self.sizes(given), self.dtype(given)
         except (KeyError, IndexError, TypeError, ValueError):
@@ -78,10 +78,10 @@ class CallReader:
         }
 
     def dtype(self, given: Mapping[str, Any]) -> str | None:
-        """The element type of a call; None where the kernel has only one."""
+        """The element type of a call; None if the kernel has a single type."""
         return None if self._generic is None else str(given[self._generic].dtype).rpartition(".")[2]
 
     def device(self, given: Mapping[str, Any]) -> Any:
-        """The device of a call's arrays; Triton interprets kernels for those in the host's memory."""
+        """The device of a call's arrays; for arrays in the host's memory it is Triton's interpreter."""
         device = given[self._array].device
         return "interpreter" if getattr(device, "type", "") == "cpu" else device

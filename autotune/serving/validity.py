@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from operator import index
+from typing import Any
 
 from autotune.core.expressions import at_least, parse
 from autotune.core.frozen import dataclass
 from autotune.core.launch_plan import constant_expressions, known_values, launches
-from autotune.core.light_typing import Any
 from autotune.core.records import Config, DeviceInfo, KernelRecord, LaunchSpec, Sizes
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError
@@ -18,7 +18,7 @@ from autotune.hardware.launch_limits import amounts, conditions
 
 @dataclass(frozen=True)
 class Validity:
-    """Why a configuration may not run (empty if it may), and the constraints that could not be checked."""
+    """The reasons why a configuration may not run, if any, and the constraints that could not be checked."""
 
     violations: tuple[str, ...]
     unchecked: tuple[str, ...] = ()
@@ -54,9 +54,9 @@ class KernelOnDevice:
     def check(self, config: Config, sizes: Sizes | None, registers: int | None = None) -> Validity:
         """Check a configuration against the parameters, the constraints and the limits of the device.
 
-        Something must be launched, and grids and blocks must be at least one and within the device's limits.
-        What depends on an unknown device, unknown sizes or unknown registers per thread is not checked.
-        Raises ExpressionError for a string in the record that is no expression.
+        Something must be launched, with grids and blocks of at least 1 and within the device's limits. Checks
+        that depend on an unknown device, unknown sizes or unknown registers per thread are left out. Raises
+        ExpressionError for a text in the record that is no expression.
         """
         parameters = self.record.parameters
         names = {parameter.name for parameter in parameters}
@@ -82,7 +82,7 @@ class KernelOnDevice:
         )
 
     def _unlaunchable(self, values: Mapping[str, Any], registers: int | None) -> Iterator[str]:
-        """The reason why the launches cannot be made, or the device refuses them; empty if none is known."""
+        """The known reasons why launches cannot be made, or why the device refuses them."""
         plan = self.record.launch
         try:
             is_known = all(_names(step) <= values.keys() for step in plan)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from autotune.core.frozen import dataclass
 from autotune.sources.bare_code import WORD
 
 _DEFINITION = re.compile(r"(\w+)(?:\(([^)]*)\)|(\(?))(.*)")

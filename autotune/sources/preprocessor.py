@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from autotune.core.frozen import dataclass
 from autotune.errors import InputError
 from autotune.sources.bare_code import WORD, without_comments
 from autotune.sources.macros import GIVEN, MacroTable

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice, product
 from operator import eq, ge, gt, is_, is_not, le, lt, ne
 from typing import Any
 
 from autotune.core.expression_ops import BINARY, COMPARE, MAX_SIZE, UNARY, list_of
-from autotune.core.frozen import dataclass
 from autotune.core.launch_plan import TRITON_OPTIONS
 from autotune.core.records import Value
 

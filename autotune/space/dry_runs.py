@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -19,7 +19,6 @@ import numpy as np
 from autotune.core.argument_values import arguments
 from autotune.core.c_types import element_bytes, struct_fields
 from autotune.core.expressions import names_behind, parse
-from autotune.core.frozen import replace
 from autotune.core.launch_plan import NO_ARRAY
 from autotune.core.records import Argument, Config, Launch, Sizes
 from autotune.errors import AutotuneError

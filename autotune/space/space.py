@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from autotune.core import launch_plan as plan
 from autotune.core.c_types import C_TYPES, SCALARS, require_dtype_name
 from autotune.core.expressions import Expression, parse
-from autotune.core.frozen import replace
 from autotune.core.records import Config, DeviceInfo, Launch, Sizes, Value
 from autotune.core.text import hint, nearest
 from autotune.core.trials import Problem

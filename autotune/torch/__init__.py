@@ -65,7 +65,7 @@ class _Signature:
     """The arguments and results of an operator, from the kernel's record."""
 
     def __init__(self, loaded: LoadedKernel, dtype: str | None) -> None:
-        """Read the record; `dtype` is the element type that the kernel is loaded for, if it is only one."""
+        """Read the record; `dtype` is the element type for which the kernel is loaded, or None for any."""
         record, self._kernel = loaded.record, loaded.kernel
         if record.call is None:
             raise InputError(
@@ -80,7 +80,7 @@ class _Signature:
                 f"{loaded.kernel}: its call returns its input {updated[0]}, as no operator of PyTorch may; "
                 "leave it out of `returns`, or call load_kernel"
             )
-        # of outputs that are DTYPE, unless an input tells
+        # the type of outputs that are DTYPE, if no input is
         has_generic = not dtype and any(spec.dtype == "DTYPE" for spec in self.inputs)
         self._generic = None if has_generic else dtype or record.dtypes[0]
         self._dtypes = {

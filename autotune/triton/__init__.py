@@ -50,8 +50,8 @@ def tuned(
 ) -> Callable[[Any], TunedKernel]:
     """Launch a `@triton.jit` function with the cached configuration that fits each call.
 
-    Calls are as before: `kernel[grid](*arguments)`. What the space tunes, or computes from sizes, is left out
-    of them; other `tl.constexpr` parameters, and options of Triton, may be given.
+    Calls are as before, `kernel[grid](*arguments)`, but leave out parameters that the space tunes or computes
+    from sizes. Other `tl.constexpr` parameters, and options of Triton, may be given.
 
     Args:
         name: The kernel's name in the cache.
@@ -139,7 +139,7 @@ class TunedKernel:
             warn_of_stale(self._name, best, reasons)
 
     def _changed(self, tuned_sha256: str) -> str:
-        """How the function differs from the one that was tuned; empty if it does not, or nothing tells."""
+        """How the function differs from the tuned function; empty if it does not, or if that is unknown."""
         from autotune.compilers.kernel_source import read_source
 
         root, named = self._source

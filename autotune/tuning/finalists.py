@@ -69,14 +69,14 @@ def measured_binary(trial: Trial) -> tuple[str, tuple[float, ...]]:
 
 
 def _steady_score(trial: Trial) -> float:
-    control = trial.measurement.control if trial.measurement else None
-    return (trial.score or 0.0) / max(1.0, control or 1.0)
+    ratio = trial.measurement.control_ratio if trial.measurement else None
+    return (trial.score or 0.0) / max(1.0, ratio or 1.0)
 
 
 def is_unsteady(trials: Iterable[Trial]) -> bool:
     """True if configurations that were timed again during the search often took another time."""
-    controls = [trial.measurement.control for trial in trials if trial.measurement]
-    unsteady = [abs(control - 1) > UNSTEADY for control in controls if control is not None]
+    ratios = [trial.measurement.control_ratio for trial in trials if trial.measurement]
+    unsteady = [abs(ratio - 1) > UNSTEADY for ratio in ratios if ratio is not None]
     return sum(unsteady) > UNSTEADY_SHARE * len(unsteady)
 
 

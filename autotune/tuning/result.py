@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune.core.outcomes import Outcomes, is_compared
+from autotune.core.outcomes import Outcomes, is_verified
 from autotune.core.records import NOISY, Config, Front
 from autotune.core.trials import Measurement, Objective, Status, Trial, ratio_interval
 from autotune.searchers.base import FASTER, PriorResults, StoppingEstimate
@@ -52,7 +52,7 @@ class SearchResult:
     @property
     def compares(self) -> bool:
         """True if an output was compared with the reference."""
-        return is_compared(self.checks)
+        return is_verified(self.checks)
 
     @property
     def cache_root(self) -> Path:

@@ -65,7 +65,7 @@ def test_what_no_compiler_tells_is_what_most_programs_need(kind, text):
 
 
 def test_calls_with_arrays_at_other_places_are_other_calls():
-    look, places = ("like these",), [(256, 512), (256, 516), (256, 520), (260, 512), (256, 0)]
-    keys = [call_key(stream, look, place) for stream in (1, PER_THREAD) for place in places]
+    signature, places = ("like these",), [(256, 512), (256, 516), (256, 520), (260, 512), (256, 0)]
+    keys = [call_key(stream, signature, place) for stream in (1, PER_THREAD) for place in places]
     assert len(set(keys)) == len(keys)
-    assert call_key(1, look, (256, 512)) == call_key(1, look, (1024, 32))
+    assert call_key(1, signature, (256, 512)) == call_key(1, signature, (1024, 32))

@@ -99,7 +99,10 @@ def test_a_search_sets_the_clock_of_each_trial_and_restores_it(clocked, state):
         for clock in (0, 600, 1500)
         for slow in (0, 2)
     }
-    assert {one.control for one in measured.values()} == {None, 1.0}  # the best so far had its own clock
+    assert {one.control_ratio for one in measured.values()} == {
+        None,
+        1.0,
+    }  # the best so far had its own clock
     assert settings(state) == IDLE and records(state) == [""]
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from autotune.devices.listing import find_devices
-from autotune.new.compiled_draft import compiled_scaffold
-from autotune.new.front_matter import with_front
-from autotune.new.space_draft import KernelFile
+from autotune.drafting.compiled_draft import compiled_scaffold
+from autotune.drafting.front_matter import with_front
+from autotune.drafting.space_draft import KernelFile
 
 pytestmark = pytest.mark.skipif(not find_devices(["opencl"]), reason="no OpenCL device")
 

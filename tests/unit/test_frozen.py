@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from autotune.core import frozen_dataclass as frozen
+from autotune.core import frozen
 from autotune.core.records import ArgumentSpec, DeviceInfo, Entry, LaunchSpec
 from autotune.space.arguments import FilledArgument
 from tests.cache_example import DEVICE, entry

@@ -27,7 +27,6 @@ HEAVY = {
     "rich",
     "subprocess",
     "tempfile",
-    "typing",
     "yaml",
 }
 

@@ -107,19 +107,19 @@ def test_the_interval_of_a_ratio_is_that_of_the_rounds_that_both_took_part_in():
     assert ratio_interval(entry(2.0, 9.0), winner) == (2.0, 4.5)
 
 
-def timed(key, time_ms, control=None):
-    measured = Measurement((time_ms,), Rule.STEADY, control=control)
+def timed(key, time_ms, control_ratio=None):
+    measured = Measurement((time_ms,), Rule.STEADY, control_ratio=control_ratio)
     return Trial(Config({"A": key}), key, measurement=measured, binary_sha256=key)
 
 
 def test_one_that_was_timed_while_all_was_slow_takes_part():
     fast = [timed(f"f{number}", 1.0 + 0.01 * number) for number in range(MAX_FINALISTS)]
     assert timed("s", 1.2) not in fastest_trials([*fast, timed("s", 1.2)])
-    assert fastest_trials([*fast, timed("s", 1.2, control=1.3)])[1].key == "s"
+    assert fastest_trials([*fast, timed("s", 1.2, control_ratio=1.3)])[1].key == "s"
 
 
 def test_many_that_were_timed_beside_one_slow_run_of_the_best_do_not_crowd_out_the_fastest():
-    excused = [timed(f"e{number}", 1.2, control=1.5) for number in range(MAX_FINALISTS)]
+    excused = [timed(f"e{number}", 1.2, control_ratio=1.5) for number in range(MAX_FINALISTS)]
     fast = [timed("f", 1.0), timed("g", 1.01), timed("h", 1.02)]
     found = [trial.key for trial in fastest_trials([*excused, *fast])]
     assert found == ["f", "e0", "e1", "g", "e2", "e3", "h", "e4"]
@@ -127,14 +127,14 @@ def test_many_that_were_timed_beside_one_slow_run_of_the_best_do_not_crowd_out_t
 
 
 def test_one_far_slower_than_the_fastest_takes_no_part():
-    trials = [timed("f", 1.0), timed("s", 1.6), timed("c", 1.6, control=1.3)]
+    trials = [timed("f", 1.0), timed("s", 1.6), timed("c", 1.6, control_ratio=1.3)]
     assert [trial.key for trial in fastest_trials(trials)] == ["f", "c"]
 
 
 def test_what_is_nearly_as_fast_on_a_steady_machine_is_timed_again():
-    trials = [timed("n", 1.2), timed("c", 1.6, control=1.3), timed("s", 1.3)]
+    trials = [timed("n", 1.2), timed("c", 1.6, control_ratio=1.3), timed("s", 1.3)]
     assert [trial.key for trial in nearly_as_fast(timed("f", 1.0), trials)] == ["n", "c"]
-    assert [trial.key for trial in nearly_as_fast(timed("f", 1.3, control=1.3), trials)] == ["n", "c"]
+    assert [trial.key for trial in nearly_as_fast(timed("f", 1.3, control_ratio=1.3), trials)] == ["n", "c"]
 
 
 def raced(times_ms, objective=Objective.TIME):
@@ -663,7 +663,7 @@ def test_the_time_that_the_choice_of_finalists_takes_is_left_for_fewer_of_them()
 
 def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too():
     """Under a time limit, what comes first is the one that always takes part."""
-    trials = [timed(f"{number:02}", 1.0 + number / 100, control=1.2) for number in range(MAX_FEW + 2)]
+    trials = [timed(f"{number:02}", 1.0 + number / 100, control_ratio=1.2) for number in range(MAX_FEW + 2)]
     instances = [SimpleNamespace(config=trial.config, workload=None) for trial in trials]
     answers = {trial.key: (trial.measurement.median_ms,) * SAMPLES_PER_TURN for trial in trials}
     context = SimpleNamespace(

@@ -26,7 +26,7 @@ LAYERS = (
     ("tuning", "interop", "frameworks", "testing", "torch", "triton"),
     ("plans", "diagnosis", "strength"),
     ("analysis",),
-    ("report", "new"),
+    ("report", "drafting"),
     ("cli",),
     ("api",),
     ("kernel_tuner",),

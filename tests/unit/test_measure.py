@@ -108,13 +108,13 @@ def test_time_ends_it():
 @pytest.mark.parametrize("slow_ms", [2.0, 3.0])
 def test_a_machine_that_is_slow_for_all_makes_nobody_hopeless_or_screened(slow_ms):
     found = timed(Readings(slow_ms), POLICY, 1.0, slow_ms, beside=Readings(slow_ms))
-    assert found.rule == "steady" and found.control == slow_ms
+    assert found.rule == "steady" and found.control_ratio == slow_ms
 
 
 def test_who_is_given_up_was_timed_after_the_best_and_from_poison():
     readings = Readings(2.0)
     found = timed(readings, POLICY, 1.0, 2.0, beside=Readings(1.1))
-    assert found.rule == "screened" and found.control == pytest.approx(1.1)
+    assert found.rule == "screened" and found.control_ratio == pytest.approx(1.1)
     assert readings.batches[-1] == "poisoned" and len(found.samples_ms) == POLICY.screen
 
 
@@ -150,12 +150,12 @@ def test_a_sample_is_right_though_the_clock_jumps_ahead_and_back():
 
 def test_where_nothing_is_hopeless_the_best_is_not_timed_beside_a_slow_run():
     policy = MeasurementPolicy(hopeless_factor=math.inf, screen_factor=math.inf, race_factor=math.inf)
-    assert timed(Readings(HOUR_MS), policy, 1.0, HOUR_MS, beside=Readings(1.0)).control is None
+    assert timed(Readings(HOUR_MS), policy, 1.0, HOUR_MS, beside=Readings(1.0)).control_ratio is None
 
 
 def test_a_clock_that_jumps_while_the_best_is_timed_excuses_nobody():
     found = timed(Readings(2.0), POLICY, 1.0, 2.0, beside=Readings(HOUR_MS, 1.0))
-    assert found.rule == "screened" and found.control == 1.0
+    assert found.rule == "screened" and found.control_ratio == 1.0
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from autotune.compilers.kernel_source import read_source
+from autotune.drafting.draft_steps import draft, draft_triton
+from autotune.drafting.space_draft import KernelFile
 from autotune.errors import InputError
-from autotune.new.drafting import draft, draft_triton
-from autotune.new.space_draft import KernelFile
 from autotune.space import load_space
 
 COPY = "{ int i = get_global_id(0); if (i < n) y[i] = x[i]; }\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.new.missing_definitions import what_helps
+from autotune.drafting.missing_definitions import what_helps
 
 UNKNOWN = "error: k.cl:1:9: implicit declaration of function 'twice' is invalid in OpenCL"
 

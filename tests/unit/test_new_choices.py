@@ -3,9 +3,9 @@
 import pytest
 
 from autotune.devices.listing import find_devices
-from autotune.new.compiled_draft import KernelFile, compiled_scaffold
-from autotune.new.drafting import compiled
-from autotune.new.front_matter import with_front
+from autotune.drafting.compiled_draft import KernelFile, compiled_scaffold
+from autotune.drafting.draft_steps import compiled
+from autotune.drafting.front_matter import with_front
 
 pytestmark = pytest.mark.skipif(not find_devices(["opencl"]), reason="no OpenCL device")
 FILL = "__kernel void fill(__global float *y) { y[get_global_id(0)] = VALUE; }\n"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from autotune.checks.host_sanitizer import find_host_sanitizer
-from autotune.new.compiled_draft import has_nvrtc
+from autotune.drafting.compiled_draft import has_nvrtc
 from autotune.space import constraint_report
 from autotune.tuning.task import Target, count_space
 

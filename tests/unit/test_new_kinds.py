@@ -6,8 +6,8 @@ import pytest
 
 from autotune.compilers.kernel_source import read_source, render
 from autotune.devices.listing import find_devices
+from autotune.drafting.compiled_draft import KernelFile, compiled_scaffold, plain_scaffold
 from autotune.errors import InputError
-from autotune.new.compiled_draft import KernelFile, compiled_scaffold, plain_scaffold
 from autotune.scaffold import Assumptions, scaffold
 
 

@@ -12,10 +12,10 @@ from threading import Thread
 import pytest
 
 from autotune.core.stages import unobserved
+from autotune.drafting.compiled_draft import has_nvrtc
+from autotune.drafting.extraction import extracted
+from autotune.drafting.first_space import Limits, first_space
 from autotune.errors import InputError, WriteError
-from autotune.new.compiled_draft import has_nvrtc
-from autotune.new.extraction import extracted
-from autotune.new.first_space import Limits, first_space
 from autotune.tuning.task import Target, count_space
 
 COPY = "{ int i = get_global_id(0); if (i < n) y[i] = x[i]; }\n"
@@ -326,7 +326,7 @@ def test_a_line_shows_before_anything_is_read(folder):
 
 def test_the_command_imports_neither_numpy_nor_yaml_for_itself(root):
     program = (
-        "import sys, autotune.cli.progress, autotune.cli.new, autotune.new.first_space\n"
+        "import sys, autotune.cli.progress, autotune.cli.new, autotune.drafting.first_space\n"
         "print({'numpy', 'yaml', 'pyopencl', 'triton'} & {*sys.modules})"
     )
     done = subprocess.run(

@@ -9,18 +9,18 @@ import pytest
 
 from autotune.hardware.cuda_driver import PointerQuestion
 from autotune.runtime import packages
-from autotune.runtime.packages import Repeat, call_key
-from autotune.runtime.torch_tensors import GuardingLook
+from autotune.runtime.packages import Recogniser, call_key
+from autotune.runtime.torch_tensors import GuardingReader
 
 
 class Tensors:
-    """A package whose looks and checks are counted; a tensor's look is its shape."""
+    """A package whose readings and checks are counted; a tensor's signature is its shape."""
 
     def __init__(self) -> None:
-        self.looks = self.checks = 0
+        self.readings = self.checks = 0
 
-    def look(self, arrays, stream):
-        self.looks += 1
+    def read(self, arrays, stream):
+        self.readings += 1
         handles = [0 if array is None else array.data_ptr() for array in arrays]
         return call_key(stream or 7, hash(tuple(array and array.shape for array in arrays)), handles), handles
 
@@ -47,16 +47,16 @@ X, Y, SKEW, WIDE = tensor(256), tensor(512), tensor(516), tensor(768, (8,))
 
 
 @pytest.mark.parametrize(
-    ("arrays", "looks", "checks"),
+    ("arrays", "readings", "checks"),
     [((X, Y), 2, 1), ((X, SKEW), 2, 1), ((X, X), 6, 0), ((X, None), 6, 0)],
     ids=["usual", "not aligned", "a tensor twice", "an absent one"],
 )
-def test_a_check_is_made_once_and_only_for_arrays_that_it_can_accept(arrays, looks, checks):
-    package, repeats = Tensors(), dict[int, Repeat]()
-    look = GuardingLook(package, repeats).look
-    found = [look(arrays, None) for _ in range(6)]
-    assert found == [Tensors().look(arrays, None)] * 6
-    assert (package.looks, package.checks) == (looks, checks)
+def test_a_check_is_made_once_and_only_for_arrays_that_it_can_accept(arrays, readings, checks):
+    package, recognisers = Tensors(), dict[int, Recogniser]()
+    read = GuardingReader(package, recognisers).read
+    found = [read(arrays, None) for _ in range(6)]
+    assert found == [Tensors().read(arrays, None)] * 6
+    assert (package.readings, package.checks) == (readings, checks)
 
 
 class Allocation:
@@ -71,14 +71,14 @@ def test_memory_of_pycuda_is_asked_for_whatever_kind_of_number_it_is(monkeypatch
     answer = PointerQuestion(lambda: 0, ctypes.c_int(3))
     monkeypatch.setattr(packages, "pointer_question", {256: answer}.__getitem__)
     array = SimpleNamespace(gpudata=memory, shape=(4,), dtype=np.dtype("f4"), strides=(4,))
-    ((stream, look), handles) = packages.PycudaPackage().look([array], None)
-    assert (stream, look[1:], handles) == (packages.LEGACY, ((4,), array.dtype, (4,), 3), [256])
+    ((stream, signature), handles) = packages.PycudaPackage().read([array], None)
+    assert (stream, signature[1:], handles) == (packages.LEGACY, ((4,), array.dtype, (4,), 3), [256])
 
 
 def test_other_arrays_and_streams_are_told_apart_from_those_that_are_recognised():
-    look = GuardingLook(Tensors(), {}).look
+    read = GuardingReader(Tensors(), {}).read
     calls = [((X, Y), None), ((X, Y), None), ((Y, X), None), ((X, Y), 9), ((X, WIDE), None), ((X, X), None)]
-    assert [look(*call) for call in calls] == [Tensors().look(*call) for call in calls]
+    assert [read(*call) for call in calls] == [Tensors().read(*call) for call in calls]
 
 
 def test_an_output_of_structures_is_allocated_by_pycuda(monkeypatch):

@@ -13,11 +13,11 @@ from pathlib import Path
 from autotune.compilers.base import undefined_names
 from autotune.compilers.kernel_source import source_text
 from autotune.core.text import first_error
+from autotune.drafting.compiled_draft import compiled_scaffold
+from autotune.drafting.missing_definitions import defining_files
+from autotune.drafting.space_draft import KernelFile
 from autotune.errors import InputError
 from autotune.interop.files import write_text
-from autotune.new.compiled_draft import compiled_scaffold
-from autotune.new.missing_definitions import defining_files
-from autotune.new.space_draft import KernelFile
 from autotune.scaffold import Scaffold
 from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import definitions

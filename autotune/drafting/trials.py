@@ -14,10 +14,10 @@ from autotune.compilers.binary_cache import default_folder
 from autotune.core.outcomes import Unchecked
 from autotune.core.text import count_text, first_error
 from autotune.core.trials import Budget, Failure
+from autotune.drafting.space_draft import ARCHITECTURE, Note
 from autotune.errors import InputError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.hardware.architectures import architecture
-from autotune.new.space_draft import ARCHITECTURE, Note
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import load_space, require_seen
 from autotune.tuning.context import open_run

@@ -66,4 +66,4 @@ def _ready() -> None:
 
 def _run(_state: None, step: str, *arguments: Any, **options: Any) -> Any:
     module, _, name = step.partition(".")  # not imported before: it takes long, and only the child needs it
-    return getattr(import_module(f"autotune.new.{module}"), name)(*arguments, **options)
+    return getattr(import_module(f"autotune.drafting.{module}"), name)(*arguments, **options)

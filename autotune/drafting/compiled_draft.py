@@ -27,9 +27,9 @@ from autotune.core.text import first_error
 from autotune.core.trials import Failure
 from autotune.devices import Address
 from autotune.devices.listing import find_devices
+from autotune.drafting.space_draft import ARCHITECTURE, KernelFile
 from autotune.errors import InputError, MissingExtra
 from autotune.evaluation.compiler_pool import CompilerPool, CompilerSetting, cuda_setting, device_setting
-from autotune.new.space_draft import ARCHITECTURE, KernelFile
 from autotune.scaffold import Assumptions, Scaffold, scaffold
 from autotune.scaffold.reading import USUAL
 from autotune.sources.bare_code import WORD

@@ -16,9 +16,9 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.stages import OnStage, Stage
 from autotune.core.text import count_text
 from autotune.devices import BACKENDS
+from autotune.drafting.space_draft import KernelFile, Note, SpaceDraft
+from autotune.drafting.workshop import Stopped, Workshop
 from autotune.errors import InputError, SetupError
-from autotune.new.space_draft import KernelFile, Note, SpaceDraft
-from autotune.new.workshop import Stopped, Workshop
 from autotune.processes.files import writing
 
 _LEAST_S = 3.0  # for another run
@@ -101,7 +101,7 @@ class _Work:
         """Find the kernel, and write, load, compile and run its space."""
         path = kernel.path
         self.on_stage(Stage(f"reading {path.name}"))
-        if self._read(kernel, "drafting.is_in_triton", path):
+        if self._read(kernel, "draft_steps.is_in_triton", path):
             return self._proven(kernel, is_triton=True)
         inside = self._read(kernel, "extraction.extracted", path, kernel.entry)
         if inside is None:
@@ -126,11 +126,11 @@ class _Work:
         _require_absent(space, reference, headers, front)
         if is_triton:
             _require_no_options(kernel)
-            draft = self._read(kernel, "drafting.draft_triton", kernel)
+            draft = self._read(kernel, "draft_steps.draft_triton", kernel)
         else:
             self.written.callback(shutil.rmtree, headers, ignore_errors=True)
             self.written.callback(front.unlink, missing_ok=True)
-            draft = self._compiled(kernel, self._read(kernel, "drafting.draft", kernel, headers), front)
+            draft = self._compiled(kernel, self._read(kernel, "draft_steps.draft", kernel, headers), front)
             if not draft.stand_ins:
                 shutil.rmtree(headers, ignore_errors=True)
             kernel = draft.kernel
@@ -168,7 +168,7 @@ class _Work:
         most_s = self._most_s
         try:
             compiled: SpaceDraft = self.workshop.run(
-                "drafting.compiled", kernel, draft.stand_ins, front, most_s / 2, limit_s=most_s
+                "draft_steps.compiled", kernel, draft.stand_ins, front, most_s / 2, limit_s=most_s
             )
         except Stopped as why:
             return replace(draft, complaint=str(why))
@@ -183,7 +183,7 @@ class _Work:
         """True if a device of this machine takes a dialect; one that stalls takes none."""
         self.on_stage(Stage("finding devices"))
         try:
-            return bool(self.workshop.run("drafting.can_run", dialect, limit_s=self._most_s))
+            return bool(self.workshop.run("draft_steps.can_run", dialect, limit_s=self._most_s))
         except Stopped:
             return False
 
@@ -211,7 +211,7 @@ class _Work:
             return draft, said
         try:
             limit_s = self.workshop.left_s
-            roomy = self.workshop.run("drafting.with_room", kernel, draft.stand_ins, limit_s=limit_s)
+            roomy = self.workshop.run("draft_steps.with_room", kernel, draft.stand_ins, limit_s=limit_s)
         except (InputError, SetupError, Stopped):
             return draft, said
         _write(space, roomy.space, "w")

@@ -12,12 +12,12 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
 from autotune.devices import BACKENDS, WITHOUT_HARDWARE
 from autotune.devices.listing import find_devices
+from autotune.drafting.compiled_draft import compiled_scaffold, has_host_code, plain_scaffold, why_unread
+from autotune.drafting.front_matter import with_front
+from autotune.drafting.missing_definitions import what_helps
+from autotune.drafting.space_draft import KernelFile, SpaceDraft
+from autotune.drafting.stand_in_headers import folders_of_headers, write_stand_ins
 from autotune.errors import InputError, KernelUnread
-from autotune.new.compiled_draft import compiled_scaffold, has_host_code, plain_scaffold, why_unread
-from autotune.new.front_matter import with_front
-from autotune.new.missing_definitions import what_helps
-from autotune.new.space_draft import KernelFile, SpaceDraft
-from autotune.new.stand_in_headers import folders_of_headers, write_stand_ins
 from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.guessed_launch import PLACEHOLDER
 from autotune.scaffold.guessed_reference import variable_name
