@@ -8,10 +8,9 @@ FAKE = ("--device", "fake", "--json")
 
 
 @pytest.fixture
-def searched(folder):
-    folder.search("--budget", "5", "--size", "n=500")
-    (journal,) = (folder.path / "runs").glob("double.*.jsonl")
-    return folder, f"runs/{journal.name}"
+def searched(searched_folder):
+    (journal,) = (searched_folder.path / "runs").glob("double.*.jsonl")
+    return searched_folder, f"runs/{journal.name}"
 
 
 def answer(folder, *words):
@@ -28,23 +27,23 @@ def test_a_command_that_runs_takes_each(searched):
         assert answer(folder, "space", name, *FAKE)["kernel"] == "double"
 
 
-def test_a_journal_names_its_problem_too_unless_options_do(searched):
-    folder, journal = searched
+def test_a_journal_names_its_problem_too_unless_options_do(folder):
+    journal = folder.search("--budget", "5", "--size", "n=500")["journal"]
     assert answer(folder, "search", journal, "--budget", "5", *FAKE)["resumed"] == 5
     assert answer(folder, "search", journal, "--budget", "5", "--size", "n=600", *FAKE)["resumed"] == 0
 
 
 def test_a_command_that_reads_results_takes_each(searched):
     folder, journal = searched
-    size = ("--size", "n=500", "--json")
+    size = ("--size", "n=1000", "--json")
     answers = [
         answer(folder, "best", name, "-d", "fake-gpu", *size) for name in ("double", "double.yaml", journal)
     ]
     assert answers[0] == answers[1] == answers[2]
     for name in ("double", "double.yaml", journal):
         assert "double" in folder.run("list", name).stdout
-        assert "n=500" in folder.run("compare", name).stdout
-        assert len(answer(folder, "show", name, "--json")) == 5
+        assert "n=1,000" in folder.run("compare", name).stdout
+        assert len(answer(folder, "show", name, "--json")) == 17
         assert folder.run("report", name).returncode == 0
 
 
