@@ -329,6 +329,25 @@ def test_a_loop_bounds_the_indices_in_it_whatever_another_loop_uses_its_name_for
     assert "{name: own, dtype: float32, shape: [BLOCK_SIZE], role: local}" in made(text).space
 
 
+def test_an_index_that_is_put_together_step_by_step_gives_the_shape():
+    text = """
+        __global__ void scale(const float *x, float *y, int n) {
+            const int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i >= n) return;
+            for (int plane = 0; plane < 3; plane++) {
+                int from = 4, to = 0;
+                to += plane * n;
+                to = to + i;
+                from += to;
+                y[to] = 2 * x[from];
+            }
+        }
+        """
+    space = made(text).space
+    assert "{name: y, dtype: float32, shape: [3 * n]" in space
+    assert "{name: x, dtype: float32, shape: [3 * n + 4]" in space
+
+
 APPLY = """
     struct Plain { float x; };
     template <typename T> struct Relu { __device__ T operator()(T x) const { return x > 0 ? x : 0; } };
