@@ -43,7 +43,8 @@ def find_macros(
     Names are `unknown` that nothing declares where a kernel is compiled.
 
     A switch, of which the source only asks whether it is defined, is none: it is off. Names that are `taken`
-    mean something else, and `undefined` are words that a compiler does not know.
+    mean something else, and `undefined` are words that a compiler does not know: their default, if any, comes
+    after a use of them.
     """
     code = source.code
     listed = {
@@ -92,7 +93,7 @@ def find_macros(
         is_flag = branches.tested.get(name) == "if" and name not in branches.reckoned
         test = "if" if is_flag or name in conditions else ""
         test = "defined" if name in wanted and not test else test
-        default = defaults.get(name, passed.get(name))
+        default = None if name in undefined else defaults.get(name, passed.get(name))
         values = listed.get(name) or _values_with_types(name, source)
         yield OpenMacro(name, default, names, tuple(sorted(numbers)), test, values)
 

@@ -61,3 +61,11 @@ def test_a_missing_header_that_a_kernel_needs_says_what_to_do(header, advice):
     with pytest.raises(CompileError) as error:
         cuda_compiler("sm_90").compile(f"#include <{header}>\n__global__ void kernel() {{ gone(); }}\n", ())
     assert str(error.value).startswith(f"the header {header} is not found: {advice}")
+
+
+def test_an_error_of_the_source_is_told_before_those_of_headers_for_programs():
+    if find_header("thrust/remove.h") is None:
+        pytest.skip("Thrust is not installed")
+    source = "#include <thrust/remove.h>\n__global__ void kernel(int *x) { x[0] = gone; }\n"
+    with pytest.raises(CompileError, match=r'^kernel.cu\(2\): error: identifier "gone" is undefined'):
+        cuda_compiler("sm_90").compile(source, (), ("kernel",))

@@ -348,6 +348,18 @@ def test_an_index_that_is_put_together_step_by_step_gives_the_shape():
     assert "{name: x, dtype: float32, shape: [3 * n + 4]" in space
 
 
+def test_a_word_that_is_used_before_its_default_is_left_to_the_user():
+    text = """
+        __device__ int early() { return LENGTH; }
+        #ifndef LENGTH
+        #define LENGTH salt->length
+        #endif
+        __global__ void fill(int *y) { y[threadIdx.x] = LENGTH; }
+        """
+    assert "LENGTH" not in chosen(text)
+    assert chosen(text, undefined=("LENGTH",))["LENGTH"] == (1, (1,))
+
+
 APPLY = """
     struct Plain { float x; };
     template <typename T> struct Relu { __device__ T operator()(T x) const { return x > 0 ? x : 0; } };
