@@ -33,6 +33,11 @@ def test_a_whole_program_compiles_and_only_its_kernel_counts():
     assert binary.symbols == {"kernel": "_Z6kernelPfj"}
 
 
+def test_a_storage_class_that_nvcc_passes_over_compiles():
+    text = "__global__ void kernel(int *x) { register int first = x[0]; x[1] = first; }"
+    assert cuda_compiler("sm_90").compile(text, (), ("kernel",)).registers > 0
+
+
 @pytest.mark.parametrize("header", LIBRARIES)
 def test_headers_of_the_toolkit_are_found_by_themselves_and_a_source_with_cub_is_compiled_once(
     header, monkeypatch
