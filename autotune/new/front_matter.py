@@ -154,6 +154,7 @@ def _macro(word: str, arguments: int, made: Scaffold) -> list[str]:
         return []
     if (named := _CONVERSION.fullmatch(word)) and arguments == 1:
         kind = made.kernel.types.get(named[1], named[1].lower())
-        return [f"#define {word}(value) convert_{kind}(value)"]
+        if KnownTypes.of(made.source.read).layout(kind)[0] != UNKNOWN:
+            return [f"#define {word}(value) convert_{kind}(value)"]
     names = [f"value{number}" for number in range(arguments)]
     return [f"#define {word}({', '.join(names)}) ({' + '.join(f'({name})' for name in names)})"]

@@ -66,9 +66,16 @@ def test_what_the_host_leaves_out_needs_no_file(fronted):
     assert fronted("__kernel void f(__global float *y) { y[0] = unknown(1); }") == ("", "")
 
 
-def test_a_function_in_capitals_that_no_file_has_adds_what_it_takes(fronted):
-    front, complaint = fronted("__kernel void f(__global REAL *y) { y[0] = OP(y[1], (REAL)(2)); }")
-    assert "#define OP(value0, value1) ((value0) + (value1))" in front and complaint == ""
+@pytest.mark.parametrize(
+    ("called", "given"),
+    [
+        ("OP(y[1], (REAL)(2))", "#define OP(value0, value1) ((value0) + (value1))"),
+        ("CONVERT_OUTPUT(y[1])", "#define CONVERT_OUTPUT(value0) ((value0))"),
+    ],
+)
+def test_a_function_in_capitals_that_no_file_has_adds_what_it_takes(fronted, called, given):
+    front, complaint = fronted(f"__kernel void f(__global REAL *y) {{ y[0] = {called}; }}")
+    assert given in front and complaint == ""
 
 
 def test_of_two_neighbours_the_one_that_defines_more_comes_first_with_what_its_condition_asks_for(fronted):
