@@ -44,16 +44,22 @@ def read_template(
         is_choice = "::" in parameter.type or (not parameter.type and "<" in parameter.default)
         if is_choice and parameter.default:  # of a library or of the source, which the compiler makes
             break
-        is_enumeration = parameter.type in types.source.types.enumerations
-        if not (parameter.is_plain and parameter.name) or "<" in parameter.type or is_enumeration:
+        if not (parameter.is_plain and parameter.name) or "<" in parameter.type:
             raise InputError(
                 f"{place} is a template, and nothing can be guessed for its parameter {parameter.text!r}; "
                 'name an instance in the space\'s launch plan: entry: "name<...>"'
             )
-        kind = "type" if not parameter.type else "bool" if "bool" in parameter.type.split() else "number"
+        declared = types.source.types
+        is_enumeration = parameter.type in declared.enumerations  # which changes the result: no parameter
+        is_fixed = is_enumeration or not parameter.type
+        kind = "type" if is_fixed else "bool" if "bool" in parameter.type.split() else "number"
         value = used[number] if number < len(used) else ""
         given = parameter.name
-        if kind == "type":
+        if is_enumeration:
+            given = (
+                value if declared.enumerators.intersection(WORD.findall(value)) else f"({parameter.type})0"
+            )
+        elif kind == "type":
             given = _function_object(place, parameter.name, function, types, named)
             given = given or _type_given(parameter.name, value, types)
         known = value if value.isdigit() or value in ("true", "false") else parameter.default

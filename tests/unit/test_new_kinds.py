@@ -41,14 +41,20 @@ def test_the_default_is_the_value_for_which_the_kernel_is_compiled(before, after
     assert chosen(f"{before}\n{KERNEL}\n{after}\n")["LAYOUT"][0] == default
 
 
-def test_an_enumeration_that_a_template_takes_is_left_to_the_user():
-    text = """
-        enum class Place { SHARED, GLOBAL = 4, LOCAL };
+@pytest.mark.parametrize(
+    ("launch", "given"), [("", "(Place)0"), ("fill<float, Place::LOCAL><<<1, 1>>>(y)", "Place::LOCAL")]
+)
+def test_an_enumeration_that_a_template_takes_has_the_value_of_the_host_or_its_first(tmp_path, launch, given):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = f"""
+        enum class Place {{ SHARED, GLOBAL = 4, LOCAL }};
         template <typename T, Place place>
-        __global__ void fill(T *y) { y[threadIdx.x] = place == Place::SHARED; }
+        __global__ void fill(T *y) {{ y[threadIdx.x] = place == Place::SHARED; }}
+        void run(float *y) {{ {launch}; }}
         """
-    with pytest.raises(InputError, match="nothing can be guessed for its parameter 'Place place'"):
-        made(text)
+    (tmp_path / "fill.cu").write_text(text)
+    found = compiled_scaffold(KernelFile(tmp_path / "fill.cu", "fill", "fill.py"))
+    assert found.kernel.entry == f"fill<DTYPE, {given}>" and found.complaint == ""
 
 
 def test_a_type_that_is_called_like_an_index_is_whole():
