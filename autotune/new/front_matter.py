@@ -84,6 +84,8 @@ def _definitions(
     functions = made.source.read.device_functions
     called = {name: count for function in functions for name, count in function.called.items()}
     missing = dict.fromkeys((*unknown, *undefined_names(made.complaint)))
+    if "DTYPE" in made.source.read.types.declared and "DTYPE" not in known:  # which a space defines, too
+        yield "DTYPE", "#undef DTYPE"
     for word, meaning in made.source.read.prefixes.items():
         if "(" in word and word not in known:  # around the whole source
             yield word, f"#define {word} {meaning}"

@@ -11,8 +11,9 @@ from autotune.core.c_types import SCALARS
 from autotune.errors import InputError
 from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import WORD
-from autotune.sources.kernel_source import Function
+from autotune.sources.kernel_source import Function, KernelSource
 from autotune.sources.launches import HostLaunch
+from autotune.sources.tree import descendants, field
 
 _WHOLE_NAME = re.compile(r"(?i).*(?:int|ind(?:ex|ices)|idx|offset|count)")
 _VECTOR = re.compile(r"[a-z]+[234]")
@@ -56,15 +57,21 @@ def read_template(
         value = used[number] if number < len(used) else ""
         given = parameter.name
         if is_enumeration:
-            given = (
-                value if declared.enumerators.intersection(WORD.findall(value)) else f"({parameter.type})0"
-            )
+            is_known = not declared.enumerators.isdisjoint(WORD.findall(value))
+            given = value if is_known else _first_named(parameter.type, types.source)
         elif kind == "type":
             given = _function_object(place, parameter.name, function, types, named)
             given = given or _type_given(parameter.name, value, types)
         known = value if value.isdigit() or value in ("true", "false") else parameter.default
         templates.append(ReadTemplate(parameter.name, kind, known, given))
     return tuple(templates)
+
+
+def _first_named(enumeration: str, source: KernelSource) -> str:
+    """The value of an enumeration that a source names first; the first of all if it names none."""
+    named = (node for node in descendants(source.tree.root) if node.type == "qualified_identifier")
+    fitting = (node for node in named if source.tree.of(field(node, "scope")) == enumeration)
+    return next(map(source.tree.of, fitting), f"({enumeration})0")
 
 
 def _type_given(name: str, value: str, types: KnownTypes) -> str:

@@ -56,8 +56,8 @@ class Facts:
     """What a function's statements do.
 
     Variables have the `values` that they are set to, and those that are `changed` in place, as by `+=`, what
-    is added. Of these, `raised` has what is added once, and `grows` the others but for divisions. `equals` are
-    the pairs that are asked to be equal, or to differ.
+    is added: `raised` has that of sums that run once, `grows` the others without divisions. `equals` are the
+    pairs that are asked to be equal, or to differ.
     """
 
     accesses: list[Access] = field(default_factory=list)  # to arrays, in the order of the text

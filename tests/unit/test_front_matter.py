@@ -78,6 +78,11 @@ def test_a_function_in_capitals_that_no_file_has_adds_what_it_takes(fronted, cal
     assert given in front and complaint == ""
 
 
+def test_a_type_of_the_source_that_is_called_as_that_of_the_search_is_its_own(fronted):
+    front, complaint = fronted("typedef REAL DTYPE;\n__kernel void f(__global DTYPE *y) { y[0] = y[1]; }")
+    assert "#undef DTYPE" in front and complaint == ""
+
+
 def test_of_two_neighbours_the_one_that_defines_more_comes_first_with_what_its_condition_asks_for(fronted):
     one = "float twice(float x) { return x + x; }\n"
     two = (

@@ -42,14 +42,20 @@ def test_the_default_is_the_value_for_which_the_kernel_is_compiled(before, after
 
 
 @pytest.mark.parametrize(
-    ("launch", "given"), [("", "(Place)0"), ("fill<float, Place::LOCAL><<<1, 1>>>(y)", "Place::LOCAL")]
+    ("launch", "named", "given"),
+    [
+        ("fill<float, Place::LOCAL><<<1, 1>>>(y)", "Place::GLOBAL", "Place::LOCAL"),
+        ("", "Place::GLOBAL", "Place::GLOBAL"),
+        ("", "(Place)4", "(Place)0"),
+    ],
 )
-def test_an_enumeration_that_a_template_takes_has_the_value_of_the_host_or_its_first(tmp_path, launch, given):
+def test_an_enumeration_that_a_template_takes_has_a_value_that_the_source_names(
+    tmp_path, launch, named, given
+):
     pytest.importorskip("cuda.bindings.nvrtc")
     text = f"""
         enum class Place {{ SHARED, GLOBAL = 4, LOCAL }};
-        template <typename T, Place place>
-        __global__ void fill(T *y) {{ y[threadIdx.x] = place == Place::SHARED; }}
+        template <typename T, Place place> __global__ void fill(T *y) {{ y[threadIdx.x] = place == {named}; }}
         void run(float *y) {{ {launch}; }}
         """
     (tmp_path / "fill.cu").write_text(text)
@@ -364,6 +370,13 @@ def test_a_word_that_is_used_before_its_default_is_left_to_the_user():
         """
     assert "LENGTH" not in chosen(text)
     assert chosen(text, undefined=("LENGTH",))["LENGTH"] == (1, (1,))
+
+
+def test_an_array_of_a_block_gets_more_room_where_its_indices_do_not_show_how_much():
+    text = "__kernel void f(__local float *own, __global float *y) { own[(int)y[get_global_id(0)]] = 1; y[1] = own[1]; }"
+    assert "{name: own, dtype: float32, shape: [max(2, 2048)], role: local}" in (
+        made(text, is_roomy=True).space.replace('"', "")
+    )
 
 
 APPLY = """
