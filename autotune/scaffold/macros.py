@@ -67,14 +67,13 @@ def find_macros(
     kept = {*defaults, *passed, *undefined}
     left_out = {*branches.constants - code.used, *branches.pragmas} - branches.defined
     unknown = {*WORD.findall(source.original)} & {*unknown}  # others are put together: VECTOR_##width
-    open_names = left_out | unknown
     asked = (branches.required, *(behind(values, branches) for _, values in branches.kernels))
     wanted = {name for values in asked for name, value in values.items() if value == ""}
     candidates = {
         *(name for name in unknown if name.isupper() or _CONVENTION.fullmatch(name)),
         *left_out,
         *(name for name, test in branches.tested.items() if test == "if"),
-        *(name for name in undefined if name in open_names or name in branches.tested),
+        *undefined,
         *defaults,
         *passed,
         *wanted,
