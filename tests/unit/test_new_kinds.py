@@ -373,10 +373,20 @@ def test_a_word_that_is_used_before_its_default_is_left_to_the_user():
 
 
 def test_an_array_of_a_block_gets_more_room_where_its_indices_do_not_show_how_much():
-    text = "__kernel void f(__local float *own, __global float *y) { own[(int)y[get_global_id(0)]] = 1; y[1] = own[1]; }"
+    text = """
+        __kernel void f(__local float *own, __global float *y) {
+            own[(int)y[get_global_id(0)]] = 1;
+            y[1] = own[1];
+        }
+        """
     assert "{name: own, dtype: float32, shape: [max(2, 2048)], role: local}" in (
         made(text, is_roomy=True).space.replace('"', "")
     )
+
+
+def test_a_macro_that_the_source_takes_back_before_it_asks_for_it_is_no_parameter():
+    text = f"#undef WIDE\n#if WIDE\n#elif HIGH\n#endif\n{KERNEL}\n#undef HIGH\n"
+    assert "WIDE" not in chosen(text) and "HIGH" in chosen(text)
 
 
 APPLY = """
