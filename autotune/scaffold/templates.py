@@ -13,7 +13,7 @@ from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import WORD
 from autotune.sources.kernel_source import Function, KernelSource
 from autotune.sources.launches import HostLaunch
-from autotune.sources.tree import descendants, field
+from autotune.sources.tree import descendants
 
 _WHOLE_NAME = re.compile(r"(?i).*(?:int|ind(?:ex|ices)|idx|offset|count)")
 _VECTOR = re.compile(r"[a-z]+[234]")
@@ -51,7 +51,8 @@ def read_template(
                 'name an instance in the space\'s launch plan: entry: "name<...>"'
             )
         declared = types.source.types
-        is_enumeration = parameter.type in declared.enumerations  # which changes the result: no parameter
+        name = parameter.type.rpartition("::")[2]
+        is_enumeration = name in declared.enumerations  # which changes the result, so it is no parameter
         is_fixed = is_enumeration or not parameter.type
         kind = "type" if is_fixed else "bool" if "bool" in parameter.type.split() else "number"
         value = used[number] if number < len(used) else ""
@@ -70,8 +71,8 @@ def read_template(
 def _first_named(enumeration: str, source: KernelSource) -> str:
     """The value of an enumeration that a source names first; the first of all if it names none."""
     named = (node for node in descendants(source.tree.root) if node.type == "qualified_identifier")
-    fitting = (node for node in named if source.tree.of(field(node, "scope")) == enumeration)
-    return next(map(source.tree.of, fitting), f"({enumeration})0")
+    texts = (text for text in map(source.tree.of, named) if text.startswith(f"{enumeration}::"))
+    return next(texts, f"({enumeration})0")
 
 
 def _type_given(name: str, value: str, types: KnownTypes) -> str:

@@ -45,9 +45,9 @@ def test_the_default_is_the_value_for_which_the_kernel_is_compiled(before, after
 @pytest.mark.parametrize(
     ("launch", "named", "given"),
     [
-        ("fill<float, Place::LOCAL><<<1, 1>>>(y)", "Place::GLOBAL", "Place::LOCAL"),
-        ("", "Place::GLOBAL", "Place::GLOBAL"),
-        ("", "(Place)4", "(Place)0"),
+        ("fill<float, own::Place::LOCAL><<<1, 1>>>(y)", "own::Place::GLOBAL", "own::Place::LOCAL"),
+        ("", "own::Place::GLOBAL", "own::Place::GLOBAL"),
+        ("", "(own::Place)4", "(own::Place)0"),
     ],
 )
 def test_an_enumeration_that_a_template_takes_has_a_value_that_the_source_names(
@@ -55,8 +55,8 @@ def test_an_enumeration_that_a_template_takes_has_a_value_that_the_source_names(
 ):
     pytest.importorskip("cuda.bindings.nvrtc")
     text = f"""
-        enum class Place {{ SHARED, GLOBAL = 4, LOCAL }};
-        template <typename T, Place place> __global__ void fill(T *y) {{ y[threadIdx.x] = place == {named}; }}
+        namespace own {{ enum class Place {{ SHARED, GLOBAL = 4, LOCAL }}; }}
+        template <typename T, own::Place p> __global__ void fill(T *y) {{ y[threadIdx.x] = p == {named}; }}
         void run(float *y) {{ {launch}; }}
         """
     (tmp_path / "fill.cu").write_text(text)
