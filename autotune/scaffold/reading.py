@@ -281,9 +281,14 @@ def _kernel(
             "becomes a parameter"
         )
     template = read_template(place, function, own, types)
-    given = {item.name: item.given.partition("<")[0] for item in template if item.kind == "type"}
+    whole = {item.name: item.given for item in template if item.kind == "type"}
+    given = {name: text.partition("<")[0] for name, text in whole.items()}
     types = replace(types, aliases={**types.aliases, **given})
     arguments = [_argument(place, parameter, types) for parameter in function.parameters]
+    arguments = [
+        replace(one, type_text=WORD.sub(lambda word: whole.get(word[0], word[0]), one.type_text))
+        for one in arguments
+    ]
     kinds = dict.fromkeys(argument.type_name for argument in arguments if argument.dtype == UNKNOWN)
     called = function.name
     if source.dialect == "cuda":

@@ -390,6 +390,18 @@ def test_a_macro_that_the_source_takes_back_before_it_asks_for_it_is_no_paramete
     assert "WIDE" not in chosen(text) and "HIGH" in chosen(text)
 
 
+def test_templates_of_one_name_are_told_apart_by_the_types_that_their_instances_take(tmp_path):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    (tmp_path / "fill.cu").write_text(
+        """
+        template <typename T> __global__ void fill(T *y, const T *x) { y[threadIdx.x] = x[threadIdx.x]; }
+        template <typename T> __global__ void fill(T *y, int n) { y[threadIdx.x] = n; }
+        """
+    )
+    found = compiled_scaffold(KernelFile(tmp_path / "fill.cu", "fill", "fill.py"))
+    assert found.kernel.entry == "fill<DTYPE>(DTYPE *, const DTYPE *)" and found.complaint == ""
+
+
 APPLY = """
     struct Plain { float x; };
     template <typename T> struct Relu { __device__ T operator()(T x) const { return x > 0 ? x : 0; } };
