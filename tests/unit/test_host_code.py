@@ -131,6 +131,14 @@ def test_the_needed_part_has_what_kernels_name_through_macros_types_and_function
     assert left.count("{") == left.count("}")
 
 
+def test_constants_of_a_type_that_the_source_names_anew_are_constants():
+    text = """typedef float real;
+const real half = 0.5f, whole = half + half;
+__global__ void k(real *x) { x[0] = whole; }
+"""
+    assert needed_part(text, ["k"]) == text.replace("const real", "constexpr real")
+
+
 def test_what_calls_of_macros_side_by_side_make_of_the_host_goes():
     macro = "#define FOR(T) template void run<T>(T *x);"
     kernel = "__global__ void k(int *x) { x[0] = 1; }"
