@@ -29,6 +29,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from installed import installed_environment
+
 from autotune import StaleWarning, load_kernel, opencl_devices
 
 ROWS = 64
@@ -212,8 +214,7 @@ def loader_ms(starts: int) -> dict[str, float]:
 
 def run(program: str, *flags: str) -> str:
     """Run a program in a new process and return what it prints."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled
+    environment = installed_environment() | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, *flags, "-c", program]
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
 

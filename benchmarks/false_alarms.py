@@ -36,7 +36,6 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from autotune.checks.deadline import Deadline
 from autotune.core.outcomes import first_failure, unchecked_text
 from autotune.core.records import Config
 from autotune.core.trials import Failure
@@ -45,6 +44,7 @@ from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
 from autotune.evaluation.instance import KernelInstance
 from autotune.problem.workload import verification_order
+from autotune.processes.deadline import Deadline
 from autotune.space import load_space
 from autotune.tuning.context import TuningContext, open_context
 from autotune.tuning.journaled_task import with_journal

@@ -41,6 +41,7 @@ from statistics import geometric_mean, median
 from typing import Any
 
 from framework_layers import MOE, MOE_UTILS, PRODUCT, Call, Moe, Product, vllm_functions
+from installed import installed_environment
 
 from autotune.errors import InputError
 from autotune.frameworks import FORMATS
@@ -195,7 +196,7 @@ def tune(
     home, first_s = folder / "tune", parsed.time or (12.0 if shape.form.sizes[0] == "N" else 20.0)
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
-    environment = os.environ | {
+    environment = installed_environment() | {
         "XDG_CACHE_HOME": str(home / "home"),
         "TRITON_CACHE_DIR": str(home / "triton"),
     }

@@ -27,7 +27,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from autotune.checks.deadline import Deadline
 from autotune.cli.output import emit
 from autotune.cli.progress import SearchProgress
 from autotune.cli.tables import table
@@ -36,6 +35,7 @@ from autotune.devices import BACKENDS
 from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError
 from autotune.plans.recheck import open_check
+from autotune.processes.deadline import Deadline
 from autotune.searchers.base import evaluate
 from autotune.serving.cache import folders
 from autotune.serving.lookup import best_config

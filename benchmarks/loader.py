@@ -24,6 +24,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from installed import installed_environment
+
 from autotune.core.records import (
     ArgumentSpec,
     Config,
@@ -193,8 +195,7 @@ def hot_kernel_tuner(file: Path, calls: int) -> dict[str, float]:
 
 def fresh_processes(programs: dict[str, str], root: Path, runs: int) -> dict[str, float]:
     """Median wall time in ms of each program beyond that of the one called `bare`."""
-    environment = os.environ | {"AUTOTUNE_CACHE": str(root)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled
+    environment = installed_environment() | {"AUTOTUNE_CACHE": str(root)}
     samples: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(runs + 1):
         for name, program in programs.items():

@@ -18,7 +18,6 @@ import yaml
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from autotune.checks.deadline import Deadline
 from autotune.checks.device_sanitizer import Sanitizer
 from autotune.checks.host_sanitizer import HostSanitizer, judged
 from autotune.compilers.kernel_source import perturbed, read_source
@@ -35,6 +34,7 @@ from autotune.problem.covering import covering
 from autotune.problem.data_sets import DATA_SETS, OnOtherData, on_other_data, other_data, with_margin
 from autotune.problem.stored_inputs import StoredInputs
 from autotune.problem.workload import Workload
+from autotune.processes.deadline import Deadline
 from autotune.space import SpaceSpec, load_space
 from autotune.tuning.check_outcomes import FINDINGS
 from autotune.tuning.data_checks import is_robust_to_rounding

@@ -24,10 +24,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from autotune.checks.deadline import Deadline
 from autotune.cli.progress import SearchProgress
 from autotune.core.trials import Budget, Trial
 from autotune.errors import AutotuneError
+from autotune.processes.deadline import Deadline
 from autotune.tuning.context import TuningContext, open_context
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.options import Options

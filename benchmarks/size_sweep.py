@@ -171,7 +171,7 @@ def search_own(
     served: Callable[..., Best] = partial(best_config, dtype=problem.dtype, cache=folder / "cache")
     best = served(task.spec.kernel, task.device, **problem.sizes)
     with open_context(with_journal(task, options), options, progress, POLICY, processes) as context:
-        explore(context, SurrogateSearch(), options, "", None)
+        explore(context, SurrogateSearch(), options, "", cpu_times(), warns=False)
         best_few = [trial.config for trial in fastest_trials(context.ledger.trials.values())]
         context.evaluator.evaluate_beside_budget(best.config)
         # nothing is kept, so races are not looked for
@@ -179,8 +179,8 @@ def search_own(
         root = folder / "own"
         choice = FinalistChoice(tuple(dict.fromkeys([*best_few, best.config])))
         seconds = context.ledger.spent_s
-        deadline = unlimited_last_round(seconds)
-        setting = LastRoundSetting(root, "own", options.seed, seconds, cpu_times(), deadline, choice=choice)
+        time_left = unlimited_last_round(seconds)
+        setting = LastRoundSetting(root, "own", options.seed, seconds, cpu_times(), time_left, choice=choice)
         finish_search(context, setting, checks)
     entry = task.cached_entry(root)
     if entry is None:

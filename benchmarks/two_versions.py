@@ -18,13 +18,16 @@ import time
 from pathlib import Path
 from statistics import median
 
+from installed import installed_environment
+
 ROOT = Path(__file__).parents[1]
 
 
 def search_s(version: Path, space: Path, parsed: argparse.Namespace) -> float:
     """The seconds of a search by the version in that folder; exits if it fails."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "XDG_CACHE_HOME": folder, "CUDA_CACHE_PATH": folder}
+        environment = installed_environment(version)
+        environment |= {"XDG_CACHE_HOME": folder, "CUDA_CACHE_PATH": folder}
         environment["PYTHONPATH"] = os.pathsep.join([str(version), os.environ.get("PYTHONPATH", "")])
         what = [
             str(space),

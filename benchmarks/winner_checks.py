@@ -21,10 +21,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from autotune.checks.deadline import Deadline
 from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.core.outcomes import checks_text
 from autotune.core.trials import Budget
+from autotune.processes.deadline import Deadline
 from autotune.tuning import winner_checks
 from autotune.tuning.check_outcomes import OutcomesByConfig
 from autotune.tuning.context import Builds, TuningContext

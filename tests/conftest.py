@@ -5,6 +5,7 @@ import gc
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,13 +21,15 @@ from hypothesis import HealthCheck, settings
 
 from autotune.cli import main, progress
 from autotune.devices import listing
-from autotune.tuning import remeasure, stress_checks, tuner
+from autotune.problem.data_sets import DATA_SETS
+from autotune.tuning import data_checks, remeasure, stress_checks, tuner
 from autotune.tuning.context import open_context
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 
 ROOT = Path(__file__).parents[1]
+DEFAULT_PROBLEMS = data_checks._default_problems
 sys.path.append(str(ROOT / "benchmarks"))  # scripts there share modules that tests read, too
 settings.register_profile(  # the same examples in every run, however long the machine takes for one
     "repeatable",
@@ -245,6 +248,30 @@ def few_runs_of_winners():
         yield
 
 
+def _fewer_problems(context):
+    """The problems on other data; on the fake device, of the first three sets only."""
+    for name, problem in DEFAULT_PROBLEMS(context):
+        if context.task.device.backend != "fake" or name not in DATA_SETS[3:]:
+            yield name, problem
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_data_sets():
+    """Commands in this process check winners on the fake device on 3 of 12 other data sets, in less time.
+
+    Real kernels meet all of them, and so do all that tests with `all_data_sets` run.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data_checks, "_default_problems", _fewer_problems)
+        yield
+
+
+@pytest.fixture
+def all_data_sets(monkeypatch):
+    """All other data sets on the fake device as well."""
+    monkeypatch.setattr(data_checks, "_default_problems", DEFAULT_PROBLEMS)
+
+
 LIMIT_S = 300.0  # longer than what does not hang takes on any loaded machine
 
 
@@ -266,6 +293,21 @@ def opened(task, options=None, observer=None, *arguments):
 def folder(tmp_path):
     """A fresh folder with the doubling kernel."""
     return Folder(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def searched_once(tmp_path_factory):
+    """A folder in which all configurations of the doubling kernel were searched."""
+    searched = Folder(tmp_path_factory.mktemp("searched"))
+    searched.search("--engine", "exhaustive")
+    return searched.path
+
+
+@pytest.fixture
+def searched_folder(folder, searched_once):
+    """A folder with the doubling kernel and what a search of it left, for tests of what reads that."""
+    shutil.copytree(searched_once, folder.path, dirs_exist_ok=True)
+    return folder
 
 
 @pytest.fixture

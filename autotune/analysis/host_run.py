@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import (
     FURTHER_LIMITS,
     TIMEOUT_S,
@@ -54,6 +53,7 @@ from autotune.problem.inputs import WorkloadData, prepare
 from autotune.problem.stored_inputs import StoredInputs
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child
+from autotune.processes.deadline import Deadline
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import ValidSpace, require_seen
 from autotune.tuning.further_sizes import FurtherSizes

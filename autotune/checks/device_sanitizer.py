@@ -19,7 +19,6 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import program_version
 from autotune.compilers.nvidia_tools import find_tool
 from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Outcomes, Unchecked
@@ -35,6 +34,7 @@ from autotune.evaluation.device_process import (
 )
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child, kill_all, was_killed
+from autotune.processes.deadline import Deadline
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 TIMEOUT_S = 60.0  # to open the device, and of one run: under the sanitizer it is up to a hundred times slower

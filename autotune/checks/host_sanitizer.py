@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from autotune.checks.deadline import Deadline
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
 from autotune.compilers.elf import read_sections, read_symbols
 from autotune.compilers.hidden_reads import HEADER_FOLDERS
@@ -38,6 +37,7 @@ from autotune.compilers.kernel_source import packaged
 from autotune.core import timeline
 from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Unchecked
 from autotune.core.records import Launch
+from autotune.core.syntax import retried
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices.element_types import array_bytes, numpy_dtype
@@ -46,6 +46,7 @@ from autotune.evaluation.wrong_result import element_text
 from autotune.problem.covering import threads
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.workload import Array, Workload
+from autotune.processes.deadline import Deadline
 from autotune.sources.dialects import PORTABLE
 from autotune.sources.edits import TextEdit, edited
 from autotune.sources.tree import SourceTree, descendants, field
@@ -58,7 +59,6 @@ MAX_FURTHER_THREADS = 2**19  # of a problem at which loops turn again
 MAX_BYTES = 2**26  # arrays of one problem: they are written to files
 FURTHER_LIMITS = f"{MAX_FURTHER_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
 _FOUND = 86  # the exit code of a finding
-_PAUSES_S = [2.0**-exponent for exponent in range(10, 1, -1)]  # 1 ms to 0.25 s, half a second in all
 _OPTIONS = (
     *("-std=c++17", "-O1", "-g1", "-fno-pie", "-no-pie", "-ffp-contract=off", "-fpermissive", "-w"),
     "-D_GLIBCXX_BITS_SPECFUN_H",  # leaves out std::beta and the like, which take a third of the time
@@ -356,8 +356,9 @@ def _run_command(
     begin = partial(
         subprocess.Popen, command, stdout=pipe, stderr=pipe, text=True, errors="replace", **options
     )
+    # a program that was just written is busy while a process that another thread begins has it open
     with (
-        _begun_once_free(begin) as process,
+        retried(begin, OSError, errno.ETXTBSY) as process,
         deadline.processes.holding(process.kill),
     ):
         try:
@@ -366,18 +367,6 @@ def _run_command(
             process.kill()
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)
-
-
-def _begun_once_free(begin: Callable[[], subprocess.Popen[str]]) -> subprocess.Popen[str]:
-    """A process; a program that was just written is busy while one that another thread begins has it open."""
-    for pause_s in _PAUSES_S:
-        try:
-            return begin()
-        except OSError as error:
-            if error.errno != errno.ETXTBSY:
-                raise
-            time.sleep(pause_s)
-    return begin()
 
 
 def _shared_variables(program: Path) -> str:

@@ -125,9 +125,9 @@ def _check_configurations(parsed: argparse.Namespace) -> None:
 
 
 def _check_cache(parsed: argparse.Namespace) -> None:
-    from autotune.checks.deadline import Deadline
     from autotune.plans.aged_results import update_result
     from autotune.plans.recheck import CheckState, recheck, refresh
+    from autotune.processes.deadline import Deadline
     from autotune.serving.cache import writable_root
     from autotune.tuning.task import bind_target
 

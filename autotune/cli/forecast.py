@@ -24,7 +24,7 @@ class Forecast:
         self._told_s = began_s  # when something was last known to have ended or begun
         self._place, self._share = 0, 0.0  # in the end
         self._finalists, self._stored = _FINALISTS, _STORED
-        self._steps = {check.stage: check.steps for check in CHECKS if check.steps is not None}
+        self._steps = {check.stage: steps for check in CHECKS if (steps := check.cost.steps) is not None}
 
     def tried(self, cost_s: float, now_s: float) -> None:
         """Count a trial."""
@@ -78,8 +78,8 @@ class Forecast:
             0.5 + 0.5 * self._finalists * cost_s,
             0.5 + 1.1 * self._finalists * cost_s,
             *(
-                check.base_s + check.trials * self._steps.get(check.stage, 1) * self._stored * cost_s
-                for check in CHECKS
+                cost.base_s + cost.trials * self._steps.get(stage, 1) * self._stored * cost_s
+                for stage, cost in ((check.stage, check.cost) for check in CHECKS)
             ),
         )
 

@@ -75,8 +75,8 @@ def _configurations(path: Path) -> Recording | None:
     names = list(configs[0])
     alike = [config for config in configs if set(config) == set(names)]
     trials = tuple(imported_trial(config, Status.OK) for config in alike)
-    kernel = form.name.replace("-", "_") + ("" if shape.quantization else "_16bit")  # that of the ready space
-    return Recording(kernel, shape.device.replace("_", " "), shape.sizes, domains(names, alike), trials)
+    device = shape.device.replace("_", " ")
+    return Recording(form.ready_space(shape), device, shape.sizes, domains(names, alike), trials)
 
 
 def imported_text(recording: Recording, journal: Path) -> str:

@@ -216,7 +216,7 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
 @contextmanager
 def _opened_plan(parsed: argparse.Namespace, options: Options) -> Iterator[tuple[SearchPlan, SearchProgress]]:
     """The plan that the options name; a single search has as many of its devices as pay."""
-    if not (parsed.cluster or _is_several(parsed)):  # as soon as possible: the listing is asked meanwhile
+    if not (parsed.cluster or _is_several(parsed)):  # the devices are listed while modules are imported
         with opt.opened_task(parsed) as (task, progress):
             from autotune.plans.search_plan import plan_of_one
 
@@ -263,7 +263,9 @@ def _options(parsed: argparse.Namespace) -> Options:
         parsed,
         engine=parsed.engine,
         strategy=parsed.strategy,
-        budget=Budget(parsed.budget, parsed.time) if has_limit else usual_budget(parsed.engine),
+        budget=Budget(trials=parsed.budget, seconds=parsed.time)
+        if has_limit
+        else usual_budget(parsed.engine),
         seed=parsed.seed,
         objective=objective,
         own_objective=own,

@@ -37,14 +37,16 @@ def _tree(text: str, mode: str) -> Any:
         raise SyntaxError(str(error)) from None
 
 
-def retried(build: Callable[[], T]) -> T:
-    """The result of `build`, which is called again while it raises SystemError.
+def retried(build: Callable[[], T], error: type[Exception] = SystemError, errno: int | None = None) -> T:
+    """The result of `build`, which is called again while it raises an error that passes by itself.
 
-    It also serves `numpy.load`, which parses a file's header as Python.
+    The usual one also comes from `numpy.load`, which parses a file's header as Python.
     """
     for pause_s in _PAUSES_S:
         try:
             return build()
-        except SystemError:
-            sleep(pause_s)
+        except error as raised:
+            if getattr(raised, "errno", None) != errno:
+                raise
+        sleep(pause_s)
     return build()

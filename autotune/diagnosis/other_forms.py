@@ -250,7 +250,7 @@ class OtherForms:
             sample,
             binary,
             workload,
-            self._context.evaluator.policy.call_mode,
+            self._context.policy.call_mode,
             count=_SAMPLES,
             batch=self._measured.batch,
             repeatable=self._repeatable,

@@ -57,7 +57,7 @@ class DeviceSetting:
 class DeviceState:
     """State of the device process: the device, buffers, loaded programs, and items that have passed.
 
-    The data of the setting's workloads stay on the host. Device memory holds only those loaded last.
+    The data of the setting's workloads stay on the host. Device memory holds only what was loaded last.
     """
 
     def __init__(self, setting: DeviceSetting) -> None:
@@ -124,7 +124,7 @@ class DeviceState:
         incumbent = item.incumbent
         if incumbent is None:
             return None
-        if incumbent.binary is None:
+        if not item.runs_incumbent:
             return IncumbentTimer(incumbent.measurement, lambda: None)
         if self._incumbent_timer is None or self._incumbent_timer.measurement != incumbent.measurement:
             self._incumbent_timer = IncumbentTimer(

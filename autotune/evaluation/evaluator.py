@@ -18,8 +18,9 @@ from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Binary, Failure, Measurement, Status, Trial
-from autotune.errors import Blame, ExpressionError, NoMoreTrials
-from autotune.evaluation.compiler_pool import Compilation, CompilerPool
+from autotune.errors import Blame, NoMoreTrials
+from autotune.evaluation.compile_queue import CompileQueue, Submission
+from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.job_runner import JobDropped, JobKills, JobRunner
@@ -38,15 +39,6 @@ _CHOOSING = Stage("choosing what to try next")
 
 
 @dataclass(frozen=True, eq=False)
-class Submission:
-    """A configuration on its way to a device."""
-
-    compilation: Future[Compilation]  # done at once where the trial is known
-    instance: KernelInstance | None  # None if none could be made, which is why it failed
-    known_trial: Trial | None = None  # if it needs no run
-
-
-@dataclass(frozen=True, eq=False)
 class RunningItem:
     """A configuration that a device verifies and times."""
 
@@ -58,18 +50,15 @@ class RunningItem:
 class Evaluator:
     """Takes configurations from a searcher, and gives it their trials.
 
-    A configuration moves through these containers, from `submit` to `collect`:
+    A configuration goes from `submit` to `collect` in three steps:
 
-    1. `_waiting`: to be compiled.
-    2. `_compiling`: by its compilation, in the order of submission.
-    3. `_compiled`: to be sent to a device.
-    4. `_running`: by the future of its job.
-    5. `_ended`: its trial is in the ledger, to be collected.
+    1. `_queue`: it is compiled, and then ready for a device.
+    2. `_running`: a device verifies and times it in a job.
+    3. `_ended`: its trial is in the ledger, to be collected.
 
-    One whose trial is known without a run goes from 3 to 5. One that runs the same binary with the same
-    launches as a running one waits in `_duplicates`, and goes back to 3. The items of a job that cost its
-    device wait in `_retries`, and run again one at a time, to see which one is the cause. One that is
-    prefetched waits in `_prefetched` until it is submitted and compiled.
+    A configuration whose trial is known without a run goes from 1 to 3. If a running configuration has the
+    same binary and launches, it waits in `_duplicates` and goes back to 1. The configurations of a job that
+    cost its device wait in `_retries`: each runs again in a job of its own, which shows the cause.
     """
 
     def __init__(
@@ -89,7 +78,7 @@ class Evaluator:
         `worker` is one of the devices, for a space whose results a Python function verifies. `timeout_s`
         limits the time of a configuration; it gets less once one has run.
         """
-        self._maker, self._pool, self._devices, self._worker = maker, pool, devices, worker
+        self._maker, self._devices, self._worker = maker, devices, worker
         self._ledger, self.policy = ledger, policy
         self._timeout_s, self._on_stage = timeout_s, on_stage
         self.beside_budget = 0  # trials that cost no budget
@@ -100,17 +89,14 @@ class Evaluator:
         self._ahead = pool.size * (1 if ledger.budget.seconds is not None else COMPILE_AHEAD)
         # compilers would disturb times on a CPU: a whole window is compiled, then run
         self._shares_cores = devices.parallel == 1 and maker.space.device.kind == "cpu"
-        self._prefetched: dict[Config, Submission] = {}
-        self._waiting: deque[Config] = deque()
-        self._compiling: dict[Future[Any], Submission] = {}
-        self._compiled: deque[Submission] = deque()
+        self._events: SimpleQueue[Future[Any]] = SimpleQueue()  # compilations and jobs that are done
+        self._queue = CompileQueue(maker, pool, ledger, self._events.put, in_order=devices.parallel == 1)
         self._running: dict[Future[list[ItemResult]], list[RunningItem]] = {}
         self._ended: deque[Trial] = deque()
         self._duplicates: dict[RunKey, list[Submission]] = {}  # by key of a running item
         self._retries: deque[RunningItem] = deque()
         self._retry: Future[list[ItemResult]] | None = None
         self._under_way: set[Config] = set()  # submitted, and not ended
-        self._events: SimpleQueue[Future[Any]] = SimpleQueue()  # compilations and jobs that are done
 
     @property
     def parallel(self) -> int:
@@ -123,10 +109,9 @@ class Evaluator:
         Invalid ones are left out.
         """
         for config in configs:
-            is_begun = config in self._prefetched or config in self._under_way
-            if not is_begun and config not in self._ledger.trials and config in self._maker.space:
-                self._prefetched[config] = prefetched = self._look_up_or_compile(config)
-                prefetched.compilation.add_done_callback(self._events.put)
+            is_new = config not in self._under_way and config not in self._ledger.trials
+            if is_new and config in self._maker.space:
+                self._queue.prefetch(config)
 
     def submit(self, configs: Sequence[Config]) -> None:
         """Begin to evaluate as many of the configurations as the budget covers.
@@ -140,7 +125,7 @@ class Evaluator:
             if trial is not None:
                 self._ended.append(trial)
             elif self._ledger.try_charge():
-                self._queue(config)
+                self._add(config)
         self._compile_waiting()
         if self._ledger.is_spent:
             self.on_spent()
@@ -162,7 +147,7 @@ class Evaluator:
         """Evaluate one valid configuration between searches: neither of the budget's limits applies."""
         if config not in self._ledger.trials:
             self.beside_budget += 1
-            self._queue(config)
+            self._add(config)
             while self._under_way:
                 self._advance()
             self._ended.clear()
@@ -173,8 +158,8 @@ class Evaluator:
         reasons = self._maker.space.why_invalid(config)
         return Trial(config, "", Failure(Status.INVALID, "; ".join(reasons))) if reasons else None
 
-    def _queue(self, config: Config) -> None:
-        self._waiting.append(config)
+    def _add(self, config: Config) -> None:
+        self._queue.add(config)
         self._under_way.add(config)
 
     def _advance(self) -> None:
@@ -182,7 +167,7 @@ class Evaluator:
         try:
             self._compile_waiting()
             self._fill_devices()
-            if (self._is_compiling or self._running) and not self._ended:
+            if (self._queue.is_compiling or self._running) and not self._ended:
                 self._wait_for_events()
             # the device goes on while trials are journaled and a searcher chooses
             if not (self._shares_cores or self._ledger.is_time_over):
@@ -191,58 +176,30 @@ class Evaluator:
             self._ledger.report()
 
     def _end_search(self) -> None:
-        """Let running configurations end, drop all others, and raise NoMoreTrials."""
-        compilations = [
-            *self._compiling,
-            *(prefetched.compilation for prefetched in self._prefetched.values()),
-        ]
-        if any(not compilation.done() for compilation in compilations):
-            self._pool.drop(compilations)
-        self.time_was_over |= bool(self._waiting or self._compiling or self._compiled or self._retries)
-        for queue in (self._prefetched, self._waiting, self._compiling, self._compiled, self._retries):
-            queue.clear()
+        """Drop what no device has begun, let the running configurations end, and raise NoMoreTrials."""
+        self.time_was_over |= self._queue.drop() or bool(self._retries)
         while self._running:
             self._wait_for_events()
             self._ledger.report()
-        # what ended, its duplicates, retries of what was lost meanwhile; nothing may wait for a dropped one
-        for left in (self._ended, self._compiled, self._retries, self._duplicates, self._under_way):
+        # jobs that ended meanwhile leave duplicates that are ready, and retries
+        for left in (self._ended, self._queue.ready, self._retries, self._duplicates, self._under_way):
             left.clear()
         raise NoMoreTrials
 
-    @property
-    def _is_compiling(self) -> bool:
-        return bool(self._compiling) or any(
-            not prefetched.compilation.done() for prefetched in self._prefetched.values()
-        )
-
     def _compile_waiting(self) -> None:
         """Begin to compile waiting configurations, a few ahead of the devices."""
-        if self._shares_cores and (self._compiling or self._compiled or self._running):
+        if self._shares_cores and (self._queue.is_begun or self._running):
             return
-        ahead = self._ahead + self._devices.slots * self._devices.job_items
-        while self._waiting and len(self._compiling) + len(self._compiled) < ahead:
-            config = self._waiting.popleft()
-            submission = self._prefetched.pop(config, None) or self._look_up_or_compile(config)
-            self._compiling[submission.compilation] = submission
-            submission.compilation.add_done_callback(self._events.put)  # again, if it is prefetched
-
-    def _look_up_or_compile(self, config: Config) -> Submission:
-        """Look up the trial of a configuration, or begin to compile it."""
-        try:
-            instance = self._maker.make(config)
-        except ExpressionError as error:
-            failure = Failure(Status.LAUNCH_ERROR, str(error))
-            return Submission(_no_compilation(), None, Trial(config, self._maker.key(config), failure))
-        earlier = self._ledger.journaled_trial(instance)
-        if earlier is not None:
-            return Submission(_no_compilation(), instance, earlier)
-        return Submission(self._pool.compile(instance), instance)
+        is_idle = not (self._queue.ready or self._running)
+        self._queue.begin(self._ahead + self._devices.slots * self._devices.job_items)
+        if is_idle and self._queue.is_begun:
+            self._tell_compiling()
 
     def _fill_devices(self) -> None:
         """Send compiled configurations to devices with a free slot, and one of the retries."""
-        if self._shares_cores and self._is_compiling:
+        if self._shares_cores and self._queue.is_compiling:
             return
-        while self._compiled and len(self._running) < self._devices.slots:
+        while self._queue.ready and len(self._running) < self._devices.slots:
             if self._job_can_grow or self._is_late:
                 break
             self._send_next_job()
@@ -257,7 +214,7 @@ class Evaluator:
     @property
     def _job_can_grow(self) -> bool:
         """True if all devices are busy and more is to come: the next job can wait for it."""
-        is_growing = bool(self._compiling or self._waiting) and len(self._compiled) < self._devices.job_items
+        is_growing = self._queue.has_more and len(self._queue.ready) < self._devices.job_items
         return is_growing and len(self._running) >= self._devices.count
 
     def _send_next_job(self) -> None:
@@ -265,11 +222,12 @@ class Evaluator:
 
         Of 12 compiled configurations, a job gets 6 if two of four slots are free.
         """
-        share = len(self._compiled) // (self._devices.slots - len(self._running))
+        ready = self._queue.ready
+        share = len(ready) // (self._devices.slots - len(self._running))
         count = max(1, min(share, self._devices.job_items))
         job: list[RunningItem] = []
-        while self._compiled and len(job) < count and not self._is_late:
-            item = self._item_to_run(self._compiled.popleft())
+        while ready and len(job) < count and not self._is_late:
+            item = self._item_to_run(ready.popleft())
             if item is not None:
                 job.append(item)
         if job:
@@ -286,7 +244,7 @@ class Evaluator:
     def _item_to_run(self, submission: Submission) -> RunningItem | None:
         """What a device has to run for a configuration.
 
-        None if its trial is known without a run, and has ended, or if a running item will tell.
+        None if its trial is known without a run, and has ended, or if a running item will give it.
         """
         if submission.known_trial is not None:
             self._end_trial(submission.known_trial, submission)
@@ -334,7 +292,6 @@ class Evaluator:
 
     def _wait_for_events(self) -> None:
         """Wait for an event, and take all that have happened."""
-        self._tell_compiling()
         self._devices.wait()
         try:
             with timeline.span("wait: devices" if self._running else "wait: compilers"):
@@ -344,11 +301,7 @@ class Evaluator:
             return
         while not self._events.empty():
             events.append(self._events.get())
-        if self.parallel == 1:  # in order
-            while (oldest := next(iter(self._compiling), None)) is not None and oldest.done():
-                self._compiled.append(self._compiling.pop(oldest))
-        else:
-            self._compiled.extend(self._compiling.pop(event) for event in events if event in self._compiling)
+        self._queue.take_compiled()
         self._tell_compiling()
         for event in events:
             if event in self._running:
@@ -356,10 +309,9 @@ class Evaluator:
         self._send_again(self._devices.stranded())
 
     def _tell_compiling(self) -> None:
-        """Tell how many configurations are compiled, while no device has anything else to do."""
+        """Report how many configurations are compiled, while no device runs any."""
         if not self._running:
-            done = len(self._compiled) + sum(compilation.done() for compilation in self._compiling)
-            self._on_stage(Stage("compiling", done, len(self._compiling) + len(self._compiled)))
+            self._on_stage(self._queue.stage)
 
     def _end_job(self, future: Future[list[ItemResult]]) -> None:
         """Add the trials of a job to the ledger; send lost items again."""
@@ -386,8 +338,8 @@ class Evaluator:
         binary = running.item.binary
         trial = self._make_trial(running.instance, binary, result.outcome, result.cost_s)
         self._end_trial(replace(trial, device=result.device), running.submission, binary)
-        self._compiled.extendleft(self._duplicates.pop(_run_key(binary, running.instance)))
-        self._devices.laps.next_s()
+        self._queue.ready.extendleft(self._duplicates.pop(_run_key(binary, running.instance)))
+        self._devices.laps.restart()
 
     def _make_trial(
         self,
@@ -431,13 +383,6 @@ class Evaluator:
         )
         self._under_way.discard(trial.config)
         self._ended.append(self._ledger.trials[trial.config])
-
-
-def _no_compilation() -> Future[Any]:
-    """The compilation of a configuration that needs none."""
-    done: Future[Any] = Future()
-    done.set_result(None)
-    return done
 
 
 def _run_key(binary: Binary, instance: KernelInstance) -> RunKey:

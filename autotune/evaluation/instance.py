@@ -118,7 +118,7 @@ class InstanceMaker:
     ) -> None:
         """Prepare to make instances.
 
-        `dialect` is that of the device's compiler, `environment` as the function of that name returns it.
+        `dialect` is what the device's compiler takes, `environment` what the function of that name returns.
         `stored` has inputs and results from files and functions; it is None if nothing will run.
         """
         self.space = space

@@ -82,7 +82,7 @@ class OneDevice(JobRunner):
         return job
 
     def wait(self) -> None:
-        """Wait for the item that was begun, if there is one."""
+        """Wait for the running item, if there is one."""
         running, self._running = self._running, None
         if running is not None:
             job, wait_for_outcome = running

@@ -92,25 +92,33 @@ class Ledger:
     ) -> None:
         """Add a trial without its score; `report` journals it.
 
-        If it `is_known`, nothing had to run, and the journal may have it. `devices` counts those that
-        measured at the same time.
+        If it `is_known`, nothing had to run, and the journal may have it. `devices` measured at the same
+        time.
         """
         is_journaled = is_known and trial.key in self.journal.trials
-        row = None if is_journaled else trial  # the journal keeps its time, regardless of the score
         self.resumed += is_journaled
+        scored = self._scored(trial)
+        self.put(scored, scored.cost_s / devices if is_journaled else 0.0)
+        self._unreported.append((scored, None if is_journaled else trial))  # it keeps no score
+        if scored.measurement is not None:
+            self.batch = max(self.batch or 1, scored.measurement.batch)
         if instance is not None and trial.failure is None:
             self.trials_by_run.setdefault((trial.binary_sha256, instance.workloads_key), trial)
-        trial = self.scoring.scored(trial)
-        if trial.failure is None and trial.score is None:
-            trial = replace(trial, failure=Failure(Status.MEASUREMENT_ERROR, NO_ENERGY))
-        self.put(trial, trial.cost_s / devices if is_journaled else 0.0)
+            self._let_lead(scored, instance, binary)
+
+    def _scored(self, trial: Trial) -> Trial:
+        """A trial with its score, or the reason why it has none."""
+        scored = self.scoring.scored(trial)
+        if scored.failure is None and scored.score is None:
+            return replace(scored, failure=Failure(Status.MEASUREMENT_ERROR, NO_ENERGY))
+        return scored
+
+    def _let_lead(self, trial: Trial, instance: KernelInstance, binary: Binary | None) -> None:
+        """Make a trial the best one and the incumbent if no earlier one is as good."""
         if trial.score is not None and (self.best is None or trial.score < (self.best.score or 0.0)):
-            assert instance is not None and trial.measurement is not None
+            assert trial.measurement is not None
             self.best = trial
             self.incumbent = Incumbent(trial.measurement, binary, instance.workload)
-        if trial.measurement is not None:
-            self.batch = max(self.batch or 1, trial.measurement.batch)
-        self._unreported.append((trial, row))
 
     def put(self, trial: Trial, resumed_s: float = 0.0) -> None:
         """Add a trial, or replace its configuration's; and add the time that it took in an earlier search."""

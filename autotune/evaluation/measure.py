@@ -57,16 +57,14 @@ def measure(
     The last run is the configuration's own, so its result can be checked.
     """
     policy = item.policy
-    # the verification's run met other cache contents or clocks, or PoCL compiled between launches
-    may_compile = not stopwatch.on_gpu and len(item.workload.launches) > 1
-    if policy.call_mode.cache == "warm" or item.workload.settings or may_compile:
-        verified_ms = stopwatch.sample_ms() + stopwatch.start_ms
+    is_usual = _verifies_as_timed(stopwatch, item)
+    first_ms = verified_ms if is_usual else stopwatch.sample_ms() + stopwatch.start_ms
     if incumbent is not None:
         incumbent.ratio = None
-        hopeless = _hopeless(stopwatch, policy, verified_ms, incumbent)
+        hopeless = _hopeless(stopwatch, policy, first_ms, incumbent)
         if hopeless is not None:
             return hopeless
-    warmups = stopwatch.warm_up(policy.warmups, verified_ms if verified_ms > 0 else math.inf)
+    warmups = stopwatch.warm_up(policy.warmups, first_ms if first_ms > 0 else math.inf)
     if item.batch is None and min(warmups, default=math.inf) < MAYBE_SHORT * policy.batch_ms:
         warmups += stopwatch.warm_up(DECIDING_WARMUPS)
     stopwatch.choose_batch(min(warmups, default=0.0), policy.batch_ms, item.batch)
@@ -79,8 +77,14 @@ def measure(
     return replace(measurement, energy_j=energy_j)
 
 
+def _verifies_as_timed(stopwatch: Stopwatch, item: WorkItem) -> bool:
+    """True unless a verification meets another cache or other clocks, or compiles between launches (PoCL)."""
+    may_compile = not stopwatch.on_gpu and len(item.workload.launches) > 1
+    return not (item.policy.call_mode.cache == "warm" or item.workload.settings or may_compile)
+
+
 def _hopeless(
-    stopwatch: Stopwatch, policy: MeasurementPolicy, verified_ms: float, incumbent: IncumbentTimer
+    stopwatch: Stopwatch, policy: MeasurementPolicy, first_ms: float, incumbent: IncumbentTimer
 ) -> Measurement | None:
     """The measurement of a configuration far slower than the incumbent; None while it may still win.
 
@@ -89,7 +93,7 @@ def _hopeless(
     """
     incumbent_ms = incumbent.measurement.alone_ms
     limit_ms = policy.hopeless_factor * incumbent_ms
-    fastest_ms, runs = verified_ms - stopwatch.start_ms, [verified_ms]
+    fastest_ms, runs = first_ms - stopwatch.start_ms, [first_ms]
     noise_ms = policy.gpu_noise_ms if stopwatch.on_gpu else policy.cpu_noise_ms
     clear_ms = max(policy.noise_factor * incumbent_ms, noise_ms)
     is_clear = clear_ms < fastest_ms <= CLOCK_JUMP * incumbent_ms
@@ -108,9 +112,9 @@ def _samples(
 ) -> tuple[tuple[float, ...], Rule]:
     """Take samples until a rule ends them, and return the rule.
 
-    Samples slower than the incumbent's earlier time may be the machine's fault. The incumbent is then timed
-    again, and right after it the configuration, which is given up only if the slower of the incumbent's times
-    beats it as well.
+    Samples slower than the incumbent's earlier time may be the machine's fault. So the incumbent is timed
+    again, and the configuration takes one more sample right after it. It is given up only if the slower of
+    the incumbent's two times beats it as well.
     """
     earlier_ms = incumbent.measurement.median_ms if incumbent else None
     began_s = time.perf_counter()
@@ -130,7 +134,10 @@ def _samples(
 def _stop(
     samples: Sequence[float], policy: MeasurementPolicy, incumbent_ms: float | None, began_s: float
 ) -> Rule | None:
-    """The rule that ends sampling; SCREENED comes one sample early: the incumbent runs before the last."""
+    """The rule that ends sampling, or None.
+
+    SCREENED ends it one sample early, because the screen's last sample follows the incumbent's new time.
+    """
     if len(samples) < policy.screen - 1:
         return None
     if incumbent_ms is not None and min(samples) > policy.screen_factor * incumbent_ms:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from autotune.core.trials import USUAL, Binary, CallMode, Failure, Measurement
@@ -67,7 +67,7 @@ class Incumbent:
     """The best configuration so far: its measurement, and all that is needed to run it next to another."""
 
     measurement: Measurement
-    binary: Binary | None  # None: the measurement is from the journal, or another run is unwanted
+    binary: Binary | None  # None: the measurement is from the journal
     workload: Workload
 
 
@@ -82,6 +82,7 @@ class WorkItem:
     incumbent: Incumbent | None
     batch: int | None  # runs per sample, the same in a whole search; None: nothing has been timed yet
     floor_ms: float  # the time to move the work's bytes at the memory's bandwidth: no correct run is faster
+    is_alone: bool = False  # True: the incumbent does not run, which may have caused a failure
 
     @cached_property
     def verify_key(self) -> tuple[str, str]:
@@ -91,11 +92,7 @@ class WorkItem:
     @property
     def runs_incumbent(self) -> bool:
         """True if the incumbent runs as well."""
-        return self.incumbent is not None and self.incumbent.binary is not None
-
-    def without_incumbent(self) -> WorkItem:
-        """The same item, which runs no incumbent."""
-        return replace(self, incumbent=self.incumbent and replace(self.incumbent, binary=None))
+        return not self.is_alone and self.incumbent is not None and self.incumbent.binary is not None
 
 
 @dataclass(frozen=True)
@@ -108,13 +105,18 @@ class ItemResult:
 
 
 class Laps:
-    """Counts what trials cost: the time since the end of the one before, waits of the device included."""
+    """Counts what trials cost: the time since the last trial ended, waits of the device included."""
 
     def __init__(self) -> None:
         """Begin the first lap."""
-        self._began_s = time.perf_counter()
+        self.restart()
 
     def next_s(self) -> float:
         """The time of the lap that ends now; the next one begins."""
-        began_s, self._began_s = self._began_s, time.perf_counter()
+        began_s = self._began_s
+        self.restart()
         return self._began_s - began_s
+
+    def restart(self) -> None:
+        """Begin the next lap now: the time since the last one counts for no trial."""
+        self._began_s = time.perf_counter()

@@ -41,7 +41,7 @@ from autotune.processes.fork_server import preload
 _T = TypeVar("_T")
 
 SETUP_TIMEOUT_S = 600.0
-_PREPARED = Stage("verifying")  # what follows, until another stage is told
+_PREPARED = Stage("verifying")  # until another stage is reported
 
 
 class DeviceWorker(Protocol):
@@ -68,19 +68,19 @@ class DeviceWorker(Protocol):
 
 @dataclass
 class _Process:
-    """A device process, and what is to be forgotten when it ends."""
+    """A device process, and what is known of it."""
 
     child: Child
     loaded: frozenset[str] | None = None  # data keys of the problems in device memory; None: not set up yet
-    runs: int = 0  # of configurations
+    runs: int = 0  # each may have broken the process for later ones
     has_searched: bool = False  # True if it ran configurations that had not passed before
 
 
 class Worker:
     """One device in a child process that is replaced after a crash, a hang or a lost device.
 
-    The setting's workloads are prepared (inputs drawn, references computed) whenever a child starts, others
-    by `load`; so the time limit of a run covers the run alone.
+    Whenever a child starts, it prepares the setting's workloads: it draws inputs and computes references.
+    `load` prepares others. So the time limit of a run covers the run alone.
     """
 
     def __init__(
@@ -128,8 +128,8 @@ class Worker:
     def load(self, *workloads: Workload) -> Failure | None:
         """Load workloads into device memory for the next run; return a Failure if that goes wrong.
 
-        All other workloads are freed first, unless these are already in memory. If the machine may have
-        caused a failure, it tries once more in a fresh child. Raises SetupError or NoMemory when the
+        Unless they are in memory already, all other workloads are freed first. If the machine may have caused
+        a failure, the child is replaced and loads them once more. Raises SetupError or NoMemory when the
         setting's workloads fail.
         """
         self._workloads = workloads
@@ -151,8 +151,8 @@ class Worker:
         if (unprepared := self.load(*item.verify_workloads, item.workload)) is not None:
             return lambda: unprepared
         process = self._begin_run(verify_and_time, item, timeout_s=timeout_s)
-        process.runs += item.runs_incumbent  # which may be to blame for a failure
-        again = partial(self._begin_run, verify_and_time, item.without_incumbent(), timeout_s=timeout_s)
+        process.runs += item.runs_incumbent
+        again = partial(self._begin_run, verify_and_time, replace(item, is_alone=True), timeout_s=timeout_s)
         return partial(self._wait_or_repeat, again, timeout_s)
 
     def _begin_run(
@@ -165,12 +165,16 @@ class Worker:
         return process
 
     def _wait_or_repeat(self, repeat: Callable[[], object], timeout_s: float) -> Any:
-        """The answer of the run that was begun, or a Failure; `repeat` repeats it in a fresh child."""
+        """Wait for the answer of a run, or for a Failure.
+
+        `repeat` begins the run again, in a fresh child, if the machine may be to blame for its failure, or
+        another run of the same child.
+        """
         assert self._process is not None
-        is_first = self._process.runs == 1
+        has_other_runs = self._process.runs > 1
         answer = self._wait(timeout_s)
         blame = _blame(answer)
-        if blame is Blame.MACHINE or (blame is Blame.PROCESS and not is_first):
+        if blame is Blame.MACHINE or (blame is Blame.PROCESS and has_other_runs):
             self.discard_child()
             if (unprepared := self._load_workloads()) is not None:
                 return unprepared
@@ -214,8 +218,8 @@ class Worker:
             self._begin_setup(child)
 
     def _next_child(self) -> Child:
-        """The spare child; a new one if none has begun, or if it could not open the device beside another."""
-        child = self._spare  # still there for `end` while it is waited for
+        """The spare child; a new one if there is none, or if it could not open the device beside another."""
+        child = self._spare  # `end` can still kill it during the wait
         if child is not None:
             try:
                 child.answer()
@@ -262,42 +266,50 @@ class Worker:
         return process
 
     def _load_workloads(self) -> Failure | None:
-        keys = _keys(self._workloads)
-        are_own = keys <= _keys(self._setting.workloads)
-        workloads = self._setting.workloads if are_own else self._workloads
+        """Load the workloads of the next run.
 
-        def attempt() -> None:
-            process = self._set_up_process()
-            if not keys <= (process.loaded or frozenset()):
-                process.loaded = frozenset()
-                with self._setting_up(process, workloads):
-                    process.child.call(load, workloads, timeout_s=SETUP_TIMEOUT_S)
-                process.loaded = _keys(workloads)
-
+        If they are among the setting's, all of the setting's are loaded, because most configurations run on
+        these, and a failure is one of the setup.
+        """
+        are_of_setting = _keys(self._workloads) <= _keys(self._setting.workloads)
+        workloads = self._setting.workloads if are_of_setting else self._workloads
         try:
-            retry_once(attempt)
+            retry_once(partial(self._load, workloads))
         except ChildFailed as error:
-            if are_own:
+            if are_of_setting:
                 raise self._setup_error(error) from None
             return _unprepared(error)
         return None
 
+    def _load(self, workloads: tuple[Workload, ...]) -> None:
+        """Load workloads, unless the next run's are loaded already."""
+        process = self._set_up_process()
+        if not _keys(self._workloads) <= (process.loaded or frozenset()):
+            process.loaded = frozenset()
+            with self._setting_up(process, workloads):
+                process.child.call(load, workloads, timeout_s=SETUP_TIMEOUT_S)
+            process.loaded = _keys(workloads)
+
     @contextmanager
     def _setting_up(self, process: _Process, workloads: tuple[Workload, ...]) -> Iterator[None]:
-        """Report that workloads are being prepared, and the end of it; close the child if that fails.
+        """Close the child if preparing workloads fails; report begin and end for the setting's own workloads.
 
         A child that was set up goes on after a reference has raised, for the device is as it was.
         """
-        sizes = [size_text(workload.problem.sizes) for workload in workloads]
-        where = "".join(sizes) if len(sizes) < 2 else f"{len(sizes)} sizes"
-        self._on_stage(Stage(f"computing the reference ({self._setting.reference.name})", sizes=where))
+        is_told = workloads is self._setting.workloads  # others belong to a check, whose stage stays
+        if is_told:
+            sizes = [size_text(workload.problem.sizes) for workload in workloads]
+            where = "".join(sizes) if len(sizes) < 2 else f"{len(sizes)} sizes"
+            name = f"preparing inputs and reference ({self._setting.reference.name})"
+            self._on_stage(Stage(name, sizes=where))
         try:
             yield
         except ChildFailed as error:
             if process.loaded is None or not _is_of_reference(error):
                 self.discard_child()
             raise
-        self._on_stage(_PREPARED)
+        if is_told:
+            self._on_stage(_PREPARED)
 
     def _setup_error(self, error: ChildFailed) -> SetupError | NoMemory:
         """The error for a setup that fails for every configuration."""

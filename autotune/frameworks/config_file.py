@@ -108,6 +108,10 @@ class Format:
         block = f",block_shape=[{numbers}]" if numbers else ""
         return f"{own},device_name={self.device(device)}{dtype}{block}{variant}.json"
 
+    def ready_space(self, shape: Shape) -> str:
+        """The kernel of the space that comes with autotune for files of a shape."""
+        return self.name.replace("-", "_") + ("" if shape.quantization else "_16bit")
+
     def unasked(self, name: str) -> str:
         """The reason why no look-up asks for a file of this name; empty if one does."""
         shape = self.shape(name)

@@ -101,7 +101,7 @@ def search_options(
     return Options(
         engine="exhaustive" if is_whole else ENGINE,
         strategy=None if is_whole else strategy,
-        budget=Budget(limit, seconds),
+        budget=Budget(trials=limit, seconds=seconds),
         seed=seed or 0,
         timeout_s=TIMEOUT_S,
         transfer=False,

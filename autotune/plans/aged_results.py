@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.checks.deadline import Deadline
 from autotune.compilers.kernel_source import read_source
 from autotune.core.records import DeviceInfo, Entry
 from autotune.core.trials import Budget
@@ -13,6 +12,7 @@ from autotune.devices import Address
 from autotune.errors import AutotuneError
 from autotune.evaluation.compiler_pool import compiler_name
 from autotune.plans.recheck import CheckedEntry, CheckState, recheck, refresh
+from autotune.processes.deadline import Deadline
 from autotune.serving.query import changes
 from autotune.space import load_space
 from autotune.tuning.observer import Observer

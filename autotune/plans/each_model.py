@@ -90,16 +90,16 @@ class _Model(Observer):
     def planned(self, number: int, options: Options) -> PlannedSearch:
         """Its search."""
         name = self.task.device.name
-        return PlannedSearch(number, name, self.task, options, self._cluster, self, self._sources)
+        return PlannedSearch(number, name, self.task, options, self._cluster, self, self._priors)
 
-    def _sources(self, task: TuningTask, options: Options) -> Collection[PriorResults]:
+    def _priors(self, task: TuningTask, options: Options) -> Collection[PriorResults]:
         """Earlier results, and what the other models find meanwhile."""
         engine, _ = choose_engine(options, len(task.space))
         learns = options.transfer and learns_from_priors(engine)
         others = [model for model in self._models if model is not self and learns]
         names = {origin_of(model.task) for model in others}
         earlier = [prior for prior in priors_of(task, options) if prior.origin not in names]
-        return _GrowingSources(earlier, others)
+        return _GrowingPriors(earlier, others)
 
     def so_far(self) -> PriorResults:
         """The results so far."""
@@ -140,7 +140,7 @@ class _Model(Observer):
         self.stage(Stage(f"last round of {count}"))
 
 
-class _GrowingSources(Collection[PriorResults]):
+class _GrowingPriors(Collection[PriorResults]):
     """Results of earlier searches, and what the other searches have found so far."""
 
     def __init__(self, earlier: Sequence[PriorResults], others: Sequence[_Model]) -> None:

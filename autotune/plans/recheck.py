@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
-from autotune.checks.deadline import Deadline
 from autotune.core.outcomes import combined, reasons
 from autotune.core.records import NOISY, Config, Entry
 from autotune.core.stages import COMPILING
@@ -20,11 +19,13 @@ from autotune.core.trials import Budget, Failure, Objective, Trial
 from autotune.core.version import __version__
 from autotune.evaluation.device_samples import output_hashes
 from autotune.evaluation.identity import workload_sha256
+from autotune.processes.deadline import Deadline
 from autotune.searchers.base import evaluate
 from autotune.serving.cache import store
 from autotune.tuning.cache_entry import record_of, source_path
 from autotune.tuning.context import TuningContext, open_run
 from autotune.tuning.last_round import Decision, remeasure_and_check
+from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask
@@ -107,7 +108,7 @@ def _decide(
     """Time in turns the configurations that have not failed, until none fails; add failures to `failures`."""
     checks = WinnerChecks()
     while left := [trial for config, trial in trials.items() if config not in failures]:
-        decision = remeasure_and_check(context, left, checks, Deadline())
+        decision = remeasure_and_check(context, left, checks, LastRoundTime())
         if not decision.failures:
             return decision
         failures |= decision.failures

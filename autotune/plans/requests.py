@@ -30,9 +30,9 @@ class Requests(NamedTuple):
 
 
 def requests_of_misses(cache: Path | None, device: str | None, space: Path | None = None) -> Requests:
-    """The cache misses recorded for a device of this machine, by default that of a search.
+    """The cache misses recorded for a device of this machine, by default the one that a search takes.
 
-    With a space, only misses of its kernel count. Without one, all do, each with the space
+    With a space, only misses of its kernel count. Without a space, all misses count, each with the space
     `spaces/KERNEL.yaml` of the current folder or of the package.
     """
     address, info = find_device(device)

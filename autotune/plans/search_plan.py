@@ -32,21 +32,21 @@ class PlannedSearch:
     task: TuningTask
     options: Options  # with its share of the budget
     cluster: Cluster | None = None  # None uses the task's device
-    observer: Observer | None = None  # None: that of the plan
-    sources: Callable[[TuningTask, Options], Collection[PriorResults]] = priors_of
+    observer: Observer | None = None  # None: the plan's
+    priors: Callable[[TuningTask, Options], Collection[PriorResults]] = priors_of
 
     def run(self, observer: Observer) -> SearchResult:
-        """Search; raises what `sources` and `search` raise."""
-        sources = self.sources(self.task, self.options)
-        return search(self.task, self.options, self.observer or observer, sources, self.cluster)
+        """Search; raises what `priors` and `search` raise."""
+        priors = self.priors(self.task, self.options)
+        return search(self.task, self.options, self.observer or observer, priors, self.cluster)
 
 
 @dataclass(frozen=True)
 class PlanResult:
-    """The results of a plan, and its failures; a plan returns one without those of its searches."""
+    """The results of a plan, and its failures."""
 
-    failures: tuple[str, ...] = ()  # of searches that were made, or never begun
-    failed: str = ""  # what they are of, such as `of 3 spaces failed`
+    failures: tuple[str, ...] = ()  # of searches, also of those that could not begin
+    failed: str = ""  # follows the number of failures in a message, such as `of 3 spaces failed`
     results: tuple[SearchResult, ...] = ()
     known: KnownResult | None = None  # in place of a search
 
@@ -57,7 +57,10 @@ class PlanResult:
 
 
 SearchPlan = Generator[Sequence[PlannedSearch], Mapping[int, SearchResult], PlanResult]
-"""Yields searches to run at once, and is sent all results so far by their numbers."""
+"""Yields searches that run at once, and is sent all results so far by their numbers, until it returns.
+
+`run_searches` adds the results of the searches and their failures to what it returns.
+"""
 
 
 def run_searches(

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from autotune.checks.deadline import Deadline
 from autotune.core.stages import OnStage
-from autotune.core.trials import Budget
 from autotune.devices.listing import listing_for
 from autotune.errors import AutotuneError, InputError
 from autotune.plans.search_plan import PlannedSearch, PlanResult, SearchPlan
+from autotune.processes.deadline import Deadline
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
 from autotune.tuning.task import Target, TuningTask, bind_target, resolve
@@ -93,7 +92,8 @@ def _part(options: Options, earlier: SearchResult | None, left_s: float) -> Opti
     trials = FIRST_TRIALS if earlier is None else 2 * len(earlier.trials)
     most = options.budget.trials
     spent_s = 0.0 if earlier is None else earlier.search_seconds
-    budget = Budget(
+    budget = replace(
+        options.budget,
         trials=trials if most is None else min(trials, most),
         seconds=None if math.isinf(left_s) else left_s + spent_s,
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from autotune.core.records import Config, Sizes, VariantTable
 from autotune.core.text import size_text
-from autotune.core.trials import Budget, Objective, problem_distance
+from autotune.core.trials import Objective, problem_distance
 from autotune.errors import InputError, SpaceError
 from autotune.evaluation.journal import Journal
 from autotune.frameworks import Format
@@ -251,7 +251,7 @@ class _Run:
         fewer = with_fewer_launches(problem.task.space, self._known(problem))
         searcher = self._searcher(problem, options, fewer)
         with open_context(problem.journaled, options, self.observer, POLICY, self.processes) as context:
-            explore(context, searcher, options, note, cpu_times() if warns else None, fewer)
+            explore(context, searcher, options, note, cpu_times(), fewer, warns=warns)
             problem.searched = problem.tried = tuple(context.ledger.trials.values())
             problem.resumed = context.ledger.resumed
         self.pool.learn(problem.task.space, problem.tried)
@@ -408,7 +408,8 @@ def _distance(first: SweepProblem, second: SweepProblem) -> float:
 
 def _part(options: Options, share: float) -> Options:
     trials, seconds = options.budget.trials, options.budget.seconds
-    part = Budget(
+    part = replace(
+        options.budget,
         trials=None if trials is None else max(MIN_TRIALS, round(trials * share)),
         seconds=None if seconds is None else seconds * share,
     )

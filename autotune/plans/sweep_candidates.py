@@ -9,7 +9,6 @@ from functools import partial
 from math import prod
 from pathlib import Path
 
-from autotune.checks.deadline import Deadline
 from autotune.core.records import Config
 from autotune.core.text import size_text
 from autotune.core.trials import Budget, Failure, Trial
@@ -17,6 +16,7 @@ from autotune.errors import InputError, SetupError
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import KernelInstance
 from autotune.plans.variants import cover, neighbours
+from autotune.processes.deadline import Deadline
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.base import evaluate
 from autotune.serving.interpolation import SizeRow

@@ -46,9 +46,8 @@ class IndexRuns(ABC):
         """The blocks at the corners of each launch, run; `is_wide` counts with 64 bits in place of 32."""
         key = workload.identity_text, is_wide
         if key not in self._known:
-            given: _Passed = {
-                one.name: FollowedArray(one.name, None, 0, "argument") for one in workload.arrays
-            }
+            pointers = [one.name for one in workload.arrays] + [part.name for part in workload.views]
+            given: _Passed = {name: FollowedArray(name, None, 0, "argument") for name in pointers}
             given |= {one.name: one.value if isinstance(one.value, int) else None for one in workload.scalars}
             launches = dict.fromkeys(workload.launches)
             self._known[key] = [self._run(launch, given, is_wide=is_wide) for launch in launches]

@@ -10,6 +10,9 @@ from autotune.core.records import NOISY
 from autotune.core.text import count_text, per_second, ratio_text
 from autotune.core.trials import Status
 from autotune.report.search import Search
+from autotune.tuning.timing_warnings import SHIFT
+
+_FEWEST = 6  # rounds: an interval of fewer is the range of all
 
 
 def headline(search: Search) -> list[dict[str, str]]:
@@ -56,6 +59,10 @@ def _doubts_of_time(search: Search) -> list[str]:
     doubts = list(search.doubts)
     if not doubts and (search.noise or 0.0) > NOISY:
         doubts.append(f"the machine was unsteady: {search.noise:.0%} noise")
+    least, most = search.drift
+    if least < 1 / SHIFT or most > SHIFT:
+        factors = f"{least:.2g} to {most:.2g}"
+        doubts.insert(0, f"the finalists took {factors} times as long in the last round as in the search")
     if high - low > NOISY * time_ms:
         doubts.insert(0, f"its time is not certain: {low:.4g} to {high:.4g} ms")
     return doubts
@@ -123,22 +130,34 @@ def _speedup_items(search: Search) -> Iterable[dict[str, str]]:
     if default_ms and place is not None and place == search.best:
         yield _item("Over the default", "none", "the default is the best of those tried")
     elif default_ms:
-        ends = search.intervals_ms[place] if place is not None else None
-        note = f"default: {default_ms:.4g} ms" + (f" ({ends[0]:.4g} to {ends[1]:.4g})" if ends else "")
-        if place is not None and (ratio := search.ratio_to_best(place)):
-            note = f"{ratio[0]:.3g} to {ratio[1]:.3g} x (95%), by the ratios in each round; {note}"
-        is_tied = place is not None and search.trials[place].config in search.ties
-        value = "not distinguishable" if is_tied else ratio_text(default_ms / time_ms)
-        yield _item("Over the default", value, note)
+        yield _speedup_item(search, "Over the default", place, "default", default_ms)
     first_step = next((step for step in search.steps if step.time_ms), None)
     is_default = first_step is not None and search.spec and first_step.landmark.config == search.spec.default
     if first_step is not None and first_step.time_ms and not is_default:
-        note = f"{first_step.landmark.name}: {first_step.time_ms:.4g} ms"
-        yield _item("Over the first step", ratio_text(first_step.time_ms / time_ms), note)
+        name, step_ms = first_step.landmark.name, first_step.time_ms
+        yield _speedup_item(search, "Over the first step", first_step.trial, name, step_ms)
     cpu = search.cpu
     if cpu and not (search.device and search.device.kind == "cpu"):
         cpu_ms = cpu.entry.time_ms
         yield _item("Over the tuned CPU", ratio_text(cpu_ms / time_ms), f"{cpu.device.name}: {cpu_ms:.4g} ms")
+
+
+def _speedup_item(search: Search, title: str, place: int | None, name: str, its_ms: float) -> dict[str, str]:
+    """The speed-up over a trial: its interval where both were timed in turns, for that may be wide."""
+    value, note = ratio_text(its_ms / (search.best_ms or its_ms)), f"{name}: {its_ms:.4g} ms"
+    if place is None:
+        return _item(title, value, note)
+    ends, ratio = search.intervals_ms[place], search.ratio_to_best(place)
+    note += f" ({ends[0]:.4g} to {ends[1]:.4g})" if ends else ""
+    is_tied = search.trials[place].config in search.ties
+    if ratio is not None:
+        low, high = map(ratio_text, ratio)
+        reach = high if low == high else f"{low.removesuffix(' x')} to {high}"
+        rounds = len(search.finals[search.trials[place].key].samples_ms)
+        basis = "95%, by the ratios in each round" if rounds >= _FEWEST else f"all ratios of {rounds} rounds"
+        note = f"{reach} ({basis}); {note}" if is_tied else f"{basis}; medians: {value}; {note}"
+        value = reach
+    return _item(title, "not distinguishable" if is_tied else value, note)
 
 
 def _tie_items(search: Search) -> Iterable[dict[str, str]]:

@@ -168,7 +168,7 @@ def _roofline(plot: Plot) -> Figure:
         raise InputError(f"{plot.sources[0]}: no trial has a time and work, so there is nothing to plot")
     bandwidth = search.bandwidth.per_s if search.bandwidth else None
     peaks = {rate.name: rate.gflops * 1e9 for rate in search.ceilings}
-    best = points.get(search.best or 0)
+    best = None if search.best is None else points.get(search.best)
     return figures.roofline(_title(plot, search), list(points.values()), best, bandwidth, peaks)
 
 

@@ -214,6 +214,15 @@ class Search:
             return None
         return ratio_interval(finals[trial.key], finals[best.key])
 
+    @property
+    def drift(self) -> tuple[float, float]:
+        """The least and the highest ratio of a time in the last round to that in the search."""
+        timed = [
+            (one.time_ms, self.finals[one.key].median_ms) for one in self.tried if one.key in self.finals
+        ]
+        factors = [last_ms / once_ms for once_ms, last_ms in timed if once_ms]
+        return min(factors, default=1.0), max(factors, default=1.0)
+
     def best_work(self, name: str) -> float | None:
         """The bytes or operations of the best trial, as far as they are known."""
         amounts = self.work.get(name)

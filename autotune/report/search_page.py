@@ -106,15 +106,19 @@ def _trials_json(search: Search) -> dict[str, Any]:
 
     A cell of a column with few different texts is the number of its text in a list of them.
     """
-    trials = search.trials
+    trials, finals = search.trials, search.finals
+    ratios = [search.ratio_to_best(place) for place in range(len(trials))]
     statuses = [status for status in Status if any(trial.status is status for trial in trials)]
     details = list(dict.fromkeys(search.details))
     limits = sorted({occupancy.limit for occupancy in search.occupancies if occupancy})
     measures: dict[str, list[Any]] = {
         "time_ms": [short(time_ms) for time_ms in search.times_ms],
-        "search_ms": [short(trial.time_ms) if search.finals else None for trial in search.tried],
+        "search_ms": [short(trial.time_ms) if finals else None for trial in search.tried],
         "low_ms": [interval and short(interval[0]) for interval in search.intervals_ms],
         "high_ms": [interval and short(interval[1]) for interval in search.intervals_ms],
+        "ratio_low": [ratio and short(ratio[0]) for ratio in ratios],
+        "ratio_high": [ratio and short(ratio[1]) for ratio in ratios],
+        "rounds": [len(finals[one.key].samples_ms) if one.key in finals else None for one in trials],
         "compile_ms": [short(trial.compile_ms) for trial in trials],
         "cost_s": [short(trial.cost_s) for trial in trials],
         "registers": [trial.registers for trial in trials],
@@ -131,7 +135,7 @@ def _trials_json(search: Search) -> dict[str, Any]:
         "configs": [_value_numbers(search, parameter) for parameter in search.parameters],
         "status": _numbers([trial.status for trial in trials], statuses),
         "detail": _numbers(search.details, details),
-        "final": [int(trial.key in search.finals) for trial in trials],
+        "final": [int(trial.key in finals) for trial in trials],
     }
     return {
         "statuses": [status.value for status in statuses],
@@ -169,11 +173,11 @@ def _parameters_json(parameters: Iterable[Parameter]) -> list[dict[str, Any]]:
 def _constants(search: Search) -> list[str]:
     """The macros that every configuration shares, as compiler options."""
     dtype = search.dtype
-    best = search.trials[search.best or 0].config
-    if dtype not in C_TYPES or set(best) != {parameter.name for parameter in search.parameters}:
+    config = search.trials[0].config  # any: what it adds is left out
+    if dtype not in C_TYPES or set(config) != {parameter.name for parameter in search.parameters}:
         return []
-    defines = plan.macros(search.parameters, best, dtype)
-    return [f"-D{name}={value}" for name, value in defines.items() if name not in best]
+    defines = plan.macros(search.parameters, config, dtype)
+    return [f"-D{name}={value}" for name, value in defines.items() if name not in config]
 
 
 def _macro_value(parameter: str, value: Value) -> str:

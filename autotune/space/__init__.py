@@ -2,15 +2,10 @@
 
 from autotune.space.arguments import Fill, FilledArgument
 from autotune.space.configurations import Landmark
+from autotune.space.constraint_report import ConstraintReport, constraint_report, limit_report
 from autotune.space.findings import Finding, Findings
-from autotune.space.lint import (
-    ConstraintReport,
-    constraint_report,
-    limit_report,
-    lint,
-    lint_source,
-    require_seen,
-)
+from autotune.space.lint import lint, lint_source
+from autotune.space.lint_names import require_seen
 from autotune.space.source_places import place_at, source_place
 from autotune.space.space import ValidSpace, bind, problem_of
 from autotune.space.spec import Constraint, SpaceSpec, load_space

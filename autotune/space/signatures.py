@@ -18,9 +18,10 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import ArgumentSpec, Config
 from autotune.core.syntax import parse_module
 from autotune.core.text import count_text, hint
+from autotune.errors import InputError
 from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import kernels_of_branches, read_branches, readings_of_branches
-from autotune.sources.kernel_source import Function, FunctionParameter, KernelSource
+from autotune.sources.kernel_source import Function, FunctionParameter, KernelSource, read_kernel_source
 from autotune.space.findings import Finding
 from autotune.space.source_places import source_place
 from autotune.space.space import ValidSpace
@@ -58,6 +59,14 @@ def mismatches(space: ValidSpace, text: str, source: KernelSource | None) -> Ite
                 else located(space.spec.path, subject)
             )
             yield Finding("signature", subject, detail, place)
+
+
+def read_default(space: ValidSpace, source: str) -> KernelSource | None:
+    """What the default configuration compiles of a source in C; None where it cannot be read in time."""
+    try:
+        return read_kernel_source(source, space_macros(space, space.spec.default), space.spec.dialect)
+    except InputError:
+        return None
 
 
 def space_macros(space: ValidSpace, config: Config) -> dict[str, str]:

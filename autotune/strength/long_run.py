@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import UnparsedEnd, judged
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.launch_plan import TRITON
@@ -22,6 +21,7 @@ from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.problem.covering import divisors, threads
 from autotune.problem.data_sets import DATA_SETS, other_data
 from autotune.problem.workload import Workload
+from autotune.processes.deadline import Deadline
 from autotune.tuning.context import TuningContext
 from autotune.tuning.data_checks import default_command
 from autotune.tuning.sanitizer_checks import host_sanitizer

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.checks.deadline import Deadline
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Budget, Failure, Objective, Status
 from autotune.errors import InputError, SetupError
+from autotune.processes.deadline import Deadline
 from autotune.searchers.base import evaluate
 from autotune.space.signatures import own_name, space_macros
 from autotune.strength.c_mistakes import mistakes_in_c
@@ -35,7 +35,8 @@ _CHOSEN = 4
 _OF_EACH_KIND = 6
 _CONFIGS = 3  # that each mistake is tried in
 _STORED = 2  # and that get the checks before storing, which take longer
-_TIMEOUT_S = 10.0  # of a run: a mistake may never end
+_TIMEOUT_S = 10.0  # of a trial: a mistake may never end
+_SLOWER = 3.0  # the same, if longer, as a multiple of the slowest trial without a mistake
 _ONE_S = 60.0  # of the checks of one mistake
 _POLICY = replace(FULL_POLICY, samples=1, screen=1, seconds=0.0)  # times do not count
 _UNCOMPILED = (Status.COMPILE_ERROR, Status.COMPILE_TIMEOUT)
@@ -44,7 +45,8 @@ _UNCOMPILED = (Status.COMPILE_ERROR, Status.COMPILE_TIMEOUT)
 def measure(task: TuningTask, options: Options, observer: Observer, limit_s: float) -> Strength:
     """Plant mistakes into a right kernel, the kinds in turns; begin no further one after `limit_s`.
 
-    The seed of the options draws the mistakes.
+    The seed of the options draws the mistakes. The default, which judges some checks, has each of them as
+    well, as it would have in a search.
 
     Raises:
         InputError: The source cannot be read, or has no room for mistakes.
@@ -56,7 +58,6 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
     if not chosen:
         raise InputError(f"{task.spec.source}: found no place for a mistake; name a kernel in C or Triton")
     own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME, binary_cache=False)
-    own = replace(own, timeout_s=min(own.timeout_s, _TIMEOUT_S))
     planted: list[Planted] = []
     tried = 0
     observer.stage(Stage("checking the kernel without a mistake"))
@@ -67,7 +68,10 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
             if failures := bench.failures(right, [*configs]):
                 config, failure = next(iter(failures.items()))
                 raise SetupError(f"without a planted mistake, {config} fails: {failure}; mend it first")
-            long_run = LongRun(right, own.timeout_s)
+            slowest_s = max((trial.cost_s for trial in right.ledger.trials.values()), default=0.0)
+            timeout_s = min(own.timeout_s, max(_TIMEOUT_S, _SLOWER * slowest_s))
+            bench = replace(bench, options=replace(own, timeout_s=timeout_s))
+            long_run = LongRun(right, timeout_s)
             began_s = time.perf_counter()
             for mistake in chosen:
                 now_s = time.perf_counter()

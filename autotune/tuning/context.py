@@ -23,6 +23,7 @@ from autotune.evaluation.journal import Journal
 from autotune.evaluation.ledger import Ledger
 from autotune.evaluation.memory_check import enough_memory, memory_warning
 from autotune.evaluation.references import References
+from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DeviceWorker
 from autotune.problem.workload import Workload
@@ -65,9 +66,9 @@ class TuningContext:
     processes: Processes
     maker: InstanceMaker
     default: KernelInstance  # of the default configuration
-    worker: DeviceWorker
+    worker: DeviceWorker  # for the last round and its checks; with several devices, one of them
     ledger: Ledger
-    evaluator: Evaluator
+    evaluator: Evaluator  # of the search; it has devices of its own
     timeout_s: float
     observer: Observer
     references: References
@@ -87,7 +88,17 @@ class TuningContext:
     @property
     def objective(self) -> Objective:
         """The quantity that the run minimizes."""
-        return self.ledger.scoring.objective
+        return self.scoring.objective
+
+    @property
+    def scoring(self) -> Scoring:
+        """How trials are scored."""
+        return self.ledger.scoring
+
+    @property
+    def policy(self) -> MeasurementPolicy:
+        """How configurations are timed."""
+        return self.evaluator.policy
 
     def build(
         self, configs: Iterable[Config], stage: str = ""

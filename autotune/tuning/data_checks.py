@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeGuard
 
-from autotune.checks.deadline import Deadline
 from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Unchecked, data_check, first_failure, worst
 from autotune.core.records import Config, Sizes
 from autotune.core.stages import Stage, of_last_round
@@ -29,23 +28,24 @@ from autotune.problem.data_sets import (
 )
 from autotune.problem.shapes import BEYOND_FILLS, SHAPES
 from autotune.problem.workload import Workload
+from autotune.processes.deadline import Deadline
 from autotune.tuning.check_outcomes import OutcomesByConfig, is_finding, outcome_of
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.task import TuningTask
 
 OTHER_DATA, VARIANTS = of_last_round("other data"), of_last_round("variants")  # stages
 DOUBTFUL = Unchecked("rounding may decide")
+UNSUITABLE = Unchecked("the set does not apply")  # never an outcome of a configuration
 DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
 
 
 def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
     """The outcome of each configuration on each other data set.
 
-    At each size, the default judges the data set first: it does not apply if the default fails on it. If the
-    reference takes a set on which the default fails, a warning says that the two disagree. Wrong numbers do
-    not count where rounding may decide: neither the configuration that gives them nor a later one is judged
-    there, and another warning names these sets. Special values are always used, because the space asks for
-    them.
+    At each size, the default judges the data set first: a set does not apply if the default fails on it. If
+    the reference takes such a set, a warning says that the two disagree. Wrong numbers do not count where
+    rounding may decide: neither the configuration that gives them nor a later one is judged there, and
+    another warning names these sets. Special values always count, because the space asks for them.
     """
     # the names of the sets that the inputs can have
     sets = list(dict.fromkeys(name for name, _ in _default_problems(context))) if builds else []
@@ -90,7 +90,7 @@ class _OtherSets:
     def check(self, name: str, workloads: dict[Config, OnOtherData]) -> None:
         """Check the configurations that have not failed on a data set at one size."""
         applies = PASSED if name in self._special else self._judge(name, workloads.pop(self._default, None))
-        if applies is None:
+        if applies is UNSUITABLE:
             return
         for config, workload in workloads.items():
             if first_failure(self.outcomes[config]) is None:
@@ -111,28 +111,28 @@ class _OtherSets:
         outcomes, check = self.outcomes[config], data_check(name)
         outcomes[check] = worst((outcomes.get(check, PASSED), outcome))
 
-    def _judge(self, name: str, workload: OnOtherData | None) -> Outcome | None:
-        """PASSED if a data set counts by the default's workload; else why that is unknown, or None."""
-        if workload is None:  # the reference may not take a shape, which only the default tells
-            return None if name in SHAPES else PASSED
+    def _judge(self, name: str, workload: OnOtherData | None) -> Outcome:
+        """PASSED if a data set counts by the default's workload, else UNSUITABLE or why that is unknown."""
+        if workload is None:  # the reference may not take a shape, which only the default shows
+            return UNSUITABLE if name in SHAPES else PASSED
         applies = self._applies(name, workload)
-        if applies is not None and self._default in self.outcomes:
+        if applies is not UNSUITABLE and self._default in self.outcomes:
             self._note(self._default, name, applies)
         return applies
 
-    def _applies(self, name: str, workload: OnOtherData) -> Outcome | None:
+    def _applies(self, name: str, workload: OnOtherData) -> Outcome:
         """The default's judgement, as far as there is time for it."""
         size, began_s = size_text(workload.usual.problem.sizes), time.perf_counter()
         if self._deadline.is_over:
             return NO_TIME
         if name in SHAPES and size in self._slow:
-            return None
+            return UNSUITABLE
         applies = self._on_default(name, workload)
         if time.perf_counter() - began_s > MAX_JUDGED_S:
             self._slow.add(size)
         return applies
 
-    def _on_default(self, name: str, workload: OnOtherData) -> Outcome | None:
+    def _on_default(self, name: str, workload: OnOtherData) -> Outcome:
         """PASSED if the default is right on other data; if it clearly is not where that counts, warn of it.
 
         The reference may be wrong as well, for example where it orders equal values in another way. So no
@@ -144,16 +144,16 @@ class _OtherSets:
             return PASSED
         answer = context.run(verify_once, default, with_tolerance(workload.other, DOUBTED))
         if not is_finding(answer) or answer.status is Status.CRASHED:
-            return None
+            return UNSUITABLE
         if not is_robust_to_rounding(context.worker, workload):
-            return None
+            return UNSUITABLE
         inputs = f" (inputs: {SHAPES[name]})" if name in SHAPES else ""
         context.observer.warn(
             f"default and reference disagree with {data_check(name)}{inputs}: {answer.detail}; "
             "no configuration is rejected because of these data; to repeat: "
             f"{default_command(context.task, 'check')}; see docs/checks.md, When a set counts"
         )
-        return None if name in BEYOND_FILLS else Unchecked("default and reference disagree")
+        return UNSUITABLE if name in BEYOND_FILLS else Unchecked("default and reference disagree")
 
 
 def _may_be_rounding(outcome: Outcome, worker: DeviceWorker, workload: OnOtherData) -> TypeGuard[Failure]:

@@ -22,7 +22,7 @@ from autotune.sources.facts import BARRIERS
 from autotune.sources.kernel_source import KernelSource
 from autotune.sources.loops import loops_of
 from autotune.space import lint_source, located, place_at, source_place
-from autotune.space.lint import read_default
+from autotune.space.signatures import read_default
 from autotune.tuning.task import TuningTask
 from autotune.tuning.wrong_default import beyond_array, wrong_default
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from statistics import median
 
-from autotune.checks.deadline import Deadline
 from autotune.core.records import Config
 from autotune.core.stages import COMPILING
 from autotune.core.trials import Objective, Trial
+from autotune.processes.deadline import Deadline
 from autotune.tuning.context import TuningContext
+from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.turns import Series, Turns
 
 MAX_FINALISTS = 8
@@ -35,8 +36,9 @@ def by_score(trials: Iterable[Trial]) -> list[Trial]:
 def fastest_trials(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[Trial]:
     """The fastest trials; of trials that share a binary and its measurement, only one.
 
-    Where its control was slow, a trial's time is scaled back by the same factor; every third place, the first
-    included, goes by the times as measured. Trials far slower than the fastest are left out.
+    Where its control was slow, a trial's time is scaled back by the same factor. A control may be slow by
+    chance, so two orders are interleaved: the first place goes to the fastest as measured, the next two to
+    the fastest by scaled time, and so on. Trials far slower than the fastest are left out.
     """
     distinct: dict[object, Trial] = {}
     for trial in _in_both_orders(by_score(trials)):
@@ -48,10 +50,7 @@ def fastest_trials(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[
 
 
 def _in_both_orders(measured: Sequence[Trial]) -> Iterator[Trial]:
-    """Interleave two orders: of every three trials, one in the given order and two by scaled time.
-
-    A control that scales a time may be slow by chance.
-    """
+    """Interleave two orders: one trial in the given order, then two by scaled time; each comes twice."""
     scaled = iter(sorted(measured, key=_steady_score))
     for trial in measured:
         yield trial
@@ -111,12 +110,12 @@ class FinalistChoice:
         return _preselect(context, in_time, deadline)
 
     def choose_in_time(
-        self, context: TuningContext, trials: Iterable[Trial], needed: Sequence[Trial], deadline: Deadline
+        self, context: TuningContext, trials: Iterable[Trial], needed: Sequence[Trial], time: LastRoundTime
     ) -> list[Trial]:
-        """Choose the needed trials, and as many of the best as a strict deadline leaves time for."""
-        chosen = self.choose(context, trials, deadline.share(2))
+        """Choose the needed trials, and as many of the best as a time limit allows."""
+        chosen = self.choose(context, trials, time.round.share(2))
         distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
-        left_s = deadline.left_s() if deadline.is_strict else math.inf  # the choice may have taken half of it
+        left_s = time.round.left_s() if time.is_limited else math.inf  # the choice may have taken half of it
         return finalists_in_time(chosen, distinct, left_s)
 
 

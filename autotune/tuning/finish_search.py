@@ -36,20 +36,20 @@ def finish_search(
         CacheError: The cache cannot be written.
     """
     checks = WinnerChecks() if checks is None else checks
-    deadline = setting.deadline
+    time = setting.time
     trials: dict[Config, Trial] = {}  # of the round before, with the failures that it found
     while True:
         cached = _evaluate_cached(context, setting.root)
         candidates = {**_known_trials(context), **trials}
-        trials, decision = run_last_round(context, setting, candidates, checks, deadline)
+        trials, decision = run_last_round(context, setting, candidates, checks, time)
         result = _search_result(context, setting, trials, decision, cached)
         others = _other_times(context, setting, trials, decision)
-        record = kernel_record(result, others, setting.seed, context.evaluator.policy)
+        record = kernel_record(result, others, setting.seed, context.policy)
         seen = () if cached is None else (cached,)
         try:
             store(setting.root, context.task.device, record, seen=seen)
         except Overtaken:  # another search has stored a result: it takes part in a new last round
-            deadline = decision.deadline
+            time = decision.time
             continue
         return result
 
@@ -78,7 +78,7 @@ def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
     """The journal's trials from any search whose content key still holds, fastest first."""
     tried = context.ledger.trials
     rows = (replace(row, objective=context.objective) for row in context.journal.trials.values())
-    scored = (context.ledger.scoring.scored(row) for row in rows if row.config in context.task.space)
+    scored = (context.scoring.scored(row) for row in rows if row.config in context.task.space)
     for trial in by_score(scored):
         now = tried.get(trial.config)  # which saves making the configuration again
         if trial.key == (context.maker.key_now(trial.config) if now is None else now.key):
@@ -113,14 +113,14 @@ def _search_result(
         beside_budget=context.evaluator.beside_budget,
         time_was_over=context.evaluator.time_was_over,
         timed_again=frozenset(trial.config for trial in trials.values() if measured_binary(trial) in again),
-        lacked_time=setting.deadline.is_strict
+        lacked_time=setting.time.is_limited
         and any(measured_binary(trial) not in again for trial in setting.choice.fastest(trials.values())),
         journal=context.journal.path,
         cache_file=Path(record_path(str(setting.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,
         objective=objective,
-        objective_name=context.ledger.scoring.name,
-        metrics=tuple(context.ledger.scoring.metrics(trials[config]) for config in ledger.trials),
+        objective_name=context.scoring.name,
+        metrics=tuple(context.scoring.metrics(trials[config]) for config in ledger.trials),
         priors=setting.priors,
         stopping_estimate=decision.estimate,
         uncompared=instance.uncompared(context.worker.compared),

@@ -33,7 +33,7 @@ def group_leaders(space: ValidSpace, trials: Iterable[Trial]) -> list[Trial]:
 def compare_groups(
     space: ValidSpace, trials: Iterable[Trial], measurements: Mapping[str, Measurement], objective: Objective
 ) -> tuple[Group, ...]:
-    """The groups of a space, best first; measurements are those of the last round, by content key."""
+    """The groups of a space, best first, by the last round's measurements, which have content keys."""
     groups = []
     for name, group in _members(space, trials).items():
         timed = [measurements[trial.key] for trial in group if trial.key in measurements]

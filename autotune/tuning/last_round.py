@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from autotune.checks.deadline import Deadline
 from autotune.core import timeline
 from autotune.core.outcomes import FRESH_INPUTS, NO_TIME, Outcomes, unchecked_text
 from autotune.core.records import NOISY, Config
@@ -17,15 +16,17 @@ from autotune.core.trials import WRONG, Failure, Measurement, Objective, Trial
 from autotune.errors import ExpressionError, SetupError
 from autotune.evaluation.journal import Journal, LastRound
 from autotune.evaluation.worker import Worker
+from autotune.processes.deadline import Deadline
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
 from autotune.tuning.finalists import FASTEST, FinalistChoice, by_score, nearly_as_fast
 from autotune.tuning.groups import group_leaders
+from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
-from autotune.tuning.winner_checks import WinnerChecks
+from autotune.tuning.winner_checks import EarlyChecks, WinnerChecks, early_checks
 
 MAX_TIES = 5  # that are checked and stored
 
@@ -36,14 +37,14 @@ Estimate = Callable[[Trial], StoppingEstimate | None]
 
 @dataclass(frozen=True)
 class LastRoundSetting:
-    """What a last round is told: where results go, what its search took and began from, and its limits."""
+    """What a last round needs to know of its search, and the limits of the round."""
 
     root: Path  # the cache folder
     label: str  # the engine and its strategy
     seed: int
-    seconds: float  # that the search took
+    seconds: float  # of the search
     cpu_at_start: CpuTimes
-    deadline: Deadline
+    time: LastRoundTime
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
     choice: FinalistChoice = FASTEST
     measure_again: Remeasure = remeasure
@@ -58,15 +59,15 @@ class Decision:
     outcomes: tuple[Outcomes, ...] = ()  # of the checks of each
     ties_left: tuple[Trial, ...] = ()  # further ties, which are neither checked nor stored
     failures: Mapping[Config, Failure] = field(default_factory=dict)
-    deadline: Deadline = field(default_factory=Deadline)  # of a round that repeats this one
+    time: LastRoundTime = field(default_factory=LastRoundTime)  # of a round that repeats this one
     estimate: StoppingEstimate | None = None  # of what is left to find; None if nobody asks
 
 
 def begin_process(context: TuningContext) -> None:
-    """Begin the process of the last round while the last trials run.
+    """Begin the device process of the last round while the last trials run.
 
-    Not on a CPU, where that would disturb times, nor where settings of the device, such as its clock, are one
-    process's.
+    None begins on a CPU, where that would disturb times, nor if the space sets the device's clock or power:
+    only one process can hold these settings.
     """
     task, worker = context.task, context.worker
     if isinstance(worker, Worker) and task.device.kind == "gpu" and not task.spec.device:
@@ -78,7 +79,7 @@ def run_last_round(
     setting: LastRoundSetting,
     trials: Mapping[Config, Trial],
     checks: WinnerChecks,
-    deadline: Deadline,
+    time: LastRoundTime,
 ) -> tuple[dict[Config, Trial], Decision]:
     """Reuse a journaled last round, or measure one; if configurations fail, start again without them.
 
@@ -89,11 +90,11 @@ def run_last_round(
     checks.recall(context, trials.values())
     estimate = partial(_estimate_untried, context, trials, setting.choice)
     while True:
-        chosen, known = _finalists(context, setting, trials, deadline)
+        chosen, known = _finalists(context, setting, trials, time)
         if known is not None:
-            decision = check_winners(context, chosen, known, checks, deadline, estimate)
+            decision = check_winners(context, chosen, known, checks, time, estimate)
         else:
-            decision = remeasure_and_check(context, chosen, checks, deadline, setting.measure_again, estimate)
+            decision = remeasure_and_check(context, chosen, checks, time, setting.measure_again, estimate)
         if not decision.failures:
             _journal_round(context, decision)
             return trials, decision
@@ -101,20 +102,20 @@ def run_last_round(
             raise SetupError(f"the default fails in the last round: {decision.failures[default].detail}")
         for config, failure in decision.failures.items():
             trials[config] = mark_failed(context.journal, trials[config], failure)
-        deadline = decision.deadline
+        time = decision.time
 
 
 def time_finalists(
     context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial]
 ) -> tuple[Trial, ...]:
-    """Measure and journal a last round, for one that follows and checks its winner; return winner and ties.
+    """Measure and journal a last round, and return its winner and ties; another round checks them later.
 
-    There is nothing to return if a finalist fails: the one that follows starts again without it.
+    If a finalist fails, nothing is returned: the round that follows starts again without it.
     """
-    chosen, measured = _finalists(context, setting, trials, setting.deadline)
+    chosen, measured = _finalists(context, setting, trials, setting.time)
     if measured is None:
         context.observer.last_round(len(chosen))
-        measured = setting.measure_again(context, chosen, setting.deadline)
+        measured = setting.measure_again(context, chosen, setting.time.round)
         if measured.rejected:
             return ()
         outcomes = dict.fromkeys(measured.measurements, measured.on_fresh_inputs)
@@ -124,9 +125,9 @@ def time_finalists(
 
 
 def _finalists(
-    context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial], deadline: Deadline
+    context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial], time: LastRoundTime
 ) -> tuple[list[Trial], Remeasurement | None]:
-    """The finalists, and a journaled round of them that can stand for a new one; None if there is none."""
+    """The finalists, and the journaled round that can stand for a new one; None if there is none."""
     best = setting.choice.fastest(trials.values())
     named = (*setting.choice.named, *context.task.served_elsewhere)
     asked = nearly_as_fast(best[0], [trials[config] for config in named if config in trials])
@@ -135,7 +136,7 @@ def _finalists(
     known = _reusable_round(context, setting, trials.values(), best, needed)
     if known is not None:
         return [trial for trial in trials.values() if trial.key in known.measurements], known
-    return setting.choice.choose_in_time(context, trials.values(), needed, deadline), None
+    return setting.choice.choose_in_time(context, trials.values(), needed, time), None
 
 
 def _reusable_round(
@@ -145,32 +146,23 @@ def _reusable_round(
     best: Sequence[Trial],
     needed: Sequence[Trial],
 ) -> Remeasurement | None:
-    """The latest journaled round that can stand for a new one; None if there is none."""
+    """The latest journaled round that can stand for a new one; None if there is none.
+
+    It measured the needed finalists and the best, or the single best under a time limit, and no others. If no
+    trial came after it, it may have measured as many others: among the same trials, only chance chose them.
+    """
     by_key = {trial.key: trial for trial in by_score(trials)}
     needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
-
-    def chose_the_same(measured: Set[str]) -> bool:
-        """It measured the needed finalists and the best, and no others.
-
-        Under a time limit, the single best is enough.
-        """
-        fewest = {best[0].key} if setting.deadline.is_strict else best_keys
-        return needed_keys | fewest <= measured <= needed_keys | best_keys
-
-    def chose_as_well(measured: Set[str]) -> bool:
-        """It measured the needed finalists and as many others.
-
-        Among the same trials, only chance made another choice.
-        """
-        return needed_keys <= measured <= by_key.keys() and len(measured) >= len(best)
-
-    rounds = [*context.journal.last_rounds.values()]
-    latest = rounds[-1] if rounds and context.journal.is_concluded else None  # no trial came after it
-    for last_round in reversed(rounds):
+    expected_keys = {best[0].key} if setting.time.is_limited else best_keys
+    journal = context.journal
+    for number, last_round in enumerate(reversed(journal.last_rounds.values())):
         measured = last_round.measurements.keys()
-        is_reusable = chose_the_same(measured) or (last_round is latest and chose_as_well(measured))
+        is_same = expected_keys <= measured <= needed_keys | best_keys
+        is_latest = number == 0 and journal.is_concluded  # no trial came after it
+        is_as_good = is_latest and measured <= by_key.keys() and len(measured) >= len(best)
         if (
-            is_reusable
+            needed_keys <= measured
+            and (is_same or is_as_good)
             and NO_TIME not in last_round.on_fresh_inputs.values()
             and (measurements := _with_values(context, by_key, last_round))
         ):
@@ -184,7 +176,7 @@ def _with_values(
     """Journaled measurements with the objective's values; none if one was noisy or lacks what these need."""
     try:
         valued = {
-            key: context.ledger.scoring.valued(by_key[key], measurement)
+            key: context.scoring.valued(by_key[key], measurement)
             for key, measurement in last_round.measurements.items()
         }
     except ExpressionError:
@@ -200,21 +192,22 @@ def remeasure_and_check(
     context: TuningContext,
     chosen: Sequence[Trial],
     checks: WinnerChecks,
-    deadline: Deadline,
+    time: LastRoundTime,
     measure_again: Remeasure = remeasure,
     estimate: Estimate = lambda _: None,
 ) -> Decision:
     """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
 
-    What is left to find is estimated during the checks.
+    During the checks, `estimate` estimates what is left to find.
     """
     context.observer.last_round(len(chosen))
     likely = by_score(chosen)[: 1 + MAX_TIES]
-    with checks.begun_early(context, [trial.config for trial in likely], deadline.of_checks()):
-        remeasured = measure_again(context, chosen, deadline)
+    unchecked = [trial.config for trial in likely if trial.config not in checks.outcomes]
+    with early_checks(context, unchecked, time.checks_deadline()) as early:
+        remeasured = measure_again(context, chosen, time.round)
         if remeasured.rejected:
-            return Decision(failures=remeasured.rejected, deadline=deadline)
-        return check_winners(context, chosen, remeasured, checks, deadline, estimate)
+            return Decision(failures=remeasured.rejected, time=time)
+        return check_winners(context, chosen, remeasured, checks, time, estimate, early)
 
 
 def check_winners(
@@ -222,26 +215,27 @@ def check_winners(
     chosen: Sequence[Trial],
     remeasured: Remeasurement,
     checks: WinnerChecks,
-    deadline: Deadline,
+    time: LastRoundTime,
     estimate: Estimate = lambda _: None,
+    early: EarlyChecks | None = None,
 ) -> Decision:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
     stored = tied[: 1 + MAX_TIES]
-    with ThreadPoolExecutor(1, thread_name_prefix="estimate") as aside:
-        estimated = aside.submit(estimate, stored[0])  # this process only waits for the checks
-        of_checks = deadline.of_checks()
-        failures = checks.check(context, [trial.config for trial in stored], of_checks)
-        again = replace(deadline, checks_s=of_checks.left_s(deadline.checks_s))
+    with ThreadPoolExecutor(1, thread_name_prefix="estimate") as threads:
+        estimated = threads.submit(estimate, stored[0])  # this process only waits for the checks
+        deadline = time.checks_deadline()
+        failures = checks.check(context, [trial.config for trial in stored], deadline, early)
+        again = time.of_repetition(deadline)
         if not estimated.done():
             context.observer.stage(Stage("estimating the chance of a faster one"))
     if missed := unchecked_text(remeasured.on_fresh_inputs):
         context.observer.warn(f"the best are checked {missed}")
     if failures:
-        return Decision(failures=failures, deadline=again)
+        return Decision(failures=failures, time=again)
     outcomes = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)
     gain, ties_left = estimated.result(), tied[1 + MAX_TIES :]
-    return Decision(remeasured.measurements, stored, outcomes, ties_left, estimate=gain, deadline=again)
+    return Decision(remeasured.measurements, stored, outcomes, ties_left, estimate=gain, time=again)
 
 
 def _estimate_untried(
@@ -249,7 +243,8 @@ def _estimate_untried(
 ) -> StoppingEstimate:
     """Estimate the gain of untried configurations; no estimated time beats the memory bandwidth.
 
-    It takes seconds, and is left out if finalists were named: trials at other sizes tell more.
+    The estimate takes seconds. It is left out if finalists were named: they were chosen by trials at other
+    sizes, which it does not know.
     """
     tried = context.ledger.trials | {winner.config: winner}  # the winner may come from an earlier search
     valid = len(context.task.space)
@@ -266,14 +261,14 @@ def _estimate_untried(
 
 
 def _journal_round(context: TuningContext, decision: Decision) -> None:
-    """Write a last round to the journal, unless it has the same."""
+    """Write a last round to the journal, unless the journal has it."""
     fresh = {name: outcome for name, outcome in decision.outcomes[0].items() if name == FRESH_INPUTS}
     checked = dict(zip((trial.key for trial in decision.stored), decision.outcomes, strict=True))
     row = LastRound(
         decision.measurements, dict.fromkeys(decision.measurements, fresh) | checked, sanitizers(context)
     )
     journaled = context.journal.last_rounds.get(tuple(sorted(row.measurements)))
-    if journaled is not None and row.sanitizers is None:  # they were left out, so they make no difference
+    if journaled is not None and row.sanitizers is None:  # left out, so they make no difference
         row = row._replace(sanitizers=journaled.sanitizers)
     if row != journaled:
         context.journal.append_last_round(row)

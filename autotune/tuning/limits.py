@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+import time
+from dataclasses import dataclass, field, replace
 
-from autotune.checks.deadline import Deadline
+from autotune.processes.deadline import Deadline
 from autotune.tuning.options import Options
 
 LAST_ROUND_SHARE = 0.2  # share of a time limit
@@ -13,6 +14,33 @@ MIN_LAST_ROUND_S = 3.0  # at least, where it gets a share of the search's time
 MIN_UNLIMITED_S = 30.0  # at least, without a limit, where it may take as long as the search took
 CHECKS_SHARE = 0.1  # of a time limit, in addition to what the last round leaves
 MIN_CHECKS_S = 8.0  # a winner and its ties take 3 to 6 s on a GPU
+
+
+@dataclass(frozen=True)
+class LastRoundTime:
+    """The time of a last round and of the checks that follow it.
+
+    Attributes:
+        round: The deadline of its measurements.
+        checks_s: The time of its checks, in addition to what the measurements leave; infinite without a
+            time limit.
+    """
+
+    round: Deadline = field(default_factory=Deadline)
+    checks_s: float = math.inf
+
+    @property
+    def is_limited(self) -> bool:
+        """True under a time limit, which counts more than a full set of finalists."""
+        return self.checks_s < math.inf
+
+    def checks_deadline(self) -> Deadline:
+        """The deadline of checks that begin now, or that run beside the measurements."""
+        return Deadline(max(self.round.at_s, time.perf_counter()) + self.checks_s)
+
+    def of_repetition(self, checks: Deadline) -> LastRoundTime:
+        """The time of a repeated round, for whose checks the first ones have left the rest of a deadline."""
+        return replace(self, checks_s=checks.left_s(self.checks_s))
 
 
 def options_before_last_round(options: Options) -> Options:
@@ -23,8 +51,8 @@ def options_before_last_round(options: Options) -> Options:
     return replace(options, budget=replace(options.budget, seconds=seconds))
 
 
-def last_round_deadline(options: Options, spent_s: float) -> Deadline:
-    """The deadline of a last round that follows now on a search that took `spent_s`."""
+def last_round_time(options: Options, spent_s: float) -> LastRoundTime:
+    """The time of a last round that follows now on a search that took `spent_s`."""
     limit_s, share = options.budget.seconds, options.last_round_share
     if limit_s is not None:
         return limited_last_round(limit_s - spent_s, limit_s)
@@ -33,14 +61,14 @@ def last_round_deadline(options: Options, spent_s: float) -> Deadline:
     return unlimited_last_round(spent_s)
 
 
-def limited_last_round(round_s: float, limit_s: float) -> Deadline:
-    """The deadline of a last round with a given time, and of checks with their share of a time limit."""
-    return Deadline.after(round_s, checks_time_s(limit_s))
+def limited_last_round(round_s: float, limit_s: float) -> LastRoundTime:
+    """The time of a last round that takes `round_s`, and of checks with their share of a time limit."""
+    return LastRoundTime(Deadline.after(round_s), checks_time_s(limit_s))
 
 
-def unlimited_last_round(spent_s: float) -> Deadline:
-    """The deadline of a last round without a time limit, after a search that took `spent_s`."""
-    return Deadline.after(max(MIN_UNLIMITED_S, spent_s))
+def unlimited_last_round(spent_s: float) -> LastRoundTime:
+    """The time of a last round without a time limit, after a search that took `spent_s`."""
+    return LastRoundTime(Deadline.after(max(MIN_UNLIMITED_S, spent_s)))
 
 
 def checks_time_s(limit_s: float | None) -> float:

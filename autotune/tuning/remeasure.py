@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from autotune.checks.deadline import Deadline
 from autotune.core import timeline
 from autotune.core.outcomes import FRESH_INPUTS, NO_TIME, PASSED, Outcome, Outcomes
 from autotune.core.records import Config
@@ -22,6 +21,7 @@ from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.stopwatch import bounded_batch
 from autotune.problem.reference import may_use_device
 from autotune.problem.workload import Workload
+from autotune.processes.deadline import Deadline
 from autotune.space import SpaceSpec
 from autotune.space.arguments import INPUTS
 from autotune.tuning.context import BuiltConfig, TuningContext
@@ -72,8 +72,8 @@ def remeasure(
         else:
             finalists.verify(seeds, number)
     measurements = finalists.time(deadline)
-    reads_energy = context.objective is not Objective.TIME or context.ledger.scoring.needs_energy
-    if context.evaluator.policy.energy_s > 0 and not finalists.rejected and reads_energy:
+    reads_energy = context.objective is not Objective.TIME or context.scoring.needs_energy
+    if context.policy.energy_s > 0 and not finalists.rejected and reads_energy:
         measurements = finalists.with_energy(measurements)
     measurements = finalists.with_values(measurements)
     keys = {trial.config: trial.key for trial in trials}
@@ -106,7 +106,10 @@ class _Finalists:
                 self._repeatable[config] = context.is_repeatable(workload)
 
     def time(self, deadline: Deadline) -> dict[Config, Measurement]:
-        """Time the remaining finalists in turns; the first one is timed as two, which gives the noise."""
+        """Time the remaining finalists in turns.
+
+        The first finalist has a twin, a series of the same binary: their difference is the noise.
+        """
         context, rejected = self._context, self.rejected
         series = self._series()
         twin = [Series(timed.built, timed.batch, timed.repeatable) for timed in series[:1]]
@@ -168,10 +171,10 @@ class _Finalists:
                 energy,
                 binary,
                 instance.workload,
-                context.evaluator.policy.call_mode,
-                timeout_s=context.timeout_s + context.evaluator.policy.energy_limit_s,
+                context.policy.call_mode,
+                timeout_s=context.timeout_s + context.policy.energy_limit_s,
                 run_ms=measurement.median_ms,
-                seconds=context.evaluator.policy.energy_s,
+                seconds=context.policy.energy_s,
                 repeatable=self._repeatable[config],
             )
             if isinstance(answer, Failure):
@@ -187,7 +190,7 @@ class _Finalists:
         valued = {}
         for config, measurement in measurements.items():
             try:
-                valued[config] = self._context.ledger.scoring.valued(self._trials[config], measurement)
+                valued[config] = self._context.scoring.valued(self._trials[config], measurement)
             except ExpressionError as error:
                 self.rejected[config] = Failure(Status.MEASUREMENT_ERROR, f"objective: {error}")
         return valued

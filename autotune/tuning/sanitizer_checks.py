@@ -6,7 +6,6 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 
-from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import (
     HOST_TOOLS,
     HostSanitizer,
@@ -18,6 +17,7 @@ from autotune.checks.host_sanitizer import (
 from autotune.core.outcomes import PASSED, Outcomes, Unchecked
 from autotune.core.stages import of_last_round
 from autotune.evaluation.instance import KernelInstance
+from autotune.processes.deadline import Deadline
 from autotune.tuning.check_outcomes import OutcomesByConfig
 from autotune.tuning.context import Builds, TuningContext
 

@@ -15,12 +15,12 @@ from typing import Self
 
 import numpy as np
 
-from autotune.checks.deadline import Deadline
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import DeviceScale, Failure, Trial, median_interval
 from autotune.errors import SetupError
 from autotune.evaluation.fleet import DeviceGone, Fleet
+from autotune.processes.deadline import Deadline
 from autotune.space import ValidSpace
 from autotune.tuning.context import BuiltConfig, TuningContext
 from autotune.tuning.finish_search import finish_search

@@ -26,6 +26,7 @@ from autotune.evaluation.worker import Worker
 from autotune.evaluation.wrong_result import WrongArrays
 from autotune.problem.reference_cache import ReferenceCache
 from autotune.problem.stored_inputs import StoredInputs
+from autotune.problem.workload import Workload
 from autotune.processes.files import user_folder
 from autotune.processes.scratch_folder import scratch_folder
 from autotune.space.spec import TRUSTED
@@ -41,7 +42,7 @@ if TYPE_CHECKING:  # needs the extra `cluster`
 class Processes:
     """The processes of a run; searches of one space may share them, whatever their problem.
 
-    These have the same device, reference and functions, so any of their tasks will do.
+    Searches that share them have the same device, reference and functions, so any search's task will do.
     """
 
     def __init__(self, task: TuningTask, options: Options, observer: Observer, opened: ExitStack) -> None:
@@ -50,7 +51,7 @@ class Processes:
         self._on_stage = observer.stage
         self.skips_sanitizers = not options.sanitizer  # although there may be some
         self.scratch = opened.enter_context(scratch_folder())
-        self._ended = opened.enter_context(ExitStack())  # last, once all others are being killed
+        self._awaited = opened.enter_context(ExitStack())  # waits for workers that are being killed
         self.binaries = default_folder() if options.binary_cache else Path(self.scratch) / "binaries"
         self.variables = cold_variables(self.scratch)
         self._wrong_arrays = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
@@ -110,32 +111,36 @@ class Processes:
     def workers(self, maker: InstanceMaker, default: KernelInstance) -> Mapping[Address, Worker]:
         """Begin to open the task's devices, each in a process of its own.
 
-        Later problems share the processes, except for trusted kernels.
+        Later problems share the processes, except for trusted kernels: each problem has its own workers.
         """
-        task, options = self._task, self._options
-        trusts = task.spec.full == TRUSTED
-        workloads = default.verify_workloads if trusts else (*default.verify_workloads, default.workload)
-        for earlier in self._workers.values():
-            if trusts:
+        if self._task.spec.full == TRUSTED:
+            for earlier in self._workers.values():
                 earlier.end()  # else each problem's process would hold device memory to the end
-            else:
-                earlier.set_workloads(workloads)
-        if trusts or not self._workers:
-            trusting = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=options.timeout_s)
-            on_stage = unobserved if task.others else self._on_stage  # several would tell at the same time
-            for address in (task.address, *task.others):
-                setting = DeviceSetting(
-                    address, task.spec.reference, workloads, self._wrong_arrays, self._reference_cache
-                )
-                worker = (trusting if trusts else Worker)(setting, self.variables, on_stage)
-                self._workers[address] = worker
-                self._ended.callback(worker.end)
-                self._opened.callback(worker.end, waits=False)
-                worker.start()
+            timeout_s = self._options.timeout_s
+            trusting = partial(TrustingWorker, maker=maker, pool=self.pool, timeout_s=timeout_s)
+            self._begin_workers(trusting, default.verify_workloads)
+        elif not self._workers:
+            self._begin_workers(Worker, (*default.verify_workloads, default.workload))
+        else:
+            for worker in self._workers.values():
+                worker.set_workloads((*default.verify_workloads, default.workload))
         return self._workers
 
+    def _begin_workers(self, make: Callable[..., Worker], workloads: tuple[Workload, ...]) -> None:
+        """Make a worker for each device, and begin to open it."""
+        task = self._task
+        on_stage = unobserved if task.others else self._on_stage  # several would report at the same time
+        for address in (task.address, *task.others):
+            setting = DeviceSetting(
+                address, task.spec.reference, workloads, self._wrong_arrays, self._reference_cache
+            )
+            worker = self._workers[address] = make(setting, self.variables, on_stage)
+            self._opened.callback(worker.end, waits=False)
+            self._awaited.callback(worker.end)
+            worker.start()
+
     def references(self) -> References:
-        """Return the process for later references, which is not begun yet."""
+        """Return the process for later references; it starts when it is first used."""
         task = self._task
         return References(
             DeviceSetting(task.address, task.spec.reference, reference_cache=self._reference_cache),

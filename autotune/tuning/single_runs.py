@@ -15,7 +15,7 @@ from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask, verify_all_command
-from autotune.tuning.tuner import look_for_mistakes, require_usable, try_default, warn_of
+from autotune.tuning.tuner import look_for_mistakes, require_usable, try_default, wait_for_quiet, warn_of
 
 TUNED = "tuned best"  # the last step of a ladder
 
@@ -47,7 +47,10 @@ def ladder(
     if tuned is not None:
         steps[TUNED] = tuned
     with open_run(task, options, observer, "ladder.jsonl") as context:
-        try_default(context, options, len(steps), "", look_for_mistakes(task))
+        looking = look_for_mistakes(task)
+        observer.started(task, len(steps), context.journal)
+        wait_for_quiet(task, looking)
+        try_default(context, options, looking)
         return dict(zip(steps, evaluate(context.evaluator, list(steps.values())), strict=True))
 
 

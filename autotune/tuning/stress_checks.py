@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from autotune.checks.deadline import Deadline
 from autotune.checks.large_run import foretell, run_many
 from autotune.compilers.kernel_source import perturbed
 from autotune.core.launch_plan import TRITON
@@ -23,6 +22,7 @@ from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.workload import Workload, verification_order
+from autotune.processes.deadline import Deadline
 from autotune.tuning.check_outcomes import OutcomesByConfig, is_finding, outcome_of
 from autotune.tuning.context import Builds, BuiltConfig, TuningContext
 from autotune.tuning.further_sizes import LARGE, unknown_beyond
@@ -52,7 +52,7 @@ def check_many_runs(context: TuningContext, builds: Builds, deadline: Deadline) 
 def _reset_by_default(context: TuningContext) -> tuple[str, ...]:
     """Arrays that begin with a constant, that the default uses, and that it leaves ready for another run.
 
-    Such as a ticket, which the reference does not return: nothing else tells if callers reset it.
+    A ticket is such an array. The reference does not return it: only the default shows whether it is reset.
     """
     instance = context.default
     constant = {
@@ -147,7 +147,7 @@ def _of_default(context: TuningContext, default: BuiltConfig | None, workload: W
 def check_other_schedules(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
     """The outcome of each configuration with other schedules.
 
-    A build that does not compile, start or end says nothing about the configuration: the changes may be the
+    A build that does not compile, start or end says nothing about the configuration: its changes may be the
     cause.
     """
     instances = with_schedules(context, (built.instance for built in builds.values()))
@@ -221,7 +221,7 @@ def read_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline
 
 
 def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
-    """The outcome of running the first configuration at such a size.
+    """The outcome of running the first configuration at a size that indices of 32 bits do not hold.
 
     There is none if reading has found an index that overflows.
     """
@@ -240,7 +240,7 @@ def run_beyond(
     """The outcome of a run at a size that indices of 32 bits do not hold; empty if none makes sense.
 
     A wrong result is a limit of the kernel, like an index that overflows: no space asks for such a size.
-    `is_unknown` if reading does not tell.
+    `is_unknown` if reading the kernel did not find its limit.
     """
     free_bytes = _FREE_SHARE * context.task.device.memory_bytes
     for power, workloads in context.further_sizes.large(built.instance, free_bytes, powers):

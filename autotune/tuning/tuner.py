@@ -32,7 +32,7 @@ from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import LastRoundSetting, begin_process
-from autotune.tuning.limits import last_round_deadline, options_before_last_round
+from autotune.tuning.limits import last_round_time, options_before_last_round
 from autotune.tuning.observer import Observer, StageTimes
 from autotune.tuning.options import Options
 from autotune.tuning.prior_results import gather_priors, priors_text, recommended_configs
@@ -85,7 +85,7 @@ def search(
     began = cpu_times()
     times = StageTimes(observer)
     make = partial(make_searcher, engine, strategy, priors=priors, stop_when_unlikely=stops)
-    making = _aside("import and make the searcher", make)
+    making = _in_thread("import and make the searcher", make)
     search_options = options_before_last_round(options)
     with open_context(journaled, search_options, times, policy, processes, cluster) as context:
         context.evaluator.on_spent = partial(begin_process, context)
@@ -97,8 +97,8 @@ def search(
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
-        deadline = last_round_deadline(options, seconds)
-        setting = LastRoundSetting(root, label, options.seed, seconds, began, deadline, tuple(priors))
+        time = last_round_time(options, seconds)
+        setting = LastRoundSetting(root, label, options.seed, seconds, began, time, tuple(priors))
         if context.fleet is None:
             result = finish_search(context, setting)
         else:
@@ -115,9 +115,10 @@ def explore(
     searcher: Searcher,
     options: Options,
     note: str,
-    began: CpuTimes | None,
+    began: CpuTimes,
     enqueued: Iterable[Config] = (),
     *,
+    warns: bool = True,
     last_round_follows: bool = False,
 ) -> None:
     """Try the default, then the searcher's proposals until the budget is spent.
@@ -127,35 +128,42 @@ def explore(
         searcher: Proposes configurations.
         options: The budget and the seed.
         note: A text of what the search starts from, for the observer.
-        began: CPU times at the start, to warn of other programs. None leaves out all warnings, also of
-            mistakes in the source: an earlier search gave them.
+        began: CPU times at the start, to warn of other programs.
         enqueued: Configurations to try before the searcher's proposals.
-        last_round_follows: True if one follows in this context: its references are computed meanwhile.
+        warns: False leaves out the warnings of other programs and of mistakes in the source, which an earlier
+            search gave.
+        last_round_follows: True if a last round follows in this context: its references are computed
+            meanwhile.
 
     Raises:
         SetupError: The default configuration fails.
     """
     task, limit = context.task, options.budget.trials
-    looking = look_for_mistakes(task, warns=began is not None)
+    looking = look_for_mistakes(task, warns=warns)
     load = searcher.get_ready if isinstance(searcher, ProposesAhead) else lambda: None
-    loading = _aside("load what the searcher needs", load)
+    loading = _in_thread("load what the searcher needs", load)
     known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *enqueued]
     total = None if limit is None else min(limit, len(task.space))
     _prefetch(context, searcher, known, options.seed, total)  # while the default is verified
-    default = try_default(context, options, total, note, looking, loading)
+    context.observer.started(task, total, context.journal, note)
+    _in_thread("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
+    wait_for_quiet(task, looking, loading)
+    default = try_default(context, options, looking)
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
-    if began is not None and task.address.backend != INTERPRETER:  # whose times mean nothing
+    if warns and task.address.backend != INTERPRETER:  # whose times mean nothing
         for warning in cpu_load_warnings(default, task.device.kind, began):
             context.observer.warn(warning)
     if context.fleet is not None:
         calibrate(context, context.fleet)
+    for served in task.served_elsewhere:  # which stays unless it is beaten, so it is timed in any case
+        context.evaluator.evaluate_beside_budget(served)
     with suppress(NoMoreTrials):
         evaluate(context.evaluator, known)
         searcher.search(task.space, context.evaluator, seed=options.seed)
         while True:  # what it left under way
             context.evaluator.collect()
-    looking.result()  # what it has found is told before the last round
+    looking.result()  # the warnings come before the last round
 
 
 def _prefetch(
@@ -216,31 +224,26 @@ def require_usable(task: TuningTask) -> None:
         )
 
 
-def try_default(
-    context: TuningContext,
-    options: Options,
-    total: int | None,
-    note: str,
-    looking: Future[tuple[Finding, ...]],
-    *loading: Future[Any],
-) -> Trial:
-    """Announce the run, and try the default; if it fails, the setup is broken.
-
-    Mistakes that the run is `looking` for are told as soon as they are found. They, and what it is `loading`,
-    are waited for where they would disturb times.
-    """
-    task, observer = context.task, context.observer
-    observer.started(task, total, context.journal, note)
-    _aside("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
+def wait_for_quiet(task: TuningTask, *running: Future[Any]) -> None:
+    """Wait for what runs beside a search, where that would disturb times or the functions of the space."""
     functions = task.spec.functions
     if task.device.kind == "cpu" or functions.source or functions.values:
-        for begun in (looking, *loading):
-            begun.result()
+        for future in running:
+            future.result()
+
+
+def try_default(context: TuningContext, options: Options, looking: Future[tuple[Finding, ...]]) -> Trial:
+    """Try the default; raise SetupError if it fails, because then the setup is broken.
+
+    `looking` finds mistakes in the source, which are warned of. If the default fails, only the mistakes that
+    may be the cause are.
+    """
+    task, observer = context.task, context.observer
     default: Trial | None = None
     try:
         (default,) = evaluate(context.evaluator, [task.spec.default])
     finally:
-        if default is None or default.status is not Status.OK:  # a mistake in the source may be the cause
+        if default is None or default.status is not Status.OK:
             warn_of(observer, (finding for finding in looking.result() if not finding.is_about_checks))
     if default.status is not Status.OK:
         raise _setup_error(context, default, is_dumped=options.dump_wrong is not None)
@@ -251,10 +254,10 @@ def try_default(
 def look_for_mistakes(task: TuningTask, *, warns: bool = True) -> Future[tuple[Finding, ...]]:
     """Begin to look for likely mistakes in the source; without `warns`, none are found."""
     look: Callable[[], tuple[Finding, ...]] = partial(lint_source, task.space, task.source.text)
-    return _aside("find mistakes in the source", look if warns else tuple)
+    return _in_thread("find mistakes in the source", look if warns else tuple)
 
 
-def _aside(span: str, function: Callable[[], _T]) -> Future[_T]:
+def _in_thread(span: str, function: Callable[[], _T]) -> Future[_T]:
     """Call a function that takes long in a thread of its own, for which nobody has to wait."""
 
     def call() -> _T:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from random import Random
 from statistics import mean, median
 
-from autotune.checks.deadline import Deadline
 from autotune.core.records import Config
 from autotune.core.stages import TIMING, Stage
 from autotune.core.trials import Failure, Objective, median_interval
 from autotune.evaluation.device_samples import sample
+from autotune.processes.deadline import Deadline
 from autotune.tuning.context import BuiltConfig, TuningContext
 
 SAMPLES_PER_TURN = 2  # averaged into one value, because samples of the same turn are correlated
@@ -98,7 +98,7 @@ class Turns:
             sample,
             series.built.binary,
             series.built.instance.workload,
-            self._context.evaluator.policy.call_mode,
+            self._context.policy.call_mode,
             count=SAMPLES_PER_TURN,
             batch=series.batch,
             repeatable=series.repeatable,

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from autotune.checks.deadline import Deadline, Killable
 from autotune.checks.device_sanitizer import TOOLS
 from autotune.checks.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.core.outcomes import (
@@ -29,6 +28,7 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage, of_last_round
 from autotune.core.trials import Failure, Trial
 from autotune.evaluation.instance import KernelInstance
+from autotune.processes.deadline import Deadline, Killable
 from autotune.tuning.check_outcomes import OutcomesByConfig
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.data_checks import OTHER_DATA, VARIANTS, check_other_data, check_variants
@@ -56,40 +56,84 @@ from autotune.tuning.stress_checks import (
     read_larger_sizes,
 )
 
-_Obstacles = Mapping[str, Unchecked | None]
-"""The checks that make sense here, each with the reason why it cannot be made, or None."""
+
+@dataclass(frozen=True)
+class Cost:
+    """The predicted time of a check: `base_s`, and for each configuration the device time of some trials.
+
+    The trials are for each step of the check.
+    """
+
+    base_s: float = 0.0
+    trials: float = 0.0
+    steps: int | None = None  # until progress reports their number; None: it reports none
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check of winners, or several that are made together.
-
-    Its time is predicted to be `base_s` and, for each configuration, the device time of so many `trials`.
+    """A check of winners, or several that are made together: a row of CHECKS.
 
     Attributes:
         stage: Its stage, for progress.
         run: Makes it, of the configurations that have not failed.
-        obstacles: What keeps it from being made, by the names of its outcomes; None if only `run` can tell.
-        is_aside: It needs no device process, and runs while others do.
-        early: What can begin without a binary, on likely winners while they are timed. Its outcomes count;
-            where it has none, `run` follows.
-        processes: Those that it takes. They stand by, without a device, while likely winners are timed.
-        steps: If `trials` are for each step: their number until progress tells it.
+        expected: Its outcomes before it is made: NO_TIME, or `Unchecked` where it cannot be made here; no
+            outcome where it makes no sense. None if only `run` knows its outcomes.
+        is_concurrent: It needs no device process, and runs beside the other checks.
+        early: Begins it on a likely winner, without a binary. If that gives no outcome, `run` follows.
+        processes: Its processes. They stand by, without a device, while likely winners are timed.
+        cost: Its predicted time.
     """
 
     stage: str
     run: Callable[[TuningContext, Builds, Deadline], OutcomesByConfig]
-    obstacles: Callable[[TuningContext], _Obstacles] | None = None
-    is_aside: bool = False
+    expected: Callable[[TuningContext], Outcomes] | None = None
+    is_concurrent: bool = False
     early: Callable[[TuningContext, KernelInstance, Deadline], Outcomes] | None = None
     processes: Callable[[TuningContext], AbstractContextManager[None]] = lambda _: nullcontext()
-    base_s: float = 0.0
-    trials: float = 0.0
-    steps: int | None = None
+    cost: Cost = Cost()
 
     def can_run(self, context: TuningContext) -> bool:
         """True unless the check makes no sense or cannot be made here."""
-        return self.obstacles is None or None in self.obstacles(context).values()
+        return self.expected is None or NO_TIME in self.expected(context).values()
+
+
+@dataclass(frozen=True)
+class EarlyChecks:
+    """The checks that run on likely winners while these are timed."""
+
+    runs: Mapping[tuple[Check, Config], Future[Outcomes]] = field(default_factory=dict)
+    processes: Killable = field(default_factory=Killable)  # that the runs wait for
+
+    def outcomes(self, check: Check, configs: Iterable[Config]) -> dict[Config, Outcomes]:
+        """Wait for a check of configurations, and return the outcomes of the configurations that have any."""
+        running = {config: run for config in configs if (run := self.runs.get((check, config)))}
+        return {config: outcomes for config, run in running.items() if (outcomes := run.result())}
+
+
+@contextmanager
+def early_checks(
+    context: TuningContext, configs: Iterable[Config], deadline: Deadline
+) -> Iterator[EarlyChecks]:
+    """Begin the checks of configurations that can begin early, and end them after the block.
+
+    None begin if the CPU is timed, because they would disturb it.
+    """
+    is_timed = context.task.device.kind == "cpu"
+    instances = {} if is_timed else {config: context.maker.make(config) for config in configs}
+    checks = [check for check in CHECKS if instances and check.can_run(context)]
+    threads = ThreadPoolExecutor(context.pool.size, thread_name_prefix="sanitizer")
+    with ExitStack() as opened:
+        for check in checks:
+            opened.enter_context(check.processes(context))
+        opened.enter_context(deadline.processes)
+        opened.callback(threads.shutdown, wait=False, cancel_futures=True)
+        runs = {
+            (check, config): threads.submit(check.early, context, instance, deadline)
+            for check in checks
+            if check.early is not None
+            for config, instance in instances.items()
+        }
+        yield EarlyChecks(runs, deadline.processes)
 
 
 @dataclass
@@ -97,35 +141,6 @@ class WinnerChecks:
     """Checks each configuration once, and keeps the outcomes."""
 
     outcomes: dict[Config, Outcomes] = field(default_factory=dict)
-    _begun: dict[tuple[Check, Config], Future[Outcomes]] = field(default_factory=dict)
-    _begun_processes: Killable = field(default_factory=Killable)  # of these runs
-
-    @contextmanager
-    def begun_early(
-        self, context: TuningContext, configs: Iterable[Config], deadline: Deadline
-    ) -> Iterator[None]:
-        """Begin what takes long of the checks of configurations during the block, unless the CPU is timed.
-
-        Those checked before are left out.
-        """
-        new = [config for config in configs if config not in self.outcomes]
-        is_timed = context.task.device.kind == "cpu"
-        likely = {} if is_timed else {config: context.maker.make(config) for config in new}
-        self._begun_processes = deadline.processes
-        threads = ThreadPoolExecutor(context.pool.size, thread_name_prefix="sanitizer")
-        with ExitStack() as standing_by:
-            try:
-                for check in [check for check in CHECKS if likely and check.can_run(context)]:
-                    standing_by.enter_context(check.processes(context))
-                    if check.early is not None:
-                        for config, instance in likely.items():
-                            early = threads.submit(check.early, context, instance, deadline)
-                            self._begun[check, config] = early
-                yield
-            finally:
-                threads.shutdown(wait=False, cancel_futures=True)
-                deadline.processes.kill()
-                self._begun.clear()
 
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
         """Reuse journaled outcomes in which no expected check is missing, if the sanitizers are the same."""
@@ -137,62 +152,67 @@ class WinnerChecks:
                     self.outcomes.setdefault(trial.config, outcomes)
 
     def check(
-        self, context: TuningContext, configs: Sequence[Config], deadline: Deadline
+        self,
+        context: TuningContext,
+        configs: Sequence[Config],
+        deadline: Deadline,
+        early: EarlyChecks | None = None,
     ) -> dict[Config, Failure]:
-        """Make the CHECKS in turns, and meanwhile those that need no device process.
+        """Make the CHECKS of configurations, and return the failures.
 
-        Returns why some failed; one that was checked before is not run again. The latter may take all the
-        time until the deadline; those in turns divide it equally. One that has begun is finished.
+        Configurations that were checked before are not checked again. The checks that need a device process
+        take turns and divide the time until the deadline equally; meanwhile the others run, and each may take
+        all of it. A check that has begun is finished.
         """
         checked_before = [config for config in configs if config in self.outcomes]
         # one that compiled before and cannot any more is not stored unchecked
         builds, failures = context.build([config for config in configs if config not in checked_before])
         _note_failures(failures, {config: self.outcomes[config] for config in checked_before})
-        outcomes = self._make_checks(context, builds, failures, deadline)
+        outcomes = _make_checks(context, builds, failures, deadline, early or EarlyChecks())
         _warn_of_missed(context.observer, [outcomes[config] for config in builds if config not in failures])
         self.outcomes |= outcomes
         return failures
-
-    def _make_checks(
-        self, context: TuningContext, builds: Builds, failures: dict[Config, Failure], deadline: Deadline
-    ) -> dict[Config, Outcomes]:
-        """Make the checks of builds, and return the outcomes; failures are added to those known."""
-        outcomes = dict.fromkeys(builds, expected_checks(context))
-        checks = [check for check in CHECKS if builds and check.can_run(context)]
-        turns = [check for check in checks if not check.is_aside]
-        whole = replace(deadline, processes=Killable())
-        # after an interrupt, a sanitizer would go on for a minute: what the threads wait for is killed first
-        with ThreadPoolExecutor(len(CHECKS)) as threads, whole.processes, self._begun_processes:
-            aside = {
-                check: threads.submit(self._run, check, context, builds, whole)
-                for check in checks
-                if check.is_aside
-            }
-            for check in checks:
-                left = {config: built for config, built in builds.items() if config not in failures}
-                context.observer.stage(Stage(check.stage, configs=len(left)))
-                if check in aside:
-                    made = aside[check].result()
-                else:
-                    made = self._run(check, context, left, whole.share(len(turns) - turns.index(check)))
-                outcomes |= {config: {**outcomes[config], **added} for config, added in made.items()}
-                _note_failures(failures, made)
-        return outcomes
-
-    def _run(
-        self, check: Check, context: TuningContext, builds: Builds, deadline: Deadline
-    ) -> OutcomesByConfig:
-        """Make a check of the configurations of which it has told nothing early."""
-        begun = {config: self._begun[key] for config in builds if (key := (check, config)) in self._begun}
-        told = {config: outcomes for config, early in begun.items() if (outcomes := early.result())}
-        others = {config: built for config, built in builds.items() if config not in told}
-        return {**told, **(check.run(context, others, deadline) if others else {})}
 
     def forget_late(self) -> None:
         """Forget configurations with late checks: they are checked again."""
         self.outcomes = {
             config: outcomes for config, outcomes in self.outcomes.items() if not is_late(outcomes)
         }
+
+
+def _make_checks(
+    context: TuningContext,
+    builds: Builds,
+    failures: dict[Config, Failure],
+    deadline: Deadline,
+    early: EarlyChecks,
+) -> dict[Config, Outcomes]:
+    """Make the checks of builds, add their failures to `failures`, and return the outcomes."""
+    outcomes = dict.fromkeys(builds, expected_checks(context))
+    checks = [check for check in CHECKS if builds and check.can_run(context)]
+    turns = [check for check in checks if not check.is_concurrent]
+    whole = Deadline(deadline.at_s)  # kills these processes only: more checks may follow until the deadline
+
+    def run(check: Check, configs: Builds, until: Deadline) -> OutcomesByConfig:
+        done = early.outcomes(check, configs)
+        others = {config: built for config, built in configs.items() if config not in done}
+        return {**done, **(check.run(context, others, until) if others else {})}
+
+    # after an interrupt, a sanitizer would go on for a minute: what the threads wait for is killed first
+    with ThreadPoolExecutor(len(CHECKS)) as threads, whole.processes, early.processes:
+        concurrent = {
+            check: threads.submit(run, check, builds, whole) for check in checks if check.is_concurrent
+        }
+        for check in checks:
+            left = {config: built for config, built in builds.items() if config not in failures}
+            context.observer.stage(Stage(check.stage, configs=len(left)))
+            if check in concurrent:
+                made = concurrent[check].result()
+            else:
+                made = run(check, left, whole.share(len(turns) - turns.index(check)))
+            outcomes |= {config: {**outcomes[config], **added} for config, added in made.items()}
+            _note_failures(failures, made)
+    return outcomes
 
 
 def _note_failures(failures: dict[Config, Failure], outcomes: OutcomesByConfig) -> None:
@@ -210,10 +230,9 @@ def _warn_of_missed(observer: Observer, outcomes: Iterable[Outcomes]) -> None:
 
 
 def expected_checks(context: TuningContext) -> Outcomes:
-    """The checks that each configuration is to pass on this device, without the checks on other data.
+    """The outcomes of all checks but those on other data, before CHECKS are made.
 
-    A check is late until it is made; one that cannot run here has the reason. Outputs were compared and other
-    sizes verified during the search.
+    The search has compared the outputs and verified other sizes.
     """
     compared = context.worker.compared
     expected: dict[str, Outcome] = {output_check(name): PASSED for name in sorted(compared)}
@@ -221,14 +240,13 @@ def expected_checks(context: TuningContext) -> Outcomes:
         expected[output_check(name)] = Unchecked("the reference does not return it")
     expected[OTHER_SIZES] = _lacks_sizes(context) or PASSED
     for check in CHECKS:
-        named = check.obstacles(context) if check.obstacles is not None else {}
-        expected |= {name: obstacle or NO_TIME for name, obstacle in named.items()}
+        expected |= check.expected(context) if check.expected is not None else {}
     return expected
 
 
-def _named(names: Iterable[str], *obstacles: Unchecked | None) -> _Obstacles:
-    """The first obstacle of checks of these names."""
-    return dict.fromkeys(names, next(filter(None, obstacles), None))
+def _expected(names: Iterable[str], *obstacles: Unchecked | None) -> Outcomes:
+    """The outcomes of these names before the check is made: the first obstacle, or NO_TIME without one."""
+    return dict.fromkeys(names, next(filter(None, obstacles), NO_TIME))
 
 
 def _lacks_sizes(context: TuningContext) -> Unchecked | None:
@@ -239,60 +257,55 @@ def _lacks_sanitizers(context: TuningContext) -> Unchecked | None:
     return Unchecked("sanitizers are left out") if context.processes.skips_sanitizers else None
 
 
-def _on_host(context: TuningContext) -> _Obstacles:
+def _on_host(context: TuningContext) -> Outcomes:
     lacks_compiler = None if find_host_sanitizer() else Unchecked("g++ is not installed")
     names = (*HOST_TOOLS, LOOPS) if context.task.is_c else ()
-    return _named(names, _lacks_sanitizers(context), lacks_compiler)
+    return _expected(names, _lacks_sanitizers(context), lacks_compiler)
 
 
-def _on_device(context: TuningContext) -> _Obstacles:
+def _on_device(context: TuningContext) -> Outcomes:
     sanitizer = context.processes.sanitizer
     lacks_program = None if sanitizer else Unchecked("compute-sanitizer is not installed")
     names = TOOLS if context.task.dialect == "cuda" or sanitizer else ()
-    return _named(names, _lacks_sanitizers(context), _lacks_sizes(context), lacks_program)
+    return _expected(names, _lacks_sanitizers(context), _lacks_sizes(context), lacks_program)
 
 
-def _with_schedules(context: TuningContext) -> _Obstacles:
-    return _named((OTHER_SCHEDULES,) if has_schedules(context) else ())
+def _with_schedules(context: TuningContext) -> Outcomes:
+    return _expected((OTHER_SCHEDULES,) if has_schedules(context) else ())
 
 
-def _at_larger_sizes(context: TuningContext) -> _Obstacles:
-    return _named((LARGER_SIZES,) if has_indices(context.task) else ())
+def _at_larger_sizes(context: TuningContext) -> Outcomes:
+    return _expected((LARGER_SIZES,) if has_indices(context.task) else ())
 
 
-def _at_sizes(*names: str) -> Callable[[TuningContext], _Obstacles]:
-    return lambda context: _named(names, _lacks_sizes(context))
+def _at_sizes(*names: str) -> Callable[[TuningContext], Outcomes]:
+    return lambda context: _expected(names, _lacks_sizes(context))
 
 
-def _on_variants(context: TuningContext) -> _Obstacles:
-    return _named(map(data_check, context.task.spec.variants), _lacks_sizes(context))
+def _on_variants(context: TuningContext) -> Outcomes:
+    return _expected(map(data_check, context.task.spec.variants), _lacks_sizes(context))
 
 
-def _beyond(context: TuningContext) -> _Obstacles:
+def _beyond(context: TuningContext) -> Outcomes:
     return _at_larger_sizes(context) if context.task.device.kind == "gpu" else {}
 
 
 CHECKS: tuple[Check, ...] = (  # in this order
-    Check(of_last_round(MANY_RUNS), check_many_runs, _at_sizes(MANY_RUNS), base_s=0.1, trials=0.3),
-    Check(of_last_round(TILE_SIZES), check_tile_sizes, _at_sizes(TILE_SIZES), base_s=0.2, trials=0.1),
+    Check(of_last_round(MANY_RUNS), check_many_runs, _at_sizes(MANY_RUNS), cost=Cost(0.1, trials=0.3)),
+    Check(of_last_round(TILE_SIZES), check_tile_sizes, _at_sizes(TILE_SIZES), cost=Cost(0.2, trials=0.1)),
     Check(
         of_last_round(OTHER_SCHEDULES),
         check_other_schedules,
         _with_schedules,
         early=compile_schedules,
-        base_s=0.2,
-        trials=1.0,
+        cost=Cost(0.2, trials=1.0),
     ),
-    Check(OTHER_DATA, check_other_data, base_s=0.2, trials=0.45, steps=11),
-    Check(VARIANTS, check_variants, _on_variants, trials=0.25, steps=0),
-    Check(of_last_round(LARGER_SIZES), read_larger_sizes, _at_larger_sizes, is_aside=True),
-    Check(of_last_round(LARGER_SIZES), check_larger_sizes, _beyond, base_s=0.9),
-    Check(SANITIZERS, under_host_sanitizer, _on_host, is_aside=True, early=check_on_host, base_s=1.5),
+    Check(OTHER_DATA, check_other_data, cost=Cost(0.2, trials=0.45, steps=11)),
+    Check(VARIANTS, check_variants, _on_variants, cost=Cost(trials=0.25, steps=0)),
+    Check(of_last_round(LARGER_SIZES), read_larger_sizes, _at_larger_sizes, is_concurrent=True),
+    Check(of_last_round(LARGER_SIZES), check_larger_sizes, _beyond, cost=Cost(0.9)),
     Check(
-        SANITIZERS,
-        under_device_sanitizer,
-        _on_device,
-        is_aside=True,
-        processes=sanitizer_processes,
+        SANITIZERS, under_host_sanitizer, _on_host, is_concurrent=True, early=check_on_host, cost=Cost(1.5)
     ),
+    Check(SANITIZERS, under_device_sanitizer, _on_device, is_concurrent=True, processes=sanitizer_processes),
 )

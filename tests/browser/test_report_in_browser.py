@@ -254,7 +254,7 @@ def settled(chromium, tmp_path, monkeypatch):
     tried = [trial(one, time_ms=time_ms) for one, time_ms in times_ms]
     finals = {
         tried[1].key: Measurement((2.0, 2.1, 2.2) * 4, Rule.LAST_ROUND),
-        tried[2].key: Measurement((2.3, 2.4, 2.5) * 4, Rule.LAST_ROUND),
+        tried[2].key: Measurement((2.3, 2.4, 2.5) * 3, Rule.LAST_ROUND),
         tried[4].key: Measurement((2.5, 2.45, 2.2) * 4, Rule.LAST_ROUND),
     }
     file = tmp_path / "report.html"
@@ -300,7 +300,11 @@ def test_no_figure_of_the_last_round_is_cut(chromium, settled, width):
     """On a phone, figures have lines of their own."""
     device = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
     chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
-    figures = {"2.1 ms (2 to 2.2)", "2.45 ms (2.2 to 2.5)", "2.4 ms (2.3 to 2.5)"}
+    figures = {
+        "2.1 ms (2 to 2.2)",
+        "2.45 ms (2.2 to 2.5); 1 to 1.25 x",
+        "2.4 ms (2.3 to 2.5); 1.14 to 1.15 x",
+    }
     assert figures <= written(chromium, "finalists")
 
 
@@ -337,12 +341,51 @@ def test_the_last_round_is_drawn_with_its_intervals(settled):
     assert [row[:4] for row in rows] == [
         ["trial 2, best", "2.1", "2", "2.2"],
         ["trial 5, tie", "2.45", "2.2", "2.5"],
-        ["trial 3", "2.4", "2.3", "2.5"],
+        ["trial 3, left after 9 rounds", "2.4", "2.3", "2.5"],
     ]
     settled.execute_script(
         "document.querySelector('#trial-table button[aria-label=\"Open trial 2\"]').click()"
     )
     assert settled.find_element("id", "trial-title").text == "Trial 2: 2.1 ms (2 to 2.2)"
+
+
+def test_each_time_of_a_trial_says_whether_it_is_of_the_search_or_of_the_last_round(settled):
+    rows = settled.execute_script(CHART_TABLE, "finalists")
+    assert [row[4:6] for row in rows] == [["\u2013", "1.5"], ["1 to 1.25", "1.7"], ["1.14 to 1.15", "1.4"]]
+
+    def facts(trial):
+        button = f"#trial-table button[aria-label='Open trial {trial}']"
+        settled.execute_script(f'document.querySelector("{button}").click()')
+        cells = "[...document.querySelectorAll('#trial-body td')].map((one) => one.textContent)"
+        texts = settled.execute_script(f"return {cells}")
+        settled.execute_script("document.getElementById('trial-close').click()")
+        return {name: value for name, value in zip(texts[::2], texts[1::2], strict=True) if "time" in name}
+
+    assert facts(5) | {"compile time (ms)": ""} == {
+        "time in the last round (ms)": "2.45",
+        "times the best in the last round": "1.167 (1 to 1.25)",
+        "time in the search (ms)": "1.7",
+        "compile time (ms)": "",
+    }
+    assert [name for name in facts(1) if "compile" not in name] == [
+        "time in the search (ms)",
+        "times the best in the search",
+    ]
+
+
+@pytest.mark.parametrize("width", [390, 1300])
+def test_no_stage_is_cut(chromium, tmp_path, monkeypatch, width):
+    """Those that are short beside all others are summed."""
+    monkeypatch.setenv("AUTOTUNE_CACHE", str(tmp_path / "cache"))
+    path = journal(tmp_path / "a.jsonl", [trial(1), trial(2)])
+    stages = {"last round: waiting for references": 2.0, "timing": 9.0, "checks": 0.0, "tiles": 0.01}
+    with Path(path).open("a") as rows:
+        rows.write(json.dumps({"stages": stages, "doubts": []}) + "\n")
+    file = tmp_path / "report.html"
+    file.write_text(report_html(gather([path])))
+    show(chromium, file, width=width)
+    said = {*stages, "2 shorter ones"} - {"checks", "tiles"}
+    assert said == {text for text in written(chromium, "stages") if ":" in text or text in said}
 
 
 def test_the_ladder_has_the_intervals_of_the_last_round(chromium, tmp_path, folder):

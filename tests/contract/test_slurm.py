@@ -9,17 +9,20 @@ import subprocess
 import tempfile
 import time
 from contextlib import ExitStack, closing
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from autotune.evaluation.journal import read_trials
 
-pytest.importorskip("dask_jobqueue", reason="needs the extra cluster")
 PROGRAMS = ("sbatch", "slurmctld", "slurmd", "munged")
 FOUND = {name: shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") for name in PROGRAMS}
 MISSING = ", ".join(name for name, path in FOUND.items() if path is None)
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs SLURM and munge: no {MISSING}")
+pytestmark = [
+    pytest.mark.skipif(bool(MISSING), reason=f"needs SLURM and munge: no {MISSING}"),
+    pytest.mark.skipif(find_spec("dask_jobqueue") is None, reason="needs the extra cluster"),
+]
 
 CONFIGURATION = """\
 ClusterName=test

@@ -239,7 +239,7 @@ def test_a_reference_that_hangs_is_named_at_once_and_again_at_the_limit(folder, 
     worker = Worker(DeviceSetting(FAKE, folder.path / "reference.py", (PROBLEM,)), on_stage=said.append)
     with pytest.raises(SetupError, match=r"reference\.py on fake:0.*not ready within 1 s.*--size"):
         worker.load(PROBLEM)
-    assert [str(stage) for stage in said] == ["computing the reference (reference.py) at n=4"]
+    assert [str(stage) for stage in said] == ["preparing inputs and reference (reference.py) at n=4"]
 
 
 def test_an_energy_that_cannot_be_measured_leaves_the_times_as_they_are(folder, short_last_round):

@@ -19,6 +19,7 @@ def double(grid, block, x, y, n):
     y.view("int32")[:n] = 2 * x.view("int32")[:n]
     return (A - 5) ** 2 + B + 1.0
 """
+JOURNAL = "runs/double.fake-gpu.n1000.int32.jsonl"  # of the searched folder
 HANGS = """\
 import pathlib, time
 
@@ -79,13 +80,10 @@ def test_killed_again_and_again_it_ends_as_if_never_killed(tmp_path, engine):
     assert len(keys) == len(set(keys)) == 12, "something was run twice"
 
 
-def test_a_finished_search_answers_again_without_running(folder):
-    first = folder.search()
-    folder.write("raise RuntimeError('not compiled again')\n" + (folder.path / "double.py").read_text())
-    (folder.path / "double.py").write_text((folder.path / "double.py").read_text().split("\n", 1)[1])
-    second = folder.search()
-    assert second["resumed"] == second["trials"] == first["trials"]
-    assert second["config"] == first["config"] and second["time_ms"] == first["time_ms"]
+def test_a_finished_search_answers_again_without_running(searched_folder):
+    again = searched_folder.search()
+    assert again["resumed"] == again["trials"] == 17
+    assert (again["config"], again["time_ms"]) == ({"A": 5, "B": 0}, 1.0)
 
 
 def spans(folder, *options):
@@ -125,24 +123,23 @@ def test_a_last_round_is_not_that_of_trials_that_came_later(folder):
     assert {"verify and time", "sample"} <= spans(folder)
 
 
-def test_a_torn_last_line_is_dropped_with_a_warning(folder):
-    result = folder.search()
-    journal = folder.path / result["journal"]
+def test_a_torn_last_line_is_dropped_with_a_warning(searched_folder):
+    journal = searched_folder.path / JOURNAL
     whole = journal.read_text()
     lines = whole.splitlines(keepends=True)
     journal.write_text("".join(lines[:5]) + lines[5][:40])
-    done = folder.run("search", "double.yaml", "--device", "fake", "--json")
+    done = searched_folder.run("search", "double.yaml", "--device", "fake", "--json")
     assert "cut off" in done.stderr
     again = json.loads(done.stdout)
-    assert again["resumed"] == 4 and again["config"] == result["config"]
+    assert again["resumed"] == 4 and again["config"] == {"A": 5, "B": 0}
 
 
-def test_a_torn_middle_line_is_refused(folder):
-    journal = folder.path / folder.search()["journal"]
+def test_a_torn_middle_line_is_refused(searched_folder):
+    journal = searched_folder.path / JOURNAL
     lines = journal.read_text().splitlines(keepends=True)
     lines[3] = lines[3][:40] + "\n"
     journal.write_text("".join(lines))
-    done = folder.run("search", "double.yaml", "--device", "fake")
+    done = searched_folder.run("search", "double.yaml", "--device", "fake")
     assert done.returncode == 2 and f"{journal.name}:4" in done.stderr and "damaged" in done.stderr
 
 
@@ -158,22 +155,22 @@ def test_a_torn_middle_line_is_refused(folder):
             "argument x was int32 [n] in, integers -100 100, is",
         ),
         (lambda folder: folder.edit("kernel: double", "kernel: triple"), "kernel was"),
-        (lambda folder: _say(folder.path / "j.jsonl", compiler="another"), "compiler was 'another'"),
-        (lambda folder: _say(folder.path / "j.jsonl", units="8"), "units was '8', is '16'"),
-        (lambda folder: _say(folder.path / "j.jsonl", memory_bytes="7"), "memory_bytes was '7'"),
-        (lambda folder: _say(folder.path / "j.jsonl", limits="350 W"), "limits was '350 W', is ''"),
+        (lambda folder: _say(folder.path / JOURNAL, compiler="another"), "compiler was 'another'"),
+        (lambda folder: _say(folder.path / JOURNAL, units="8"), "units was '8', is '16'"),
+        (lambda folder: _say(folder.path / JOURNAL, memory_bytes="7"), "memory_bytes was '7'"),
+        (lambda folder: _say(folder.path / JOURNAL, limits="350 W"), "limits was '350 W', is ''"),
     ],
     ids=["source", "arguments", "kernel", "compiler", "units", "memory", "limits"],
 )
-def test_a_journal_of_something_else_is_refused_with_what_differs(folder, change, words):
-    folder.search("--journal", "j.jsonl")
-    change(folder)
-    done = folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl")
+def test_a_journal_of_something_else_is_refused_with_what_differs(searched_folder, change, words):
+    change(searched_folder)
+    done = searched_folder.run("search", "double.yaml", "--device", "fake", "--journal", JOURNAL)
     assert done.returncode == 2 and words in done.stderr and "--fresh" in done.stderr
-    assert (
-        folder.run("search", "double.yaml", "--device", "fake", "--journal", "j.jsonl", "--fresh").returncode
-        == 0
-    )
+
+
+def test_a_fresh_search_takes_the_place_of_a_journal_of_something_else(searched_folder):
+    _say(searched_folder.path / JOURNAL, compiler="another")
+    assert searched_folder.search("--fresh", "--budget", "2")["resumed"] == 0
 
 
 def _say(journal, **words):
@@ -184,12 +181,11 @@ def _say(journal, **words):
     journal.write_text(json.dumps(header | words, separators=(",", ":")) + "\n" + rest)
 
 
-def test_a_new_parameter_value_reuses_every_row(folder):
-    first = folder.search()
-    folder.edit("B: [0, 1, 2]", "B: [0, 1, 2, 7]")
-    folder.edit("A + B <= 7", "A + B <= 12")
-    second = folder.search()
-    assert second["trials"] > first["trials"] and second["resumed"] == first["trials"]
+def test_a_new_parameter_value_reuses_every_row(searched_folder):
+    searched_folder.edit("B: [0, 1, 2]", "B: [0, 1, 2, 7]")
+    searched_folder.edit("A + B <= 7", "A + B <= 12")
+    second = searched_folder.search()
+    assert second["trials"] > 17 == second["resumed"]
 
 
 def test_two_searches_do_not_write_one_journal(folder):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from autotune.cli import main
-from tests.conftest import LIMIT_S, Folder
+from tests.conftest import LIMIT_S
 
 HANGS = """\
 import time
@@ -25,14 +25,6 @@ def double(grid, block, x, y, n):
     return (A - 5) ** 2 + B + 1.0
 """
 SEARCH = ("search", "double.yaml", "--device", "fake", "--budget", "2", "--journal")
-
-
-@pytest.fixture(scope="module")
-def searched(tmp_path_factory):
-    """A folder with the journal of a search, j.jsonl."""
-    folder = Folder(tmp_path_factory.mktemp("searched"))
-    folder.search("--journal", "j.jsonl")
-    return folder
 
 
 def _shell(folder, line):
@@ -50,14 +42,14 @@ def _shell(folder, line):
 @pytest.mark.parametrize(
     "line",
     [
-        "autotune show j.jsonl | true; exit ${PIPESTATUS[0]}",
-        "autotune show j.jsonl --json | head -1; exit ${PIPESTATUS[0]}",
-        "autotune show j.jsonl >&- 2>&-",
-        "autotune show j.jsonl --limit 1 >&-",
+        "autotune show runs/*.jsonl | true; exit ${PIPESTATUS[0]}",
+        "autotune show runs/*.jsonl --json | head -1; exit ${PIPESTATUS[0]}",
+        "autotune show runs/*.jsonl >&- 2>&-",
+        "autotune show runs/*.jsonl --limit 1 >&-",
     ],
 )
-def test_nobody_reads_and_nothing_is_said(searched, line):
-    done = _shell(searched, line)
+def test_nobody_reads_and_nothing_is_said(searched_folder, line):
+    done = _shell(searched_folder, line)
     assert done.returncode == 0
     assert done.stderr in ("", "1 of 17 trials\n", "17 of 17 trials\n")
 
@@ -68,8 +60,8 @@ def test_without_any_stream_a_search_still_keeps_its_result(folder):
     assert (folder.path / "cache/fake-gpu/double.json").exists()
 
 
-def test_output_that_cannot_be_written_is_told(searched):
-    done = _shell(searched, "autotune show j.jsonl --json > /dev/full")
+def test_output_that_cannot_be_written_is_told(searched_folder):
+    done = _shell(searched_folder, "autotune show runs/*.jsonl --json > /dev/full")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "autotune: No space left on device")
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from autotune.checks.deadline import Deadline
 from autotune.checks.device_sanitizer import TOOLS, Sanitizer, find_sanitizer
 from autotune.core.outcomes import PASSED, first_failure
 from autotune.core.records import Launch
@@ -14,6 +13,7 @@ from autotune.devices import Address, backend
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
 from autotune.problem.workload import Array, Scalar, Workload
 from autotune.processes.child import Child
+from autotune.processes.deadline import Deadline
 from tests.conftest import run_in_process
 from tests.devices_here import devices_here
 

@@ -28,8 +28,8 @@ def test_with_nothing_known_elsewhere_it_says_what_to_do(folder, adopt):
     assert not (folder.path / "cache").exists() and not (folder.path / "runs").exists()
 
 
-def test_another_size_is_served_from_a_few_runs_until_a_search_has_been_there(folder, adopt):
-    folder.search("--budget", "30")
+def test_another_size_is_served_from_a_few_runs_until_a_search_has_been_there(searched_folder, adopt):
+    folder = searched_folder
     done = adopt("--size", "n=500", "--budget", "3", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -78,26 +78,24 @@ def test_in_python_it_replaces_no_result_of_a_search(folder, monkeypatch):
     assert folder.files() == before
 
 
-def test_searched_knows_a_probe_from_a_search(folder, adopt, monkeypatch):
+def test_searched_knows_a_probe_from_a_search(searched_folder, adopt, monkeypatch):
     from autotune.tuning.task import Target, bind_target
 
-    folder.search("--budget", "30")
     assert adopt("--size", "n=500", "--budget", "2").returncode == 0
-    monkeypatch.chdir(folder.path)
+    monkeypatch.chdir(searched_folder.path)
     for size, expected in ((1000, True), (500, False), (250, False)):
-        bound = bind_target(Target(folder.space, "fake", {"n": size}))
+        bound = bind_target(Target(searched_folder.space, "fake", {"n": size}))
         assert (full_search_result(bound, None) is not None) is expected
 
 
-def test_what_others_know_is_read_once(folder, adopt, monkeypatch):
+def test_what_others_know_is_read_once(searched_folder, adopt, monkeypatch):
     read = []
 
     def counted(path):
         read.append(path.name)
         return read_journal(path)
 
-    folder.search("--budget", "30")
-    monkeypatch.chdir(folder.path)
+    monkeypatch.chdir(searched_folder.path)
     monkeypatch.setattr("autotune.tuning.prior_results.read_journal", counted)
     assert (
         main(
@@ -119,18 +117,19 @@ def test_what_others_know_is_read_once(folder, adopt, monkeypatch):
     assert len(read) == 1
 
 
-def test_a_result_that_is_none_of_the_space_is_no_search_s(folder, adopt, monkeypatch):
+def test_a_result_that_is_none_of_the_space_is_no_search_s(searched_folder, monkeypatch):
     from autotune.tuning.task import Target, bind_target
 
-    assert folder.search("--budget", "30")["config"] == {"A": 5, "B": 0}
-    folder.edit("A + B <= 7", "A != 5")
-    monkeypatch.chdir(folder.path)
-    assert full_search_result(bind_target(Target(folder.space, "fake")), None) is None
+    monkeypatch.chdir(searched_folder.path)
+    target = Target(searched_folder.space, "fake")
+    assert full_search_result(bind_target(target), None) is not None
+    searched_folder.edit("A + B <= 7", "A != 5")
+    assert full_search_result(bind_target(target), None) is None
 
 
-def test_what_an_unsteady_machine_found_says_so_and_the_next_search_measures_it_again(folder, adopt):
+def test_what_an_unsteady_machine_found_says_so_and_the_next_search_measures_it_again(searched_folder, adopt):
     """Times from far apart in the last round: two entries of one binary differ by more than 10%."""
-    folder.search("--budget", "30")
+    folder = searched_folder
     once = "import random\nif not hasattr(random, 'seeded'):\n    random.seed(5)\n    random.seeded = True\n"
     folder.write(once + KERNEL.replace("+ 1.0", "+ random.lognormvariate(0, 3)"))
     runs = [adopt("--size", "n=500", "--budget", "3") for _ in range(2)]

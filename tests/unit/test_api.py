@@ -20,7 +20,6 @@ from tests.conftest import KERNEL, LIMIT_S
 from tests.unit.test_search_page import data_of
 
 SETTINGS = {"device": "fake", "budget": 8, "seed": 3}
-ARGUMENTS = ("--device", "fake", "--budget", "8", "--seed", "3")
 THREE_LINES = """\
 from autotune import Space, tune
 result = tune(Space.load("double.yaml"), device="fake", budget=8, seed=3)
@@ -139,7 +138,8 @@ def test_every_model_of_a_cluster_gets_a_result(here, monkeypatch):
     options = {"processes": False, "threads_per_worker": 1, "memory_limit": 0, "dashboard_address": ":0"}
     with distributed.LocalCluster(n_workers=2, protocol="tcp", **options) as cluster:
         address = cluster.scheduler_address
-        found = tune_all(["double.yaml"], each_model=True, cluster=address, sizes={"n": 70}, **SETTINGS)
+        few = SETTINGS | {"budget": 2}
+        found = tune_all(["double.yaml"], each_model=True, cluster=address, sizes={"n": 70}, **few)
     assert {one.found.task.device.slug for one in found} == {"fake-gpu", "fake-gpu-2"}
     assert [dict(one.found.task.space.problem.sizes) for one in found] == [{"n": 70}] * 2
 
@@ -307,37 +307,24 @@ def test_a_strategy_names_its_engine(here):
     assert tune("double.yaml", strategy="tpe", **SETTINGS).found.engine == "optuna:tpe"
 
 
-def test_trials_become_a_table(here):
-    table = tune("double.yaml", **SETTINGS).trials.to_pandas()
-    assert list(table.columns[:4]) == ["A", "B", "status", "time_ms"]
-    assert len(table) == 8
-
-
-def test_a_journal_becomes_the_same_table(here):
+def test_trials_and_their_journal_become_the_same_table(here, monkeypatch):
     result = tune("double.yaml", **SETTINGS)
-    table = read_trials(result.found.journal).to_pandas()
-    assert table.equals(result.trials.to_pandas())
+    table = result.trials.to_pandas()
+    assert list(table.columns[:4]) == ["A", "B", "status", "time_ms"] and len(table) == 8
+    assert table.equals(read_trials(result.found.journal).to_pandas())
     assert len(read_trials("double")) == 8
     with pytest.raises(InputError, match="No such file"):
         read_trials("missing.jsonl")
-
-
-def test_pandas_is_asked_for_only_where_it_is_needed(here, monkeypatch):
-    trials = tune("double.yaml", **SETTINGS).trials
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setitem(sys.modules, "pandas", None)  # which is asked for only where it is needed
     with pytest.raises(MissingExtra, match="pandas is not installed; it comes with: pip install pandas"):
-        trials.to_pandas()
-
-
-def test_a_result_is_a_table_in_html(here):
-    shown = tune("double.yaml", **SETTINGS)._repr_html_()
-    assert shown.startswith("<table><tr><th>A</th><th>B</th><th>time</th></tr>")
-    assert "<pre>double on Fake GPU" in shown
+        result.trials.to_pandas()
 
 
 def test_a_result_and_a_journal_show_their_charts_inline(here):
     result = tune("double.yaml", **SETTINGS)
     shown = result._repr_html_()
+    assert shown.startswith("<table><tr><th>A</th><th>B</th><th>time</th></tr>")
+    assert "<pre>double on Fake GPU" in shown
     page = unescape(shown.partition('srcdoc="')[2].removesuffix('"></iframe>'))
     (search,) = data_of(page)["searches"]
     assert search["best"] is not None and search["landmarks"] and len(shown) < 250_000

@@ -17,38 +17,35 @@ def served(folder, **sizes):
     return best_config("double", "fake-gpu", cache=folder.path / "cache", **sizes)
 
 
-def test_a_problem_is_searched_once_and_then_served_exactly(folder, monkeypatch):
-    folder.search("--budget", "1")
-    monkeypatch.chdir(folder.path)
-    tuning = BackgroundTuning("double", folder.space, 1.0, folder.path / "cache")
-    best = served(folder, n=2000)
+def test_a_problem_is_searched_once_and_then_served_exactly(searched_folder, monkeypatch):
+    monkeypatch.chdir(searched_folder.path)
+    tuning = BackgroundTuning("double", searched_folder.space, 1.0, searched_folder.path / "cache")
+    best = served(searched_folder, n=2000)
     assert best.match.tier is Tier.NEAREST_SIZE
     for _ in range(2):  # the second time it is known
         tuning.request(best, {"n": 2000})
-    wait_until(lambda: served(folder, n=2000).match.tier is Tier.EXACT)
-    assert served(folder, n=2000).provenance.engine == "surrogate" and tuning._queue.empty()
-    tuning.request(served(folder, n=1000), {"n": 1000})
-    assert tuning._queue.empty() and len(list(folder.path.glob("runs/*.jsonl"))) == 2
+    wait_until(lambda: served(searched_folder, n=2000).match.tier is Tier.EXACT)
+    assert served(searched_folder, n=2000).provenance.engine == "surrogate" and tuning._queue.empty()
+    tuning.request(served(searched_folder, n=1000), {"n": 1000})
+    assert tuning._queue.empty() and len(list(searched_folder.path.glob("runs/*.jsonl"))) == 2
 
 
-def test_the_content_that_a_program_names_is_tuned(folder, monkeypatch):
-    folder.search("--budget", "1")
-    monkeypatch.chdir(folder.path)
-    tuning = BackgroundTuning("double", folder.space, 30.0, folder.path / "cache")
+def test_the_content_that_a_program_names_is_tuned(searched_folder, monkeypatch):
+    monkeypatch.chdir(searched_folder.path)
+    tuning = BackgroundTuning("double", searched_folder.space, 30.0, searched_folder.path / "cache")
     asked = []
     monkeypatch.setattr(tuning, "_search", asked.append)
     for data in (None, "sorted"):
-        tuning.request(served(folder, n=2000), {"n": 2000}, data)
+        tuning.request(served(searched_folder, n=2000), {"n": 2000}, data)
     wait_until(lambda: len(asked) == 2)
     assert [[word for word in words if "data" in word] for words in asked] == [[], ["--data=sorted"]]
 
 
-def test_no_search_starts_once_the_program_ends(folder, monkeypatch):
-    folder.search("--budget", "1")
-    monkeypatch.chdir(folder.path)
-    tuning = BackgroundTuning("double", folder.space, 30.0, folder.path / "cache")
+def test_no_search_starts_once_the_program_ends(searched_folder, monkeypatch):
+    monkeypatch.chdir(searched_folder.path)
+    tuning = BackgroundTuning("double", searched_folder.space, 30.0, searched_folder.path / "cache")
     for n in (2000, 4000):
-        tuning.request(served(folder, n=n), {"n": n})
+        tuning.request(served(searched_folder, n=n), {"n": n})
     wait_until(lambda: tuning._process is not None)
     first = tuning._process
     tuning._stop()

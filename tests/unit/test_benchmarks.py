@@ -16,7 +16,7 @@ from tests.recorded_files import T4
 
 ROOT = Path(__file__).parents[2]
 FILES = (*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "examples").glob("*.py"))
-PARTS = ("mutant_verifier", "replay", "replay_score", "waiting_kernel")  # of scripts
+PARTS = ("installed", "mutant_verifier", "replay", "replay_score", "waiting_kernel")  # of scripts
 SCRIPTS = sorted(file for file in FILES if file.stem not in PARTS)
 GPU_PACKAGES = ("cupy", "torch", "pycuda")
 HAS_GPU = Path("/dev/nvidiactl").exists()

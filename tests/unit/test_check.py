@@ -7,6 +7,8 @@ import pytest
 
 from autotune.tuning import stress_checks
 
+BEST, BEST_MS = {"A": 5, "B": 0}, 1.0  # of the searched folder
+
 
 @pytest.fixture
 def check(folder):
@@ -26,34 +28,30 @@ def test_configurations_are_verified_and_the_wrong_one_is_named(folder, check):
     assert [row["status"] for row in json.loads(done.stdout)] == ["wrong_result", "ok"]
 
 
-def test_a_result_is_the_same_faster_or_slower(folder, check):
-    best = folder.search("--engine", "exhaustive")
-    assert states(check("--json")) == [("same", best["time_ms"])]
-    (path,) = (folder.path / "cache").glob("*/double.json")
+def test_a_result_is_the_same_faster_or_slower(searched_folder, check):
+    assert states(check("--json")) == [("same", BEST_MS)]
+    (path,) = (searched_folder.path / "cache").glob("*/double.json")
     stored = json.loads(path.read_text())
     for factor, state in ((2, "faster"), (0.5, "slower")):
         (entry,) = json.loads(json.dumps(stored["entries"]))
         entry["time_ms"] *= factor
         entry["interval_ms"] = [factor * bound for bound in entry["interval_ms"]]
         path.write_text(json.dumps(stored | {"entries": [entry]}))
-        assert states(check("--json")) == [(state, best["time_ms"])]
+        assert states(check("--json")) == [(state, BEST_MS)]
 
 
-def test_times_that_differ_within_their_intervals_are_the_same_with_the_reason(folder, check):
-    best = folder.search("--engine", "exhaustive")
-    (path,) = (folder.path / "cache").glob("*/double.json")
+def test_times_that_differ_within_their_intervals_are_the_same_with_the_reason(searched_folder, check):
+    (path,) = (searched_folder.path / "cache").glob("*/double.json")
     stored = json.loads(path.read_text())
     (entry,) = stored["entries"]
-    entry |= {"time_ms": 2 * entry["time_ms"], "interval_ms": [0.5 * best["time_ms"], 3 * best["time_ms"]]}
+    entry |= {"time_ms": 2 * entry["time_ms"], "interval_ms": [0.5 * BEST_MS, 3 * BEST_MS]}
     path.write_text(json.dumps(stored))
     assert ": 0.5 times as long as stored, but the confidence intervals meet\n" in check().stdout
 
 
-def test_a_wrong_result_is_replaced_by_the_next_best(folder, check):
-    best = folder.search("--engine", "exhaustive")
-    source = (folder.path / "double.py").read_text()
-    values = best["config"]
-    folder.write(source.replace("2 * x", f"(2 + (A == {values['A']} and B == {values['B']})) * x"))
+def test_a_wrong_result_is_replaced_by_the_next_best(searched_folder, check, all_data_sets):
+    source = (searched_folder.path / "double.py").read_text()
+    searched_folder.write(source.replace("2 * x", "(2 + (A == 5 and B == 0)) * x"))
     done = check()
     assert done.returncode == 1 and done.stdout.startswith("WRONG") and "--refresh" in done.stderr
     refreshed = check("--refresh")
@@ -65,8 +63,8 @@ def test_a_wrong_result_is_replaced_by_the_next_best(folder, check):
     assert again.returncode == 0
     ((state, _),) = states(again)
     (row,) = json.loads(again.stdout)
-    assert state == "same" and row["config"] != values == best["config"]
-    served = json.loads(folder.run("best", "double", "--device", "fake", "--json").stdout)
+    assert state == "same" and row["config"] != BEST
+    served = json.loads(searched_folder.run("best", "double", "--device", "fake", "--json").stdout)
     assert served["config"] == row["config"]
 
 
@@ -87,7 +85,7 @@ def test_what_is_wrong_on_other_data_only_is_found(folder, check):
     assert first["detail"].startswith("with data alternating: y[0] is -300, expected -200")
 
 
-def test_data_whose_sums_round_do_not_test_exact_results(folder, check):
+def test_data_whose_sums_round_do_not_test_exact_results(folder, check, all_data_sets):
     """Beyond 2^24 float32 has no odd numbers, so another order of additions gives another result."""
     folder.edit("dtype: int32, shape: [n], role: in", "dtype: float32, shape: [n], role: in")
     folder.edit("dtype: int32, shape: [n], role: out", "dtype: float32, shape: [n], role: out")
@@ -101,7 +99,7 @@ def test_data_whose_sums_round_do_not_test_exact_results(folder, check):
         folder.edit(f"[-100, {largest}]", "[-100, 100]")
 
 
-def test_what_is_wrong_in_one_run_of_many_is_found(folder, check, monkeypatch):
+def test_what_is_wrong_in_one_run_of_many_is_found(folder, check, all_data_sets, monkeypatch):
     """The kernel counts its runs: the 150th is wrong, which comes after those on all data sets."""
     monkeypatch.setattr(stress_checks, "MAX_RUNS", 200)
     source = (folder.path / "double.py").read_text()
@@ -114,10 +112,9 @@ def test_what_is_wrong_in_one_run_of_many_is_found(folder, check, monkeypatch):
     assert row["status"] == "wrong_result" and row["detail"].startswith("in run ")
 
 
-def test_results_are_timed_as_asked(folder, check):
-    folder.search("--budget", "3")
+def test_results_are_timed_as_asked(searched_folder, check):
     assert check("--measure", "warm").returncode == 0
-    assert list((folder.path / "runs").glob("double.*.warm.check.jsonl"))
+    assert list((searched_folder.path / "runs").glob("double.*.warm.check.jsonl"))
 
 
 def aged(folder, change):
@@ -136,29 +133,26 @@ def slower(entry):
     entry["interval_ms"] = [bound / 2 for bound in entry["interval_ms"]]
 
 
-def test_a_result_that_nothing_aged_is_not_timed_again(folder, check):
-    folder.search("--engine", "exhaustive")
+def test_a_result_that_nothing_aged_is_not_timed_again(searched_folder, check):
     assert check("--stale").stdout == "nothing is stale: 1 result\n"
-    assert folder.run("list", "--stale", "--cache", "cache").stdout == "nothing is stale\n"
+    assert searched_folder.run("list", "--stale", "--cache", "cache").stdout == "nothing is stale\n"
 
 
-def test_an_aged_result_that_holds_is_stored_with_the_present_driver(folder, check):
-    best = folder.search("--engine", "exhaustive")
-    aged(folder, lambda entry: None)
-    listed = folder.run("list", "--stale", "--cache", "cache").stdout
+def test_an_aged_result_that_holds_is_stored_with_the_present_driver(searched_folder, check):
+    aged(searched_folder, lambda entry: None)
+    listed = searched_folder.run("list", "--stale", "--cache", "cache").stdout
     assert "the driver was 0.9 when this was tuned and is 1 now" in listed
     done = check("--stale")
     assert done.returncode == 0 and done.stdout.startswith("SAME ")
     assert "the driver was 0.9" in done.stdout and "times as fast as the default" in done.stdout
     assert "new search" not in done.stdout
     assert check("--stale").stdout == "nothing is stale: 1 result\n"
-    (row,) = json.loads(folder.run("list", "double", "--cache", "cache", "--json").stdout)["results"]
-    assert (row["config"], row["stale"]) == (best["config"], [])
+    (row,) = json.loads(searched_folder.run("list", "double", "--cache", "cache", "--json").stdout)["results"]
+    assert (row["config"], row["stale"]) == (BEST, [])
 
 
-def test_a_loss_is_told_and_searched_anew_within_the_time(folder, check):
-    folder.search("--engine", "exhaustive")
-    aged(folder, slower)
+def test_a_loss_is_told_and_searched_anew_within_the_time(searched_folder, check):
+    aged(searched_folder, slower)
     done = check("--stale", "--time", "5")
     assert "2 times as long as stored" in done.stdout and "no time is left for a search" in done.stdout
     again = check("--stale", "--time", "20", "--json")
@@ -168,14 +162,13 @@ def test_a_loss_is_told_and_searched_anew_within_the_time(folder, check):
     assert check("--stale").stdout == "nothing is stale: 1 result\n"
 
 
-def test_what_fails_after_an_edit_is_searched_anew(folder, check):
-    best = folder.search("--engine", "exhaustive")["config"]
-    source = (folder.path / "double.py").read_text()
-    folder.write(source.replace("2 * x", f"(2 + (A == {best['A']} and B == {best['B']})) * x"))
+def test_what_fails_after_an_edit_is_searched_anew(searched_folder, check):
+    source = (searched_folder.path / "double.py").read_text()
+    searched_folder.write(source.replace("2 * x", "(2 + (A == 5 and B == 0)) * x"))
     done = check("--stale", "--time", "20")
     assert (
         done.returncode == 0 and done.stdout.startswith("WRONG ") and "the kernel source was" in done.stdout
     )
     assert "a new search found" in done.stdout
-    served = json.loads(folder.run("best", "double", "--device", "fake", "--json").stdout)
-    assert served["config"] != best
+    served = json.loads(searched_folder.run("best", "double", "--device", "fake", "--json").stdout)
+    assert served["config"] != BEST

@@ -169,10 +169,6 @@ def test_a_backend_without_clocks_says_so():
     Clocks().apply((("sm_clock_mhz", 0),))
 
 
-def is_there(_state):
-    return True
-
-
 def change_and_wait(opened, seconds):
     opened.device.clocks.apply((("sm_clock_mhz", 600),))
     time.sleep(seconds)

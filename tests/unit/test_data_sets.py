@@ -17,6 +17,7 @@ from autotune.problem.reference import run_reference
 from autotune.problem.workload import Array, Workload
 from autotune.space import load_space
 
+pytestmark = pytest.mark.usefixtures("all_data_sets")
 KERNEL = """\
 import numpy
 

@@ -192,7 +192,7 @@ def test_a_launch_of_the_incumbent_that_is_refused_beside_a_configuration_leaves
     item = WorkItem(BINARY, (), problem(), MeasurementPolicy(noise_factor=1e12), incumbent, None, 0.0)
     failure = verify_and_time(state, item)
     assert failure.status is Status.LAUNCH_ERROR and failure.blame is Blame.PROCESS
-    assert isinstance(verify_and_time(state, item.without_incumbent()), Measurement)
+    assert isinstance(verify_and_time(state, replace(item, is_alone=True)), Measurement)
 
 
 def test_a_run_for_sanitizers_passes_the_arguments_that_a_checked_run_passes(open_state):

@@ -8,7 +8,6 @@ from threading import Barrier, BrokenBarrierError
 
 import pytest
 
-from autotune.checks.deadline import Deadline
 from autotune.checks.device_sanitizer import BROKEN, RUNS_OF_PROCESS, TOOLS, Sanitizer, find_sanitizer
 from autotune.core.outcomes import PASSED, Passed, Unchecked
 from autotune.core.records import Launch
@@ -19,6 +18,7 @@ from autotune.errors import ChildTimeout, SetupError
 from autotune.evaluation.device_process import DeviceSetting, DeviceState, verify_once
 from autotune.problem.workload import Array, Scalar, Workload
 from autotune.processes.child import Child
+from autotune.processes.deadline import Deadline
 from autotune.tuning import shared_processes
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options

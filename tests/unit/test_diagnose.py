@@ -25,9 +25,8 @@ def test_a_device_without_counters_says_what_is_missing(folder):
     assert "missing    no occupancy ladder" in done.stdout
 
 
-def test_changes_are_advised_from_the_journal(folder):
-    folder.search("--engine", "exhaustive")
-    done = folder.run("diagnose", "double.yaml", "--device", "fake", "--default")
+def test_changes_are_advised_from_the_journal(searched_folder):
+    done = searched_folder.run("diagnose", "double.yaml", "--device", "fake", "--default")
     assert "change     A=1: 5 takes" in done.stdout
 
 

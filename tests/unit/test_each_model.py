@@ -6,8 +6,6 @@ from autotune.devices import listing
 from autotune.devices.listing import Listing
 from autotune.evaluation.journal import read_trials
 
-distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
-
 TWO_MODELS = """\
 def double(grid, block, x, y, n):
     y.view("int32")[:n] = 2 * x.view("int32")[:n]
@@ -18,6 +16,7 @@ def double(grid, block, x, y, n):
 @pytest.fixture
 def scheduler(monkeypatch):
     """The address of a cluster of two workers, and a fake device of each of two models."""
+    distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
     monkeypatch.setenv("AUTOTUNE_FAKE_DEVICES", "1,1")
     monkeypatch.setattr(listing, "Listing", Listing)  # not as listed before
     options = {"processes": False, "threads_per_worker": 1, "memory_limit": 0, "dashboard_address": ":0"}

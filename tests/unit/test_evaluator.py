@@ -301,7 +301,7 @@ def test_items_of_a_lost_job_are_sent_again_one_at_a_time_and_only_the_one_to_bl
         ledger = Ledger(context.journal, budget, scoring, lambda trial: None)
         evaluator = Evaluator(
             *(context.maker, AtOnce(context.pool), devices, context.worker, ledger),
-            policy=context.evaluator.policy,
+            policy=context.policy,
             timeout_s=context.timeout_s,
         )
         trials = evaluate(evaluator, configs)
@@ -331,7 +331,7 @@ def test_a_lost_job_whose_time_is_over_leaves_nothing_that_a_later_trial_waits_f
         ledger = Ledger(context.journal, budget, scoring, lambda trial: None)
         evaluator = Evaluator(
             *(context.maker, AtOnce(context.pool), devices, context.worker, ledger),
-            policy=context.evaluator.policy,
+            policy=context.policy,
             timeout_s=context.timeout_s,
         )
         with pytest.raises(NoMoreTrials):

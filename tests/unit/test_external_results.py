@@ -39,9 +39,9 @@ def test_compare_shows_imported_results_and_marks_them(capsys):
 
 
 @pytest.fixture
-def searched(folder):
+def searched(searched_folder):
     """A folder with a result in its cache, and how to make another device's journal of its own."""
-    folder.search("--budget", "10")
+    folder = searched_folder
     (journal,) = (folder.path / "runs").iterdir()
     header, *rows = journal.read_text().splitlines(keepends=True)
 
@@ -140,8 +140,8 @@ def test_best_serves_nothing_that_was_imported(capsys):
 
 
 @pytest.mark.parametrize("device", ["Fake GPU", "Some other GPU"])
-def test_adopt_makes_a_verified_result_of_imported_ones(folder, device):
-    folder.search("--budget", "30")
+def test_adopt_makes_a_verified_result_of_imported_ones(searched_folder, device):
+    folder = searched_folder
     (journal,) = (folder.path / "runs").iterdir()
     exported = folder.path / "elsewhere.json"
     assert folder.run("export", journal, "--format", "t4", "-o", exported).returncode == 0

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from autotune.checks.deadline import Deadline
 from autotune.core.records import Config
 from autotune.processes.machine_load import cpu_times
 from autotune.searchers.base import evaluate
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.last_round import LastRoundSetting
+from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.remeasure import remeasure
 from autotune.tuning.task import Target, bind_target
 from tests.conftest import KERNEL, opened
@@ -28,7 +28,7 @@ def test_what_a_last_round_rejected_stays_out_when_another_search_stores_first(f
 
     task = bind_target(Target(folder.space, "fake"))
     setting = LastRoundSetting(
-        Path("cache"), "", 0, 1.0, cpu_times(), Deadline(), measure_again=measure_again
+        Path("cache"), "", 0, 1.0, cpu_times(), LastRoundTime(), measure_again=measure_again
     )
     with opened(task) as context:
         evaluate(context.evaluator, [task.spec.default, *(Config({"A": a, "B": 0}) for a in (3, 5))])

@@ -76,7 +76,7 @@ def test_the_time_left_runs_down_while_one_reference_is_computed():
     found = forecast(20)
     found.last_round(9, 40.0)
     found.stage(Stage("last round: sizes of its tiles"), 50.0)
-    found.stage(Stage("computing the reference (knn.py)", sizes="n=4097, m=69631"), 51.0)
+    found.stage(Stage("preparing inputs and reference (knn.py)", sizes="n=4097, m=69631"), 51.0)
     begun_s = found.left_s(51.0)
     assert found.left_s(53.0) == pytest.approx(begun_s - 2.0)
     assert found.left_s(51.1 + begun_s) is None  # it took all of that: nobody knows how long it goes on

@@ -79,12 +79,20 @@ def test_what_is_served_stays_where_nothing_is_faster_and_is_replaced_elsewhere(
     assert ENTRY in [eight["config"], *eight["ties"]] and by_tokens[64]["config"]["BLOCK_SIZE_M"] == 32
 
 
+def test_what_is_served_is_timed_however_short_the_time_is(moe):
+    moe.run(
+        "search", "moe.yaml", "--device", "fake", "--format", "vllm-moe", "--sweep", "M=8", "--time", "0.001"
+    )
+    (journal,) = moe.path.glob("runs/*")
+    assert ENTRY in [dict(trial.config) for trial in read_journal(journal)[1]]
+
+
 def test_what_wins_anywhere_is_checked_in_one_go_and_timed_once(moe, monkeypatch):
     new, check = [], WinnerChecks.check
 
-    def noted(self, context, configs, deadline):
+    def noted(self, context, configs, *rest):
         new.append({*configs} - self.outcomes.keys())
-        return check(self, context, configs, deadline)
+        return check(self, context, configs, *rest)
 
     monkeypatch.setattr(WinnerChecks, "check", noted)
     moe.run("search", "moe.yaml", "--device", "fake", "--format", "vllm-moe", "--sweep", "M=8,64,128")

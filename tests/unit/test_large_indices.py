@@ -221,6 +221,19 @@ def test_arguments_after_a_pointer_that_is_not_passed_keep_their_places(tmp_path
     assert reason(tmp_path, text, IN_TRITON.replace("[x, y, n]", "[x, None, y, n]")) == ""
 
 
+@pytest.mark.parametrize(
+    ("space", "source"),
+    [
+        (SPACE, SOURCE.replace(WIDE, NARROW)),
+        (IN_TRITON, KERNEL.replace("{}", CAST.replace(".to(tl.int64)", ""))),
+    ],
+)
+def test_a_part_of_an_array_is_followed_as_an_array_is(tmp_path, space, source):
+    with_part = space.replace("launch:\n", "  - {name: part, dtype: float32, of: x, offset: 0}\nlaunch:\n")
+    with_part = with_part.replace("arguments: [x,", "arguments: [part,")
+    assert reason(tmp_path, source, with_part).startswith("an index of part overflows")
+
+
 NARROW_PRODUCT = "an index of a overflows beyond 2^31 elements, for example at m=288,358 n=8,192 k=8,192"
 
 

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from autotune.checks.deadline import Deadline
 from autotune.checks.device_sanitizer import TOOLS
 from autotune.checks.host_sanitizer import HOST_TOOLS
 from autotune.cli.progress import SearchProgress
@@ -25,6 +24,7 @@ from autotune.evaluation.device_samples import energy
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.problem.workload import Workload
+from autotune.processes.deadline import Deadline
 from autotune.searchers.base import StoppingEstimate
 from autotune.serving.cache import read_record
 from autotune.tuning import limits, winner_checks
@@ -39,7 +39,8 @@ from autotune.tuning.finalists import (
     nearly_as_fast,
 )
 from autotune.tuning.further_sizes import SmallWorkloads
-from autotune.tuning.last_round import Decision, check_winners
+from autotune.tuning.last_round import check_winners
+from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.remeasure import ROUNDS, Remeasurement, remeasure
@@ -64,7 +65,7 @@ from autotune.tuning.turns import (
     is_precise,
     remove_shifts,
 )
-from autotune.tuning.winner_checks import Check, WinnerChecks, expected_checks
+from autotune.tuning.winner_checks import Check, WinnerChecks, early_checks, expected_checks
 from tests.conftest import KERNEL, LIMIT_S, opened
 
 
@@ -149,7 +150,7 @@ def raced(times_ms, objective=Objective.TIME):
 
     context = SimpleNamespace(
         objective=objective,
-        evaluator=SimpleNamespace(policy=MeasurementPolicy()),
+        policy=MeasurementPolicy(),
         observer=SimpleNamespace(stage=count),
         worker=SimpleNamespace(load=lambda *problems: None),
         run=run,
@@ -277,7 +278,9 @@ def test_the_last_round_keeps_to_the_time_limit(folder):
     assert (folder.path / "j.jsonl").read_text() == text
 
 
-def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_with_time(folder, monkeypatch):
+def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_with_time(
+    folder, all_data_sets, monkeypatch
+):
     """At first the kernel is slow, so that the last round takes all of the time."""
     monkeypatch.setattr(limits, "MIN_CHECKS_S", 0.0)
     monkeypatch.setattr(limits, "CHECKS_SHARE", 0.0)
@@ -334,7 +337,7 @@ def test_a_last_round_of_an_older_journal_is_reused_and_its_checks_are_made_agai
 class PassAll(WinnerChecks):
     """Checks that all configurations pass, at once."""
 
-    def check(self, context, configs, deadline):
+    def check(self, context, configs, deadline, early):
         self.outcomes |= {config: {} for config in configs}
         return {}
 
@@ -344,7 +347,7 @@ def test_the_five_best_ties_are_checked_and_the_others_are_named_and_not_stored(
     times = {trial.key: entry(*[1.0 + 1e-4 * int(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
     checks = PassAll()
-    found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, Deadline())
+    found = check_winners(context, chosen[::-1], Remeasurement(times, {}, {}), checks, LastRoundTime())
     assert [trial.key for trial in found.stored] == ["0", "1", "2", "3", "4", "5"]
     assert [trial.key for trial in found.ties_left] == ["6", "7", "8"]
     assert checks.outcomes.keys() == {trial.config for trial in found.stored}
@@ -354,9 +357,9 @@ def test_what_is_left_to_find_is_estimated_for_the_winner_while_it_is_checked():
     both = Barrier(2, timeout=LIMIT_S)
 
     class Meets(PassAll):
-        def check(self, context, configs, deadline):
+        def check(self, context, configs, deadline, early):
             both.wait()
-            return super().check(context, configs, deadline)
+            return super().check(context, configs, deadline, early)
 
     def estimate(winner):
         both.wait()
@@ -365,7 +368,7 @@ def test_what_is_left_to_find_is_estimated_for_the_winner_while_it_is_checked():
     chosen = [Trial(Config({"A": number}), str(number)) for number in (3, 4)]
     times = {trial.key: entry(*[float(trial.key)] * ROUNDS, noise=0.01) for trial in chosen}
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
-    found = check_winners(context, chosen, Remeasurement(times, {}, {}), Meets(), Deadline(), estimate)
+    found = check_winners(context, chosen, Remeasurement(times, {}, {}), Meets(), LastRoundTime(), estimate)
     assert found.estimate == StoppingEstimate(3, 9, 0.5, 0.1)
 
 
@@ -446,7 +449,7 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     sanitizer = SimpleNamespace(standing_by=standing_by)
     context.processes = SimpleNamespace(skips_sanitizers=False, sanitizer=sanitizer)
     context.task.spec = SimpleNamespace(default=Config({}), variants=())
-    with WinnerChecks().begun_early(context, [Config({})], Deadline()):
+    with early_checks(context, [Config({})], Deadline()):
         sources = {compiled.get() for _ in range(builds)}
     assert calls == (["begun", "ended"] if builds else [])
     assert len(sources) == builds and instance.source not in sources and compiled.empty()
@@ -469,13 +472,15 @@ def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypat
         return {"one": PASSED}
 
     both = (
-        Check("sanitizers", outcome_of("one"), lambda context: {"one": None}, is_aside=True, early=begin),
-        Check("sanitizers", outcome_of("two"), lambda context: {"two": None}, is_aside=True),
+        Check(
+            "sanitizers", outcome_of("one"), lambda context: {"one": NO_TIME}, is_concurrent=True, early=begin
+        ),
+        Check("sanitizers", outcome_of("two"), lambda context: {"two": NO_TIME}, is_concurrent=True),
     )
     monkeypatch.setattr(winner_checks, "CHECKS", both)
     checks = WinnerChecks()
-    with checks.begun_early(context, [config], Deadline()):
-        assert checks.check(context, [config], Deadline()) == {}
+    with early_checks(context, [config], Deadline()) as early:
+        assert checks.check(context, [config], Deadline(), early) == {}
     assert checks.outcomes[config] == {OTHER_SIZES: PASSED, "one": PASSED, "two": PASSED}
 
 
@@ -532,17 +537,17 @@ def test_checks_in_turns_share_the_time_and_those_aside_have_all_of_it(monkeypat
     calls, stages = {}, []
     good, bad = Config({"A": 1}), Config({"A": 2})
 
-    def check(name, obstacle, *, is_aside=False):
+    def check(name, expected, *, is_concurrent=False):
         def run(context, builds, deadline):
             calls[name] = [*builds], deadline.at_s - began_s
             outcomes = dict.fromkeys(builds, PASSED) | {bad: Failure(Status.WRONG_RESULT, name)}
             return {config: {name: outcomes[config]} for config in builds}
 
-        return Check(name, run, lambda context: {name: obstacle}, is_aside=is_aside)
+        return Check(name, run, lambda context: {name: expected}, is_concurrent=is_concurrent)
 
     unable = Unchecked("it is not installed")
-    rows = [("aside", None), ("first", None), ("unable", unable), ("second", None)]
-    chosen = tuple(check(*row, is_aside=row[0] == "aside") for row in rows)
+    rows = [("aside", NO_TIME), ("first", NO_TIME), ("unable", unable), ("second", NO_TIME)]
+    chosen = tuple(check(*row, is_concurrent=row[0] == "aside") for row in rows)
     monkeypatch.setattr(winner_checks, "CHECKS", chosen[1:] + chosen[:1])
     instance = SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ())
     context = SimpleNamespace(
@@ -616,18 +621,18 @@ def test_only_kernels_on_a_gpu_that_can_be_read_run_beyond_32_bits(kind, is_c, c
 
 def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():
     class Takes(WinnerChecks):
-        def check(self, context, configs, deadline):
+        def check(self, context, configs, deadline, early):
             ends_s.append(deadline.at_s)
             time.sleep(0.02)
             return {config: Failure(Status.WRONG_RESULT, "") for config in configs}
 
     chosen, ends_s = [Trial(Config({}), "0")], []
     context = SimpleNamespace(objective=Objective.TIME, observer=Observer())
-    again, deadline = Remeasurement({"0": entry(*[1.0] * ROUNDS)}, {}, {}), Deadline(0.0, checks_s=0.03)
+    again, left = Remeasurement({"0": entry(*[1.0] * ROUNDS)}, {}, {}), LastRoundTime(Deadline(0.0), 0.03)
     for left_s in (0.01, 0.0):
-        deadline = check_winners(context, chosen, again, Takes(), deadline).deadline
-        assert deadline.at_s == 0.0 and deadline.checks_s <= left_s
-    assert ends_s[1] <= ends_s[0] + 0.03 and deadline.of_checks().left_s() == 0.0
+        left = check_winners(context, chosen, again, Takes(), left).time
+        assert left.round.at_s == 0.0 and left.checks_s <= left_s
+    assert ends_s[1] <= ends_s[0] + 0.03 and left.checks_deadline().left_s() == 0.0
 
 
 def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
@@ -651,8 +656,8 @@ def test_the_time_that_the_choice_of_finalists_takes_is_left_for_fewer_of_them()
 
     trials = [replace(timed(str(number), 1.0 + number / 100), cost_s=0.04) for number in range(6)]
     context = SimpleNamespace(objective=Objective.TIME)
-    deadline = Deadline.after(0.2, checks_s=0.0)
-    assert len(Slow().choose_in_time(context, trials, [], deadline)) <= 2
+    limited = LastRoundTime(Deadline.after(0.2), checks_s=0.0)
+    assert len(Slow().choose_in_time(context, trials, [], limited)) <= 2
 
 
 def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too():
@@ -662,7 +667,7 @@ def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too
     answers = {trial.key: (trial.measurement.median_ms,) * SAMPLES_PER_TURN for trial in trials}
     context = SimpleNamespace(
         objective=Objective.TIME,
-        evaluator=SimpleNamespace(policy=MeasurementPolicy()),
+        policy=MeasurementPolicy(),
         observer=Observer(),
         worker=SimpleNamespace(load=lambda *problems: None),
         build=lambda configs, stage: (
@@ -678,6 +683,6 @@ def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too
 
 def test_processes_that_are_killed_end_no_work_without_a_deadline():
     killed = []
-    Decision().deadline.processes.kill()
-    with Decision().deadline.processes.holding(lambda: killed.append(True)):
+    Deadline().processes.kill()
+    with Deadline().processes.holding(lambda: killed.append(True)):
         assert not killed

@@ -4,7 +4,6 @@ import json
 import os
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -56,12 +55,11 @@ def test_the_latest_results_of_a_cache_come_first(folder):
     assert [line.split()[0] for line in lines] == ["mine", "add", "scale"]
 
 
-def test_the_json_holds_what_a_script_needs(folder):
-    best = folder.search("--engine", "random", "--budget", "4")
-    found = json.loads(folder.run("list", "double", "--cache", "cache", "--json").stdout)
+def test_the_json_holds_what_a_script_needs(searched_folder):
+    found = json.loads(searched_folder.run("list", "double", "--cache", "cache", "--json").stdout)
     (result,), (journal,) = found["results"], found["journals"]
-    assert result["config"] == best["config"] and result["sizes"] == {"n": 1000} == journal["sizes"]
-    assert journal["trials"] == 4 and journal["failed"] == 0 and journal["best_ms"] is not None
+    assert result["config"] == {"A": 5, "B": 0} and result["sizes"] == {"n": 1000} == journal["sizes"]
+    assert journal["trials"] == 17 and journal["failed"] == 0 and journal["best_ms"] is not None
     assert found["unreadable"] == []
 
 
@@ -79,40 +77,40 @@ def test_the_journal_of_a_kernel_is_that_of_its_latest_search(tmp_path):
     assert find_journal(str(checked), tmp_path) == checked
 
 
-def test_a_search_that_ended_before_its_first_trial_hides_no_earlier_one(folder):
-    folder.search("--budget", "2")
-    full, empty = folder.path / "runs/double.fake-gpu.n1000.int32.jsonl", folder.path / "runs/double.x.jsonl"
+def test_a_search_that_ended_before_its_first_trial_hides_no_earlier_one(searched_folder):
+    full, empty = (
+        searched_folder.path / "runs/double.fake-gpu.n1000.int32.jsonl",
+        searched_folder.path / "runs/double.x.jsonl",
+    )
     empty.write_text(full.read_text().splitlines(keepends=True)[0])
     os.utime(full, (1e9, 1e9))
-    assert find_journal("double", folder.path / "runs") == full
+    assert find_journal("double", searched_folder.path / "runs") == full
     full.unlink()
-    assert find_journal("double", folder.path / "runs") == empty
-    done = folder.run("show", "double", "--where", "A == 1")
+    assert find_journal("double", searched_folder.path / "runs") == empty
+    done = searched_folder.run("show", "double", "--where", "A == 1")
     assert done.returncode == 2 and "holds no trial; name another journal" in done.stderr
 
 
-def test_the_best_time_of_a_journal_is_that_of_its_last_round(folder):
-    best = folder.search("--budget", "4")
-    journal = Path(folder.path / best["journal"])
+def test_the_best_time_of_a_journal_is_that_of_its_last_round(searched_folder):
+    (journal,) = (searched_folder.path / "runs").glob("*.jsonl")
     lines = journal.read_text().splitlines(keepends=True)
     journal.write_text("".join(line for line in lines if not line.startswith('{"finals"')))
-    (of_search,) = json.loads(folder.run("list", "--json").stdout)["journals"]
+    (of_search,) = json.loads(searched_folder.run("list", "--json").stdout)["journals"]
     rows = [json.loads(line) for line in lines]
     (finals,) = (row["finals"] for row in rows if "finals" in row)
     for measured in finals.values():
         measured["samples_ms"] = [1000.0] * len(measured["samples_ms"])
     journal.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
-    (journaled,) = json.loads(folder.run("list", "--json").stdout)["journals"]
+    (journaled,) = json.loads(searched_folder.run("list", "--json").stdout)["journals"]
     assert of_search["best_ms"] < 100 and journaled["best_ms"] == 1000
 
 
-def test_only_the_kernel_that_is_asked_for_is_listed(folder):
-    folder.search("--engine", "random", "--budget", "2")
-    done = folder.run("list", "other", "--cache", "cache")
+def test_only_the_kernel_that_is_asked_for_is_listed(searched_folder):
+    done = searched_folder.run("list", "other", "--cache", "cache")
     assert done.stdout.startswith(
         "nothing of other in cache, no journals of other in runs; run autotune search"
     )
-    done = folder.run("list", "duoble", "--cache", "cache")
+    done = searched_folder.run("list", "duoble", "--cache", "cache")
     assert done.stdout.endswith("no journals of duoble in runs; did you mean double?\n")
 
 
@@ -124,10 +122,9 @@ def test_a_stale_result_says_what_has_changed(folder):
     assert "stale reduce on" in done.stdout and "the kernel source was" in done.stdout
 
 
-def test_damaged_files_are_named_and_the_others_listed(folder):
-    folder.search("--engine", "random", "--budget", "2")
-    (folder.path / "runs" / "broken.jsonl").write_text("no journal\n")
-    done = folder.run("list", "--cache", "cache")
+def test_damaged_files_are_named_and_the_others_listed(searched_folder):
+    (searched_folder.path / "runs" / "broken.jsonl").write_text("no journal\n")
+    done = searched_folder.run("list", "--cache", "cache")
     assert done.returncode == 0 and "skipped runs/broken.jsonl:1: not a journal" in done.stdout
     assert "Fake GPU" in done.stdout
 

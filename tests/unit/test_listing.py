@@ -35,11 +35,12 @@ def test_without_a_driver_of_nvidia_all_backends_are_asked_at_once(tmp_path, mon
     assert listing_for(None).is_complete and not listing_for("fake").is_complete
 
 
-def test_where_no_device_can_be_found_the_list_says_what_to_install_and_best_answers(folder, monkeypatch):
-    folder.search("--budget", "1")
+def test_where_no_device_can_be_found_the_list_says_what_to_install_and_best_answers(
+    searched_folder, monkeypatch
+):
     monkeypatch.setattr("autotune.devices.listing.BACKENDS", {})  # as without the packages of all of them
     monkeypatch.setattr("autotune.devices.listing.find_devices", Listing(()).devices)
-    assert "no device found; for one, install" in folder.run("devices").stdout
-    served = folder.run("best", "double")
+    assert "no device found; for one, install" in searched_folder.run("devices").stdout
+    served = searched_folder.run("best", "double")
     assert (served.returncode, served.stderr) == (0, ""), served.stderr
-    assert folder.run("best", "double", "-d", "opencl:0").returncode == 2
+    assert searched_folder.run("best", "double", "-d", "opencl:0").returncode == 2

@@ -5,11 +5,11 @@ from threading import Barrier, BrokenBarrierError
 
 import pytest
 
-from autotune.checks.deadline import Deadline
 from autotune.checks.host_sanitizer import find_host_sanitizer, workloads_for_cpu
 from autotune.core.outcomes import PASSED
 from autotune.core.trials import Failure
 from autotune.problem.covering import size_product
+from autotune.processes.deadline import Deadline
 from tests.further_sizes_example import sizes_and_instance
 
 SPACE = """\

@@ -131,15 +131,21 @@ def test_a_printed_ladder_is_drawn(tmp_path):
     assert "1 ms, 4 x" in found and "failed" not in found and "steps" in found
 
 
-def test_a_ladder_has_the_intervals_of_the_last_round(tmp_path, folder):
-    folder.search("--budget", "30")
-    (path,) = (folder.path / "runs").glob("double.*.jsonl")
-    keys = gather([str(path)], tmp_path / "cache", folder.space).searches[0].finals
+def test_a_ladder_has_the_intervals_of_the_last_round(tmp_path, searched_folder):
+    (path,) = (searched_folder.path / "runs").glob("double.*.jsonl")
+    keys = gather([str(path)], tmp_path / "cache", searched_folder.space).searches[0].finals
     spread = encode_measurement(Measurement((1.0, 1.1, 1.2) * 4, Rule.LAST_ROUND))
     with path.open("a") as rows:  # the fake device's times have no spread
         rows.write(json.dumps({"finals": dict.fromkeys(keys, spread)}) + "\n")
     done = plot(
-        "ladder", path, "--space", folder.space, "--cache", tmp_path / "cache", "-o", tmp_path / "a.svg"
+        "ladder",
+        path,
+        "--space",
+        searched_folder.space,
+        "--cache",
+        tmp_path / "cache",
+        "-o",
+        tmp_path / "a.svg",
     )
     assert done.returncode == 0, done.stderr
     assert any(text.startswith("1.1 ms (1 to 1.2), ") for text in texts(tmp_path / "a.svg"))

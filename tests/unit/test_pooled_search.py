@@ -75,7 +75,7 @@ def searched(pool, space, budget, seed=0, first=(), kind=InProcessEvaluator):
 def with_others_and_alone(spaces):
     """For each seed the trials of the largest problem: with those of the two others, and without."""
     found = []
-    for seed in range(6):
+    for seed in range(3):
         pool = Pool(spaces)
         for space in spaces[:2]:
             searched(pool, space, 60, seed)

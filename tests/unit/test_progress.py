@@ -35,8 +35,13 @@ def test_every_stage_of_a_search_is_told_with_its_time(folder):
         "last round: many runs",
     ):
         assert any(line.startswith(f"{stage}: ") for line in lines), stage
-    assert any(line.startswith("computing the reference (reference.py) at 3 sizes: ") for line in stages)
+    assert any(
+        line.startswith("preparing inputs and reference (reference.py) at 3 sizes: ") for line in stages
+    )
     assert any(re.match(r"compiling \d of \d: ", line) for line in stages)  # compilers run next to the rest
+    assert (
+        sum(line.startswith("last round: other data ") for line in stages) == 1
+    )  # one, whatever it prepares
     assert any(line.startswith("3 ") and "ms: A=" in line for line in done.stderr.splitlines())
 
 

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from autotune.checks.deadline import Deadline
 from autotune.core.outcomes import LARGER_SIZES, PASSED, Unchecked
 from autotune.core.records import Config
 from autotune.problem.repeated import RepeatedData
+from autotune.processes.deadline import Deadline
 from autotune.tuning import stress_checks
 from autotune.tuning.context import BuiltConfig
 from autotune.tuning.further_sizes import IndexLimit, unknown_beyond

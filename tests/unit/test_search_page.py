@@ -371,14 +371,14 @@ def test_a_space_of_other_parameters_is_refused(tmp_path):
     assert done.returncode == 2 and "its parameters are not those of the trials" in done.stderr
 
 
-def test_the_command_runs_a_configuration_of_the_journal(tmp_path, no_cache, folder):
+def test_the_command_runs_a_configuration_of_the_journal(tmp_path, no_cache, searched_folder):
     """What the page offers to copy is what `run` accepts."""
-    path = folder.search("--engine", "exhaustive", "--budget", "3")["journal"]
-    gathered = gather([str(folder.path / path)], space=folder.space)
+    (path,) = (searched_folder.path / "runs").glob("double.*.jsonl")
+    gathered = gather([str(path)], space=searched_folder.space)
     (search,) = report_json(gathered)["searches"]
     command = f"{search['runCommand']} 'A=2,B=1' --device fake --json"
     assert "--size n=1000 --dtype int32" in command
-    done = folder.run(*shlex.split(command)[1:])
+    done = searched_folder.run(*shlex.split(command)[1:])
     assert done.returncode == 0, done.stderr
     (packaged_one, *_) = report_json(gather(["transpose"], ROOT / "cache"))["searches"]
     assert packaged_one["runCommand"].startswith("autotune run transpose --size ")
@@ -531,7 +531,7 @@ CHECKED = {"output out": PASSED, OTHER_SIZES: PASSED}
 def test_the_head_says_how_far_the_result_can_be_trusted(
     tmp_path, no_cache, noise, high_ms, checks, finalists, verdict, reason
 ):
-    trials = [trial(1, time_ms=1.0), trial(2, time_ms=2.0)]
+    trials = [trial(1, time_ms=1.0), trial(2, time_ms=1.2)]
     samples = Measurement((1.0, 1.01, high_ms) * 4, Rule.LAST_ROUND, noise=noise)
     finals = {one.key: samples for one in trials[:finalists]}
     path = Path(journal(tmp_path / "a.jsonl", trials))
@@ -557,6 +557,50 @@ def test_what_was_explored_is_said_as_the_summary_says_it(folder):
     assert "valid configurations" in said and headline(search)["Trials"]["note"].startswith(said)
 
 
+def test_a_drift_between_search_and_last_round_is_told(tmp_path, no_cache):
+    """Both finalists are faster in turns, one of them far more: chance chose them."""
+    trials = [trial(1, time_ms=2.0), trial(2, time_ms=1.2)]
+    finals = {
+        one.key: Measurement((ms,) * 12, Rule.LAST_ROUND) for one, ms in zip(trials, (0.5, 1.2), strict=True)
+    }
+    (search,) = report_json(gather([journal(tmp_path / "a.jsonl", trials, finals)]))["searches"]
+    told = "The finalists took 0.25 to 1 times as long in the last round as in the search"
+    assert told in search["trust"][1]
+
+
+def test_a_speedup_is_the_interval_of_the_ratios_in_each_round(tmp_path, no_cache):
+    best, default = (trial(n, config=Config({**DEFAULT, "BLOCK": n})) for n in (128, DEFAULT["BLOCK"]))
+    cache.store(tmp_path, DEVICE, record(replace(entry(64), config=best.config, time_ms=1.0, ties=())))
+    finals = {
+        best.key: Measurement((1.0, 1.0, 1.0) * 4, Rule.LAST_ROUND),
+        default.key: Measurement((2.0, 3.0, 4.0) * 4, Rule.LAST_ROUND),
+    }
+    source = entry(64).provenance.source_sha256
+    header = {"kernel": "reduce", "n": 64, "device": DEVICE.name, "source": source}
+    path = journal(tmp_path / "a.jsonl", [best, default], finals, **header)
+    (search,) = report_json(gather([path], tmp_path))["searches"]
+    said = headline(search)["Over the default"]
+    assert said["value"] == "2 to 4 x"
+    assert said["note"] == "95%, by the ratios in each round; medians: 3 x; default: 3 ms (2 to 4)"
+    assert search["columns"]["ratio_low"] == [1, 2] and search["columns"]["ratio_high"] == [1, 4]
+
+
+def test_a_default_that_left_after_few_rounds_has_no_interval_of_95_percent(tmp_path, no_cache):
+    best, default = (trial(n, config=Config({**DEFAULT, "BLOCK": n})) for n in (128, DEFAULT["BLOCK"]))
+    cache.store(tmp_path, DEVICE, record(replace(entry(64), config=best.config, time_ms=1.0, ties=())))
+    finals = {
+        best.key: Measurement((1.0,) * 12, Rule.LAST_ROUND),
+        default.key: Measurement((4.0, 3.0, 4.0), Rule.LAST_ROUND),
+    }
+    source = entry(64).provenance.source_sha256
+    header = {"kernel": "reduce", "n": 64, "device": DEVICE.name, "source": source}
+    path = journal(tmp_path / "a.jsonl", [best, default], finals, **header)
+    (search,) = report_json(gather([path], tmp_path))["searches"]
+    said = headline(search)["Over the default"]
+    assert said["value"] == "3 to 4 x" and said["note"].startswith("all ratios of 3 rounds; medians: 4 x; ")
+    assert search["columns"]["rounds"] == [12, 3]
+
+
 def test_a_default_that_cannot_be_told_from_the_best_is_not_beaten(tmp_path, folder):
     folder.write(KERNEL.replace("(A - 5) ** 2", "10"))  # all are as fast
     folder.search("--budget", "4")
@@ -580,7 +624,7 @@ def test_a_default_within_the_noise_is_not_beaten_where_the_cache_keeps_no_tie_o
     (search,) = report_json(gather([path], tmp_path))["searches"]
     said = headline(search)["Over the default"]
     assert said["value"] == "not distinguishable"
-    assert said["note"] == "1 to 1.4 x (95%), by the ratios in each round; default: 1.4 ms (1 to 1.9)"
+    assert said["note"] == "1 to 1.4 x (95%, by the ratios in each round); default: 1.4 ms (1 to 1.9)"
 
 
 def test_a_last_round_of_the_best_and_the_default_has_no_other_finalists(tmp_path):

@@ -11,6 +11,7 @@ from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 
 TIMED = Trial(Config({"A": 1}), "a", measurement=Measurement((0.5,), Rule.STEADY))
+JOURNAL = "runs/double.fake-gpu.n1000.int32.jsonl"
 FAILED = Trial(Config({"A": 2}), "b", Failure(Status.COMPILE_ERROR, "line 1\nline 2"))
 
 
@@ -52,38 +53,34 @@ def test_several_journals_are_shown_together_by_time(folder):
     assert refused.returncode == 2 and "name one journal" in refused.stderr
 
 
-def test_the_csv_has_a_row_for_each_selected_trial(folder):
-    result = folder.search("--engine", "exhaustive", "--journal", "j.jsonl")
-    done = folder.run("show", "j.jsonl", "--where", "A <= 2", "--csv", "out.csv")
+def test_the_csv_has_a_row_for_each_selected_trial(searched_folder):
+    done = searched_folder.run("show", JOURNAL, "--where", "A <= 2", "--csv", "out.csv")
     assert done.returncode == 0 and done.stdout == "" and "6 of 17 trials in out.csv" in done.stderr
-    with (folder.path / "out.csv").open() as file:
+    with (searched_folder.path / "out.csv").open() as file:
         found = list(csv.DictReader(file))
     assert {(row["A"], row["B"]) for row in found} == {(a, b) for a in "12" for b in "012"}
     assert all(float(row["time_ms"]) > 0 and row["status"] == "ok" for row in found)
-    assert {row["journal"] for row in found} == {result["journal"]}
-    assert folder.run("show", "j.jsonl", "--csv", "out.csv").returncode == 0
+    assert {row["journal"] for row in found} == {JOURNAL}
+    assert searched_folder.run("show", JOURNAL, "--csv", "out.csv").returncode == 0
 
 
-def test_a_csv_never_replaces_a_file_of_another_kind(folder):
-    folder.search("--budget", "2", "--journal", "j.jsonl")
-    before = folder.files()
-    done = folder.run("show", "j.jsonl", "--csv", "j.jsonl")
-    assert done.returncode == 2 and folder.files() == before
-    assert "j.jsonl: exists and is not a CSV file (.csv); choose another file with --csv" in done.stderr
+def test_a_csv_never_replaces_a_file_of_another_kind(searched_folder):
+    before = searched_folder.files()
+    done = searched_folder.run("show", JOURNAL, "--csv", JOURNAL)
+    assert done.returncode == 2 and searched_folder.files() == before
+    assert f"{JOURNAL}: exists and is not a CSV file (.csv); choose another file with --csv" in done.stderr
 
 
-def test_a_misspelt_order_or_status_is_told_its_neighbour(folder):
-    folder.search("--budget", "2", "--journal", "j.jsonl")
-    done = folder.run("show", "j.jsonl", "--sort", "a")
+def test_a_misspelt_order_or_status_is_told_its_neighbour(searched_folder):
+    done = searched_folder.run("show", JOURNAL, "--sort", "a")
     assert done.returncode == 2 and "or the name of a parameter; did you mean A?" in done.stderr
-    done = folder.run("show", "j.jsonl", "--status", "timeot")
+    done = searched_folder.run("show", JOURNAL, "--status", "timeot")
     assert done.returncode == 2 and "; did you mean timeout? (see " in done.stderr
 
 
-def test_where_no_trial_is_selected_only_that_is_printed(folder):
-    folder.search("--budget", "2", "--journal", "j.jsonl")
-    done = folder.run("show", "j.jsonl", "--status", "timeout")
-    assert (done.stdout, done.stderr) == ("", "0 of 2 trials\n")
+def test_where_no_trial_is_selected_only_that_is_printed(searched_folder):
+    done = searched_folder.run("show", JOURNAL, "--status", "timeout")
+    assert (done.stdout, done.stderr) == ("", "0 of 17 trials\n")
 
 
 def test_the_last_round_counts_and_its_fastest_comes_before_faster_times_of_the_search(folder):

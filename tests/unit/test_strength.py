@@ -15,7 +15,7 @@ from autotune.sources.edits import edited
 from autotune.strength import strength as measure_strength
 from autotune.strength.c_mistakes import mistakes_in_c
 from autotune.strength.long_run import lacking
-from autotune.strength.mistakes import KINDS, in_turns
+from autotune.strength.mistakes import GUARD, KINDS, OFF_BY_ONE, PADDING, in_turns
 from autotune.strength.record import CAUGHT, EQUIVALENT, MISSED, Planted, Strength, keep, read, strength_file
 from autotune.strength.triton_mistakes import mistakes_in_triton
 from tests.conftest import run_in_process
@@ -210,11 +210,14 @@ scale(GLOBAL const float *RESTRICT x, GLOBAL float *RESTRICT y, const unsigned l
 
 @pytest.fixture
 def strength(tmp_path, monkeypatch):
-    """Checks a space with some sizes to verify, on the CPU, with one mistake of each kind."""
+    """Checks a space with some sizes to verify, on the CPU, with one mistake of each of some kinds."""
     devices_here("opencl")
 
-    def check(sizes, *words, factor=2, source=SCALE, left_out=("--no-sanitizer",), of_each_kind=1):
+    def check(
+        sizes, *words, factor=2, source=SCALE, left_out=("--no-sanitizer",), of_each_kind=1, kinds=KINDS
+    ):
         monkeypatch.setattr(measure_strength, "_OF_EACH_KIND", of_each_kind)
+        monkeypatch.setattr("autotune.strength.mistakes.KINDS", kinds)
         (tmp_path / "scale.cu").write_text(source)
         reference = f"def reference(inputs, sizes):\n    return {{'y': {factor} * inputs['x']}}\n"
         (tmp_path / "scale.py").write_text(reference)
@@ -226,7 +229,7 @@ def strength(tmp_path, monkeypatch):
 
 
 def test_a_dropped_guard_is_missed_until_a_size_has_a_tail(strength, tmp_path):
-    done = strength("[{n: 64}, {n: 1024}]", "--json")
+    done = strength("[{n: 64}, {n: 1024}]", "--json", kinds=(GUARD, OFF_BY_ONE))
     assert done.returncode == 0, done.stderr
     rows = {row["now"]: row for row in json.loads(done.stdout)["planted"]}
     assert rows["if (1)"]["verdict"] == MISSED
@@ -244,9 +247,9 @@ def test_a_dropped_guard_is_missed_until_a_size_has_a_tail(strength, tmp_path):
 def test_what_only_zeros_show_is_told_with_what_the_default_makes_of_them(strength):
     """Zeros are left out because the default disagrees with the reference there."""
     source = SCALE.replace("2 * x[I]", "2 * x[I] != 0 ? 2 * x[I] : (BLOCK == 64 ? 7.0f : 0.0f)")
-    done = strength("[{n: 64}, {n: 33}]", "--json", source=source)
+    done = strength("[{n: 64}, {n: 33}]", "--json", source=source, kinds=(PADDING,))
     assert done.returncode == 0, done.stderr
-    mends = {row["mend"] for row in json.loads(done.stdout)["planted"] if row["kind"] == "wrong padding"}
+    mends = {row["mend"] for row in json.loads(done.stdout)["planted"]}
     (mend,) = (mend for mend in mends if "data zeros" in mend)
     assert (
         "default and reference disagree with data zeros at n=64, so it is left out: wrong_result: y[" in mend
@@ -267,7 +270,7 @@ def test_an_access_that_the_compiler_leaves_out_is_caught_by_the_sanitizers_of_t
         held[j] = 2 * x[I];
     y[I] = held[2];""",
     )
-    done = strength("[{n: 64}]", "--json", source=source, left_out=(), of_each_kind=2)
+    done = strength("[{n: 64}]", "--json", source=source, left_out=(), of_each_kind=2, kinds=(OFF_BY_ONE,))
     assert done.returncode == 0, done.stderr
     rows = {row["now"]: row for row in json.loads(done.stdout)["planted"]}
     row = rows["for (int j = 0; j <= 4; j++)"]
@@ -279,6 +282,13 @@ def test_no_mistake_is_planted_once_the_time_is_over(strength):
     assert done.returncode == 0, done.stderr
     head, left, *_ = done.stdout.splitlines()
     assert head == "caught 0 of 0 planted mistakes" and left.endswith(": raise --time")
+
+
+def test_a_kernel_that_takes_longer_than_most_has_longer_with_a_mistake(strength, monkeypatch):
+    monkeypatch.setattr(measure_strength, "_TIMEOUT_S", 1e-4)
+    done = strength("[{n: 64}, {n: 33}]", "--json")
+    assert done.returncode == 0, done.stderr
+    assert {row["detail"].partition(":")[0] for row in json.loads(done.stdout)["planted"]} >= {"wrong_result"}
 
 
 def test_a_kernel_that_fails_without_a_mistake_is_told(strength):
@@ -325,9 +335,8 @@ def test_a_record_is_read_as_it_was_kept_and_a_damaged_one_is_none(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["Fake GPU", "AMD EPYC"])  # a CPU's slug has more than its name
-def test_a_report_has_the_strength_that_was_found_for_its_kernel_and_device(folder, name):
-    folder.search("--budget", "3")
-    (journal,) = (folder.path / "runs").glob("*.jsonl")
+def test_a_report_has_the_strength_that_was_found_for_its_kernel_and_device(searched_folder, name):
+    (journal,) = (searched_folder.path / "runs").glob("*.jsonl")
     header, rows = journal.read_text().split("\n", 1)
     journal.write_text(json.dumps({**json.loads(header), "device": name}) + "\n" + rows)
     (search,) = report_json(gather_sources([journal]))["searches"]

@@ -99,7 +99,7 @@ def test_a_sweep_warns_if_no_output_was_compared(folder, returned, is_warned):
     assert ("warning no output was compared" in done.stdout) is is_warned
 
 
-def test_a_sweep_says_what_no_time_was_left_for_in_its_last_rounds(folder, monkeypatch):
+def test_a_sweep_says_what_no_time_was_left_for_in_its_last_rounds(folder, all_data_sets, monkeypatch):
     monkeypatch.setattr(limits, "MIN_CHECKS_S", 0.0)
     done = folder.run(
         "search", "double.yaml", "--device", "fake", "--sweep", "n=500:2000:x4", "--time", "0.001"

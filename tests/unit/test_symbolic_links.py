@@ -18,11 +18,10 @@ def contents(path):
 @pytest.mark.parametrize(
     ("place", "mend"), [("cache/fake-gpu", "with --cache"), ("runs", "choose a file with --journal")]
 )
-def test_a_search_is_refused_before_it_starts(folder, place, mend, tmp_path_factory):
-    folder.search("--budget", "2")
-    elsewhere = linked(folder, place, tmp_path_factory)
+def test_a_search_is_refused_before_it_starts(searched_folder, place, mend, tmp_path_factory):
+    elsewhere = linked(searched_folder, place, tmp_path_factory)
     before = contents(elsewhere)
-    done = folder.run("search", "double.yaml", "--device", "fake", "--budget", "4")
+    done = searched_folder.run("search", "double.yaml", "--device", "fake", "--budget", "4")
     assert done.returncode == 1 and "is a link, and nothing is written through it" in done.stderr, done.stderr
     assert mend in done.stderr and contents(elsewhere) == before
     assert done.stderr.splitlines()[-1].startswith("autotune: ")
@@ -35,12 +34,11 @@ def test_a_cache_or_a_journal_that_the_user_names_may_be_behind_a_link(folder, t
     assert {"double.json", "device.json", "mine.jsonl"} <= contents(elsewhere).keys()
 
 
-def test_an_import_is_refused_too(folder, tmp_path_factory):
-    folder.search("--budget", "2")
-    (journal,) = folder.path.glob("runs/*.jsonl")
-    exported = folder.run("export", journal, "--format", "t4", "-o", "t4.json")
+def test_an_import_is_refused_too(searched_folder, tmp_path_factory):
+    (journal,) = searched_folder.path.glob("runs/*.jsonl")
+    exported = searched_folder.run("export", journal, "--format", "t4", "-o", "t4.json")
     assert exported.returncode == 0, exported.stderr
-    elsewhere = linked(folder, "runs", tmp_path_factory)
+    elsewhere = linked(searched_folder, "runs", tmp_path_factory)
     before = contents(elsewhere)
-    done = folder.run("import", "t4.json")
+    done = searched_folder.run("import", "t4.json")
     assert done.returncode == 1 and "runs is a link" in done.stderr and contents(elsewhere) == before

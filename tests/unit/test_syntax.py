@@ -1,6 +1,7 @@
 """Syntax trees of which another thread builds one at the same time, ours and those of numpy."""
 
 import ast
+import errno
 import gc
 
 import numpy as np
@@ -74,6 +75,18 @@ def test_what_always_fails_is_raised(monkeypatch):
     with pytest.raises(SystemError, match="bad argument"):
         retried(fail)
     assert 0.1 < sum(pauses_s) < 1.0
+
+
+def test_of_errors_of_the_system_only_the_one_that_passes_is_retried(monkeypatch):
+    monkeypatch.setattr(syntax, "sleep", lambda pause_s: None)
+    raised = [OSError(errno.ETXTBSY, "busy"), OSError(errno.ETXTBSY, "busy"), OSError(errno.ENOENT, "none")]
+
+    def fail():
+        raise raised.pop(0)
+
+    with pytest.raises(FileNotFoundError):
+        retried(fail, OSError, errno.ETXTBSY)
+    assert not raised
 
 
 def test_a_syntax_error_is_raised_with_its_line():

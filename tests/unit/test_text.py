@@ -33,11 +33,10 @@ def test_best_elsewhere_names_its_folders_in_full_and_those_that_are_missing(fol
     ],
     ids=lambda command: command[0],
 )
-def test_a_misspelt_kernel_is_not_to_be_tuned_but_written_as_its_neighbour(folder, command):
-    folder.search("--budget", "1")
-    before = folder.files()
-    done = folder.run(*command, "doubel")
-    assert done.returncode != 0 and folder.files() == before
+def test_a_misspelt_kernel_is_not_to_be_tuned_but_written_as_its_neighbour(searched_folder, command):
+    before = searched_folder.files()
+    done = searched_folder.run(*command, "doubel")
+    assert done.returncode != 0 and searched_folder.files() == before
     assert "no results for a kernel 'doubel' in " in done.stderr
     assert done.stderr.endswith("; did you mean double?\n") and "autotune search" not in done.stderr
 

@@ -156,9 +156,8 @@ def test_the_chart_has_who_works_and_on_what(tmp_path):
     ]
 
 
-def test_another_file_is_no_timeline(folder):
-    folder.search("--budget", "5", "--journal", "j.jsonl")
-    done = folder.run("report", "j.jsonl", "--timeline", "double.yaml")
+def test_another_file_is_no_timeline(searched_folder):
+    done = searched_folder.run("report", "double", "--timeline", "double.yaml")
     assert done.returncode == 2 and "double.yaml: not a timeline" in done.stderr
 
 

@@ -291,7 +291,8 @@ const fitApart = (context, names, room) => apart(names.map(plain), 0, (name) => 
   return cutTo(name, kept);
 });
 
-/** Whether label and figures stand above their bars: beside them, intervals would be cut. */
-const isStacked = (bars, width) => width < 560 && bars.some((bar) => bar.error);
+const LONG = 20; // letters of a label that has no room beside bars on a phone
+/** Whether label and figures stand above their bars: beside them, intervals or labels would be cut. */
+const isStacked = (bars, width) => width < 560 && bars.some((bar) => bar.error || (bar.label.length > LONG && !bar.range));
 const barStep = (bars, width) => (isStacked(bars, width) ? 3 * LINE : BAR);
 const barHeight = (bars, width) => barStep(bars, width) * Math.max(1, bars.length) + 46;

@@ -42,9 +42,9 @@ function addImportance() {
     view.effects = addChart(grid, {
       id: "effects", title: "Effect of one parameter", height: (width, chosen) => barHeight(bars(chosen), width),
       choices: [{ name: "of", label: "parameter", options: view.varying.map((axis) => [axis.id, axis.title]), value: start.id }],
-      draw: (context, width, height, colours, chosen) => drawBars(context, width, height, colours, bars(chosen), { unit: SEARCH_MS(), isLog: true }),
+      draw: (context, width, height, colours, chosen) => drawBars(context, width, height, colours, bars(chosen), { unit: `${searchMs("time")}, logarithmic`, isLog: true }),
       caption: ({ of }) => `${effectText(view.axis(of))}Dot: the best trial with this value. Mark: the median. Band: 10% to 90% of its trials.${searchClock()}`,
-      rows: ({ of }) => [["value", "best (ms)", "10% (ms)", "median (ms)", "90% (ms)", "trials", "failed"],
+      rows: ({ of }) => [["value", searchMs("best"), "10% (ms)", "median (ms)", "90% (ms)", "trials", "failed"],
         statsOf(view.axis(of)).map((one) => [one.value, one.best, one.low, one.median, one.high, one.count, one.failed])],
     });
     addUseless(grid);

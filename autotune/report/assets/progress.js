@@ -15,7 +15,8 @@ function addProgress() {
       const strip = 16 * kinds.length;
       const box = { left: 58, right: width - 14, top: 28, bottom: height - 40 - strip };
       const sx = scaleOf(xAxis, box.left, box.right, width / 90);
-      const sy = scaleOf(time, box.bottom, box.top, 5);
+      const ends = [view.columns.low_ms, view.columns.high_ms].flatMap((column) => (column || []).filter((end) => end !== null));
+      const sy = scaleOf({ ...time, data: [...time.data, ...ends] }, box.bottom, box.top, 5);
       frame(context, colours, { ...box, bottom: box.bottom + strip }, sx, sy, xAxis.title, `${time.title}, logarithmic`);
       const [px, py] = [placesOf(xAxis, sx), placesOf(time, sy)];
       const rowOf = new Map(kinds.map(([, place], at) => [place, box.bottom + 10 + 16 * at]));
@@ -48,13 +49,12 @@ function addProgress() {
       }
       context.stroke();
       drawIntervals(context, colours, px, sy);
-      if (view.best !== null && view.selected[view.best]) markBest(context, colours, box, px[view.best], py[view.best]);
       return pointMarks(px, py, brushed([xAxis, time], [sx, sy]));
     },
     caption: () => {
       const steps = view.timed.filter((row) => view.time[row] === best[row] && (row === 0 || best[row] < best[row - 1]));
       const last = Math.max(0, ...steps);
-      return `The line is the best so far: ${whole(steps.length)} improvements, the last at evaluation ${whole(last + 1)} of ${whole(view.count)}.${pointsText()}${belowBest()} Drag to select a range.`;
+      return `The line is the best so far: ${whole(steps.length)} improvements, the last at evaluation ${whole(last + 1)} of ${whole(view.count)}${view.best === null ? "" : `; best: ${timeText(view.best)}${view.hasLastRound ? " in the last round" : ""}`}.${pointsText()}${belowBest()} Drag to select a range.`;
     },
     rows: () => {
       const rows = [];
@@ -74,22 +74,25 @@ const NEAR_BEST = 1.1; // times the best: what is slower would leave several fin
 function addLastRound(grid) {
   const finals = view.timed.filter((row) => view.columns.final[row]);
   if (finals.length < 2) return;
-  const marks = (row) => [row === view.best && "best", view.isTie(row) && "tie", row === view.default && "default"].filter(Boolean);
+  const { rounds } = view.columns;
+  const isWhole = (row) => rounds[row] === Math.max(...finals.map((one) => rounds[one]));
+  const marks = (row) => [row === view.best && "best", view.isTie(row) && "tie", row === view.default && "default",
+    !isWhole(row) && `left after ${rounds[row]} rounds`].filter(Boolean);
   const name = (row) => [`trial ${row + 1}`, ...marks(row)].join(", ");
-  const figures = (row) => timeText(row).replace(/, tie$/, ""); // its name says so
+  const figures = (row) => `${timeText(row).replace(/, tie$/, "")}${reachText(row) && `; ${reachText(row)} x`}`; // its name says what ties
   const span = (row) => [view.time[row], ...(intervalOf(row) || [])];
   const close = finals.filter((row) => finals.length === 2 || view.isTie(row) || view.time[row] <= NEAR_BEST * view.bestTime);
   const farthest = Math.max(...close.flatMap(span)); // where times are unsteady, slower finalists stand among these
   const isNear = (row) => view.time[row] <= farthest;
   const ends = extent(finals.filter(isNear).flatMap(span), false);
   const bars = finals.map((row) => ({ label: name(row), isPoint: true, isStrong: row === view.best || view.isTie(row), tip: trialTip(row), act: () => openTrial(row),
-    ...(isNear(row) ? { value: view.time[row], error: intervalOf(row), text: figures(row) } : { value: NaN, text: `beyond the axis: ${figures(row)}` }) }));
+    ...(isNear(row) ? { value: view.time[row], error: intervalOf(row), text: figures(row) } : { value: NaN, text: `off the axis: ${figures(row)}` }) }));
   addChart(grid, {
     id: "finalists", title: "The last round", isWide: true, height: (width) => barHeight(bars, width),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "time (ms), not from 0", ends }),
-    caption: () => `Each round timed them one after the other. Lines are 95% intervals of the medians. ${view.ties.length ? "A tie cannot be told from the best" : "None of the others can be the best"} by the ratios of their times in each round.`,
-    rows: () => [["trial", "time (ms)", "from (ms)", "to (ms)", "configuration"],
-      finals.map((row) => [name(row), view.time[row], ...(intervalOf(row) || [NaN, NaN]), configText(row)])],
+    caption: () => `Each round timed them one after the other. Lines are 95% intervals of the medians; x is that of the time over the best's, by the ratios in each round: ${view.ties.length ? "a tie cannot be told from the best" : "none of the others can be the best"}.${finals.every(isWhole) ? "" : " One that left was behind another in each of its rounds; fewer than 6 rounds give the range of all, not 95%."}`,
+    rows: () => [["trial", "time (ms)", "from (ms)", "to (ms)", "times the best", "in the search (ms)", "configuration"],
+      finals.map((row) => [name(row), view.time[row], ...(intervalOf(row) || [NaN, NaN]), reachText(row) || NaN, view.once[row], configText(row)])],
   });
 }
 
@@ -103,24 +106,16 @@ function drawIntervals(context, colours, px, sy) {
   }
 }
 
-/** The figure of the headline, beside its ring. */
-function markBest(context, colours, box, x, y) {
-  const said = `best${view.hasLastRound ? ", last round" : ""}: ${timeText(view.best)}`;
-  const width = context.measureText(said).width;
-  const left = Math.max(box.left, x + 12 + width > box.right ? x - 12 - width : x + 12);
-  context.fillStyle = colours.card;
-  context.globalAlpha = 0.85;
-  context.fillRect(left - 3, y - 22, width + 6, 14);
-  context.globalAlpha = 1;
-  context.fillStyle = colours.strong;
-  context.fillText(said, left, y - 15);
-}
+const BRIEF = 0.01; // of all time: stages that are summed
 
 /** The stages of the latest search, one after the other; without them, the costs of the selected trials. */
 function addCosts(grid) {
   const { cost_s: cost, compile_ms: compile, status } = view.columns;
   const isWhole = view.stages.length > 0;
   if (!isWhole && !cost && !compile) return;
+  const brief = (all) => all.filter(([, value]) => value < BRIEF * sumOf(all));
+  const grouped = (all) => brief(all).length < 2 ? all
+    : [...all.filter((part) => !brief(all).includes(part)), [`${brief(all).length} shorter ones`, sumOf(brief(all))]];
   const sums = () => {
     const parts = new Map([["compiling", 0]]);
     for (let row = 0; row < view.count; row++) {
@@ -136,12 +131,12 @@ function addCosts(grid) {
   const sumOf = (all) => all.reduce((sum, [, seconds]) => sum + seconds, 0);
   const bars = () => {
     const all = parts();
-    return all.map(([label, value]) => ({ label, value, text: `${number(value, 3)} s, ${percent(value / (sumOf(all) || 1))}`, isStrong: label.startsWith("failed") }));
+    return grouped(all).map(([label, value]) => ({ label, value, text: `${number(value, 3)} s, ${percent(value / (sumOf(all) || 1))}`, isStrong: label.startsWith("failed") }));
   };
   addChart(grid, {
     id: isWhole ? "stages" : "costs", title: "Where the time went", isWide: true, height: (width) => barHeight(bars(), width),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars(), { unit: isWhole ? "seconds" : "seconds, summed over trials" }),
-    caption: () => isWhole ? `The search took ${number(sumOf(view.stages), 3)} s from its first configuration to the stored result; --timeline FILE shows every step of every process.`
+    caption: () => isWhole ? `The search took ${number(sumOf(view.stages), 3)} s from its first configuration to the stored result. Checks run beside each other: each counts as long as nothing else was waited for. --timeline FILE shows every step of every process.`
       : view.isImported ? "Summed over trials, as the file records them."
       : "Compilers work ahead of the device and beside each other, so the sum exceeds the time that passed.",
     rows: () => [[isWhole ? "stage" : "part", "seconds"], parts()],

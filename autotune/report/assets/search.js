@@ -84,9 +84,16 @@ function timeText(row, at = (ms) => ms, unit = "ms") {
 }
 /** How many times as long one trial takes as another: in the last round if both were in it, else in the search. */
 const timesOf = (row, other) => (view.columns.final[row] && view.columns.final[other] ? view.time[row] / view.time[other] : view.once[row] / view.once[other]);
+/** The interval of a trial's time over the best's, by the ratios in each round; empty for one that was not in both. */
+function reachText(row) {
+  const { ratio_low: low, ratio_high: high } = view.columns;
+  if (row === view.best || !low || low[row] === null) return "";
+  const [least, most] = [number(low[row], 3), number(high[row], 3)];
+  return least === most ? most : `${least} to ${most}`;
+}
 /** What a chart of all trials says of its clock; empty where there is one only. */
 const searchClock = () => (view.hasLastRound ? " Times are those of the search, which timed every trial once." : "");
-const SEARCH_MS = () => (view.hasLastRound ? "time in the search (ms), logarithmic" : "time (ms), logarithmic");
+const searchMs = (name) => `${name}${view.hasLastRound ? " in the search" : ""} (ms)`;
 /** What the marks of points say; empty where all were timed alike. */
 const pointsText = () => (view.hasLastRound ? " Filled: timed in the last round. Hollow: in the search only. Ring: the best; thin rings: its ties." : "");
 /** A sentence about times of the search that are lower than the best's; empty if there are none. */

@@ -95,7 +95,7 @@ function addParallel(grid) {
     rows: () => {
       if (view.isSpace) return [["parameter", "value", "configurations"], view.varying.flatMap((axis) => statsOf(axis).map((one) => [axis.title, one.value, one.count]))];
       const rows = view.varying.flatMap((axis) => statsOf(axis).map((one) => [axis.title, one.value, one.count, one.failed, one.best, one.median]));
-      return [["parameter", "value", "trials", "failed", "best (ms)", "median (ms)"], rows];
+      return [["parameter", "value", "trials", "failed", searchMs("best"), "median (ms)"], rows];
     },
   });
 
@@ -180,7 +180,7 @@ function tally(groupOf) {
 }
 
 const groupText = (group) => view.isSpace ? `${whole(group.count)} configurations`
-  : `best ${number(group.best)} ms, median ${number(group.median)} ms\n${whole(group.count)} trials, ${whole(group.failed)} failed`;
+  : `best ${number(group.best)} ms, median ${number(group.median)} ms${view.hasLastRound ? ", in the search" : ""}\n${whole(group.count)} trials, ${whole(group.failed)} failed`;
 
 /** Per value of a parameter, in the order of its values. */
 const statsOf = (axis) => tally((row) => axis.data[row]).sort((a, b) => a.key - b.key).map((one) => ({ ...one, place: one.key,
@@ -249,7 +249,7 @@ function addHeat(grid, byImportance) {
     },
     caption: () => view.isSpace ? "An empty cell has no valid configuration in the sample. Click a cell to show only its configurations."
       : `An empty cell was not tried, a cross only failed. Click a cell to show its trials only.${searchClock()}`,
-    rows: (chosen) => [[view.axis(chosen.x).title, view.axis(chosen.y).title, "best (ms)", "median (ms)", "trials", "failed"],
+    rows: (chosen) => [[view.axis(chosen.x).title, view.axis(chosen.y).title, searchMs("best"), "median (ms)", "trials", "failed"],
       cells(chosen).map((cell) => [view.axis(chosen.x).values[cell.a], view.axis(chosen.y).values[cell.b], cell.best, cell.median, cell.count, cell.failed])],
   });
 }
@@ -272,7 +272,7 @@ function addNeighbours(grid) {
   }
   const bars = found.map(({ row, axis, factor }) => ({
     label: `${axis.title}: ${text(axis, best)} → ${text(axis, row)}`, value: factor, isFailed: Number.isNaN(factor),
-    text: Number.isNaN(factor) ? outcome(row) : `${number(factor, 3)} x`, tip: trialTip(row), act: () => openTrial(row),
+    text: Number.isNaN(factor) ? outcome(row) : `${number(factor, 3)} x${view.isOfSearch(row) ? ", search only" : ""}`, tip: trialTip(row), act: () => openTrial(row),
   }));
   addChart(grid, {
     id: "neighbours", title: "Neighbourhood of the best", height: (width) => barHeight(bars, width),

@@ -22,7 +22,7 @@ function addTimeline(grid) {
       const box = { left, right: width - 14, top: topOf(width), bottom: height - 40 };
       const ended = rows.reduce((last, row) => row.spans.reduce((most, span) => Math.max(most, span[1]), last), 0);
       const sx = numberScale(0, ended, box.left, box.right, false, width / 90);
-      frame(context, colours, box, sx, null, "seconds from the start of the command", "");
+      frame(context, colours, box, sx, null, "seconds from the start", "");
       used.forEach((kind, at) => {
         const [x, y] = keyAt(width, at);
         context.fillStyle = shades[kind];

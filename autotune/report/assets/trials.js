@@ -14,9 +14,12 @@ function openTrial(row) {
   const settings = values.map((axis) => `${axis.title}=${shown(axis.raw[axis.data[row]])}`).join(",");
   const flags = [...view.constants, ...values.map((axis) => `-D${axis.title}=${axis.macros[axis.data[row]]}`)];
   const config = Object.fromEntries(values.map((axis) => [axis.title, axis.raw[axis.data[row]]]));
-  const facts = view.measures.filter((axis) => !Number.isNaN(axis.data[row]) && axis.id !== "order").map((axis) => [axis.title, number(axis.data[row], 6)]);
+  const clock = view.hasLastRound ? ` in the ${view.columns.final[row] ? "last round" : "search"}` : "";
+  const hidden = ["order", ...(view.isOfSearch(row) ? ["search_ms"] : [])]; // the latter is its only time
+  const facts = view.measures.filter((axis) => !Number.isNaN(axis.data[row]) && !hidden.includes(axis.id))
+    .map((axis) => [axis.id === "time_ms" ? `time${clock} (ms)` : axis.title, number(axis.data[row], 6)]);
   if (view.limit && view.limit.data[row] >= 0) facts.push([view.limit.title, text(view.limit, row)]);
-  if (view.best !== null && view.time[row]) facts.splice(1, 0, [`times the best${view.isOfSearch(row) ? ", in the search" : ""}`, number(timesOf(row, view.best))]);
+  if (view.best !== null && view.time[row]) facts.splice(1, 0, [`times the best${clock}`, `${number(timesOf(row, view.best))}${reachText(row) && ` (${reachText(row)})`}`]);
   if (view.standing && view.standing.data[row] >= 0) facts.splice(1, 0, [view.standing.title, text(view.standing, row)]);
   const detail = view.details[view.columns.detail[row]];
   $("trial-title").textContent = `${rowName(row)}: ${outcome(row)}`;

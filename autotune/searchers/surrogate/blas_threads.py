@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 import scipy
-from threadpoolctl import threadpool_limits
+from threadpoolctl import OpenBLASController, threadpool_limits
 
 _lock = Lock()
 _users = 0  # searches at this time: the limit is of the process, and theirs may overlap
@@ -27,7 +27,8 @@ def one_blas_thread() -> Iterator[None]:
     load_scipy()  # the limit is of what is loaded
     with _lock:
         if not _users:
-            _limit = threadpool_limits(1, user_api="blas")
+            with _any_thread_decides():
+                _limit = threadpool_limits(1, user_api="blas")
         _users += 1
     try:
         yield
@@ -35,5 +36,14 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _users -= 1
             if not _users and _limit is not None:
-                _limit.restore_original_limits()
+                with _any_thread_decides():
+                    _limit.restore_original_limits()
                 _limit = None
+
+
+@contextmanager
+def _any_thread_decides() -> Iterator[None]:
+    """Let this thread set a limit: the first thread that did would be the only one, and others ignored."""
+    OpenBLASController.clear_controlling_thread(force=True)
+    yield
+    OpenBLASController.clear_controlling_thread(force=True)

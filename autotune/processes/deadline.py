@@ -1,4 +1,4 @@
-"""Deadlines, and processes that can be killed while a check waits for them."""
+"""Deadlines, and processes that can be killed while threads wait for them."""
 
 from __future__ import annotations
 
@@ -44,16 +44,15 @@ class Killable:
 
 @dataclass(frozen=True)
 class Deadline:
-    """The time at which work should end; after it, no more begins."""
+    """The time at which work should end, and the processes that can be killed to end it at once."""
 
-    at_s: float = math.inf  # on the clock of `time.perf_counter`
-    checks_s: float = math.inf  # for the checks after a last round, in addition to what is left by then
+    at_s: float = math.inf  # on the clock of `time.perf_counter`; afterwards, no more work begins
     processes: Killable = field(default_factory=Killable)  # that the work waits for
 
     @classmethod
-    def after(cls, seconds: float | None, checks_s: float = math.inf) -> Self:
+    def after(cls, seconds: float | None) -> Self:
         """The deadline of work that begins now; None sets no limit."""
-        return cls(math.inf if seconds is None else time.perf_counter() + seconds, checks_s)
+        return cls(math.inf if seconds is None else time.perf_counter() + seconds)
 
     def left_s(self, most_s: float = math.inf) -> float:
         """The time that is left, but no more than `most_s`."""
@@ -64,16 +63,7 @@ class Deadline:
         """True if no time is left."""
         return time.perf_counter() >= self.at_s
 
-    @property
-    def is_strict(self) -> bool:
-        """True if less is done to keep it: the user has set it, not the time that a search took."""
-        return self.checks_s < math.inf
-
     def share(self, count: int) -> Deadline:
-        """The deadline of the next of `count` equal shares of the time that is left."""
+        """The deadline of the next of `count` equal parts of the work that is left."""
         now_s = time.perf_counter()
         return replace(self, at_s=now_s + (self.at_s - now_s) / count)
-
-    def of_checks(self) -> Deadline:
-        """The deadline of checks that begin now."""
-        return Deadline(max(self.at_s, time.perf_counter()) + self.checks_s)
