@@ -120,6 +120,7 @@ _SHUFFLES = "".join(
     f"{{ return __shfl{kind}_sync(0xffffffffu, value, lane, width); }}\n"
     for kind in ("", "_up", "_down", "_xor")
 )
+_STORAGE = "#define register\n"  # which C++17 forbids, and nvcc passes over
 _SHORT_TYPES = "typedef unsigned char uchar;\ntypedef unsigned short ushort;\ntypedef unsigned int uint;\n"
 # Included before every source that needs it, as nvcc includes a header of its own.
 PRELUDE = "autotune_prelude.h"
@@ -143,7 +144,7 @@ _STAND_INS = {
     **dict.fromkeys(("limits.h", "climits"), _LIMITS),
     **dict.fromkeys(("float.h", "cfloat"), _FLOAT),
     "hip/hip_runtime.h": _HIP,
-    PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES + _RUNTIME + _SHUFFLES,
+    PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES + _RUNTIME + _SHUFFLES + _STORAGE,
 }
 # Headers of the toolkit whose device code is built into NVRTC: an empty header replaces a missing one.
 _BUILT_IN = """

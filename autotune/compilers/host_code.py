@@ -139,11 +139,14 @@ def _tested(condition: IfCondition | None) -> Iterator[str]:
 
 def _constants(tree: SourceTree) -> Iterator[int]:
     """Where `const` stands before a number outside of functions whose value the source gives."""
+    numbers: set[str] = set()  # types of the source that are numbers
     for node in _outer(tree.root):
         kind = field(node, "type")
+        is_number = kind is not None and (kind.type == "primitive_type" or tree.of(kind) in numbers)
+        if is_number and node.type == "type_definition":
+            numbers.update(map(tree.of, node.children_by_field_name("declarator")))
         declared = node.children_by_field_name("declarator") if node.type == "declaration" else []
         names = [field(part, "declarator") for part in declared if part.type == "init_declarator"]
-        is_number = kind is not None and kind.type == "primitive_type"
         if is_number and names and all(name and name.type == "identifier" for name in names):
             words = {tree.of(word): word.start_byte for word in node.children}
             if "const" in words and "constexpr" not in words:

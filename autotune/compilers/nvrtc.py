@@ -90,7 +90,7 @@ class CudaCompiler:
 
 
 def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str]) -> _Compiled:
-    """Compile only what kernels need; raises the first CompileError.
+    """Compile only what kernels need; raises the first CompileError that is not of the toolkit's own headers.
 
     A header that is missing, or that stops the compiler, is replaced by an empty one, and the rest is tried
     again.
@@ -103,11 +103,12 @@ def _of_needed_part(source: str, flags: Sequence[str], names: Sequence[str]) -> 
         try:
             return _run(text, flags, names, has_prelude=True, absent=absent)
         except CompileError as error:
-            first = first or error
             missing = _ABSENT.search(str(error))
             headers = [missing[1]] if missing else _headers_around(text, str(error))
+            if not headers or not all(map(cuda_headers.is_cuda_header, headers)):
+                first = first or error
             if absent.keys() >= {*headers}:
-                raise first from None
+                raise (first or error) from None
             absent |= dict.fromkeys(headers, "")
 
 

@@ -84,25 +84,26 @@ def _definitions(
     functions = made.source.read.device_functions
     called = {name: count for function in functions for name, count in function.called.items()}
     missing = dict.fromkeys((*unknown, *undefined_names(made.complaint)))
+    if "DTYPE" in made.source.read.types.declared and "DTYPE" not in known:  # which a space defines, too
+        yield "DTYPE", "#undef DTYPE"
     for word, meaning in made.source.read.prefixes.items():
         if "(" in word and word not in known:  # around the whole source
             yield word, f"#define {word} {meaning}"
     for word in missing:
         if word in known or not (word in called or word in unknown):
             continue
-        lines = _include(word, missing.keys(), source, front, made.source.read)
+        lines = [*_includes(word, missing.keys(), source, front, made.source.read)]
         if word in called:
-            lines += _conversion(word, called[word], made)
+            lines += _macro(word, called[word], made)
         if line := next((one for one in lines if one not in refused), ""):
             yield word, line
 
 
-def _include(word: str, missing: Set[str], source: Path, front: Path, read: KernelSource) -> list[str]:
-    """An include of the file next to a source that defines a word, and the most of all that is missing.
+def _includes(word: str, missing: Set[str], source: Path, front: Path, read: KernelSource) -> Iterator[str]:
+    """Includes of files next to a source that define a word, and the most of all that is missing.
 
-    If the file does so under a condition, what that asks for is defined, as an option of a compiler does. Of
-    several files, the right one has functions for what `read`, the source, passes. None if several fit: only
-    the host knows which.
+    If a file does so under a condition, what that asks for is defined, as an option of a compiler does. Of
+    several files, those count that have functions for what `read`, the source, passes.
     """
     candidates: dict[Path, tuple[int, IfCondition | None]] = {}
     for file in defining_files(word, source):
@@ -120,12 +121,10 @@ def _include(word: str, missing: Set[str], source: Path, front: Path, read: Kern
     chosen = [(file, inner) for file, (count, inner) in candidates.items() if count == most]
     if len(chosen) > 1:
         chosen = [(file, inner) for file, inner in chosen if _fits(source_text(file), inner, read)]
-    if len(chosen) != 1:
-        return []
-    ((file, inner),) = chosen
-    asked = (f"#define {name} {value}" for name, value in _asked(inner).items())
-    name = Path(os.path.relpath(file, source.parent)).as_posix()
-    return ["\n".join((*asked, f'#include "{name}"'))]
+    for file, inner in chosen:
+        asked = (f"#define {name} {value}" for name, value in _asked(inner).items())
+        name = Path(os.path.relpath(file, source.parent)).as_posix()
+        yield "\n".join((*asked, f'#include "{name}"'))
 
 
 def _asked(inner: IfCondition | None) -> dict[str, str]:
@@ -151,10 +150,13 @@ def _fits(text: str, inner: IfCondition | None, read: KernelSource) -> bool:
     )
 
 
-def _conversion(word: str, arguments: int, made: Scaffold) -> list[str]:
-    """A macro for a conversion that is called as OpenCL's own, in capitals; none for another word."""
-    named = _CONVERSION.fullmatch(word)
-    if named is None or arguments != 1 or made.source.dialect != "opencl":
+def _macro(word: str, arguments: int, made: Scaffold) -> list[str]:
+    """A macro in the place of a function in capitals: a conversion of OpenCL, else a sum; none otherwise."""
+    if not (word.isupper() and arguments and made.source.dialect == OPENCL):
         return []
-    kind = made.kernel.types.get(named[1], named[1].lower())
-    return [f"#define {word}(value) convert_{kind}(value)"]
+    if (named := _CONVERSION.fullmatch(word)) and arguments == 1:
+        kind = made.kernel.types.get(named[1], named[1].lower())
+        if KnownTypes.of(made.source.read).layout(kind)[0] != UNKNOWN:
+            return [f"#define {word}(value) convert_{kind}(value)"]
+    names = [f"value{number}" for number in range(arguments)]
+    return [f"#define {word}({', '.join(names)}) ({' + '.join(f'({name})' for name in names)})"]

@@ -42,6 +42,11 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     """
     if dialect == "opencl" and (extension := _extension(complaint)):
         return f"; it needs a device with {extension}: name one with --device of autotune search"
+    if "cudaDeviceSynchronize" in undefined_names(complaint):
+        return (
+            "; since CUDA 12 no kernel waits for those that it launches: leave that out, and launch what has "
+            "to come after them into cudaStreamTailLaunch"
+        )
     if _ASSEMBLY.search(first_error(complaint)):
         return "; it is in the assembly of another device: search on that one, or write it in C"
     code = bare_code(text)

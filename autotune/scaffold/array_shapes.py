@@ -22,6 +22,7 @@ from autotune.sources.facts import Facts
 _DEPTH = 8  # of variables in the index, one in another
 _NEIGHBOURS = "reads neighbours: this shape if a guard keeps them inside"
 _ROOM, _MORE_ROOM = 8, 1_048_576  # for arrays whose extent nothing shows
+_LOCAL_ROOM = 2048  # elements, for those of a block
 
 Monomial = tuple[tuple[str, ...], frozenset[str]]  # the sizes of a product, sorted, and its other names
 
@@ -100,7 +101,8 @@ def with_room(
 ) -> GuessedShape:
     """A shape with room for every index of an array whose bound is known; for far more if `is_roomy`."""
     if role is Role.LOCAL:
-        return _local_shape(argument.name, launch.block, bounds, samples)
+        shape = _local_shape(argument.name, launch.block, bounds, samples)
+        return shape._replace(extents=(f"max({shape.extents[0]}, {_LOCAL_ROOM})",)) if is_roomy else shape
     if is_roomy:
         extent = f"{_ROOM} * ({_product(guessed)}) + {_MORE_ROOM}"
         shape = GuessedShape((extent,), "room enough, it seems: how many elements?", guessed.is_indexed)

@@ -29,6 +29,8 @@ def reference_body(
         store = stores[0] if len(stores) == 1 else None
         if store is None or store.value is None or (facts.loops and roles[name] is not Role.OUT):
             return ()
+        if isinstance(store.index, ast.Constant):  # of one element, and no array is known to have only one
+            return ()
         sign = _SIGNS.get(type(store.operator), "") if store.operator else "="
         formula = _Translation(ast.unparse(store.index), kernel.arguments).of(store.value)
         if formula is None or not sign or store.vector:

@@ -294,7 +294,7 @@ class IndexBounds:
 
     def _variable(self, name: str) -> UpperBound | None:
         values = self._facts.values.get(name, [])
-        bounds = [self.of(value) for value in values]
+        bounds = [self._raised(self.of(value), name) for value in values]
         is_open = name in self._facts.grows or not bounds or None in bounds
         guards = [self.of(right) for right in self._guards(name)]
         below = [guard + UpperBound.of(-1) for guard in guards if guard is not None]
@@ -307,6 +307,12 @@ class IndexBounds:
         if is_open:
             return None
         return max(filter(None, bounds), key=lambda bound: (len(bound.terms), bound.number or 0))
+
+    def _raised(self, bound: UpperBound | None, name: str) -> UpperBound | None:
+        """A bound of a variable with all that is added to it after that."""
+        steps = [self.of(step) for step in self._facts.raised.get(name, ())]
+        known = [step for step in steps if step is not None]
+        return None if bound is None or len(known) < len(steps) else sum(known, bound)
 
     def _guards(self, name: str) -> Iterator[ast.expr]:
         """What a variable is compared with, as an exclusive bound."""

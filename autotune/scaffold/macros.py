@@ -43,7 +43,8 @@ def find_macros(
     Names are `unknown` that nothing declares where a kernel is compiled.
 
     A switch, of which the source only asks whether it is defined, is none: it is off. Names that are `taken`
-    mean something else, and `undefined` are words that a compiler does not know.
+    mean something else, and `undefined` are words that a compiler does not know: their default, if any, comes
+    after a use of them.
     """
     code = source.code
     listed = {
@@ -66,14 +67,13 @@ def find_macros(
     kept = {*defaults, *passed, *undefined}
     left_out = {*branches.constants - code.used, *branches.pragmas} - branches.defined
     unknown = {*WORD.findall(source.original)} & {*unknown}  # others are put together: VECTOR_##width
-    open_names = left_out | unknown
     asked = (branches.required, *(behind(values, branches) for _, values in branches.kernels))
     wanted = {name for values in asked for name, value in values.items() if value == ""}
     candidates = {
         *(name for name in unknown if name.isupper() or _CONVENTION.fullmatch(name)),
         *left_out,
         *(name for name, test in branches.tested.items() if test == "if"),
-        *(name for name in undefined if name in open_names or name in branches.tested),
+        *undefined,
         *defaults,
         *passed,
         *wanted,
@@ -92,7 +92,7 @@ def find_macros(
         is_flag = branches.tested.get(name) == "if" and name not in branches.reckoned
         test = "if" if is_flag or name in conditions else ""
         test = "defined" if name in wanted and not test else test
-        default = defaults.get(name, passed.get(name))
+        default = None if name in undefined else defaults.get(name, passed.get(name))
         values = listed.get(name) or _values_with_types(name, source)
         yield OpenMacro(name, default, names, tuple(sorted(numbers)), test, values)
 

@@ -39,6 +39,7 @@ _UNSUPPORTED = {
     "cudaSurfaceObject_t": f"is a surface; {_AN_ARRAY}",
     "CUtensorMap": f"is a tensor map, which a program makes of an array; {_AN_ARRAY}",
     "sampler_t": f"is a sampler; {_AN_ARRAY}",
+    "pipe": f"is a pipe; {_AN_ARRAY}",
 }
 
 
@@ -160,8 +161,8 @@ def read_kernels(
     for code in dict.fromkeys((source.code.text, *(one.source.code.text for one, _ in kernels_and_wanted))):
         if placeholder := _PLACEHOLDER.search(code):
             raise InputError(
-                f"{name}: {placeholder[0]} is of a template language, which autotune does not know; write a "
-                "macro in its place, which becomes a parameter"
+                f"{name}: {placeholder[0]} is of a template language, which autotune does not know; write "
+                "what it stands for in its place: a macro becomes a parameter"
             )
     readable: list[FoundKernel] = []
     refusals: list[str] = []
@@ -280,9 +281,14 @@ def _kernel(
             "becomes a parameter"
         )
     template = read_template(place, function, own, types)
-    given = {item.name: item.given.partition("<")[0] for item in template if item.kind == "type"}
+    whole = {item.name: item.given for item in template if item.kind == "type"}
+    given = {name: text.partition("<")[0] for name, text in whole.items()}
     types = replace(types, aliases={**types.aliases, **given})
     arguments = [_argument(place, parameter, types) for parameter in function.parameters]
+    arguments = [
+        replace(one, type_text=WORD.sub(lambda word: whole.get(word[0], word[0]), one.type_text))
+        for one in arguments
+    ]
     kinds = dict.fromkeys(argument.type_name for argument in arguments if argument.dtype == UNKNOWN)
     called = function.name
     if source.dialect == "cuda":
@@ -369,8 +375,8 @@ def _argument(place: str, declared: FunctionParameter, types: KnownTypes) -> Ker
     name, kind = declared.name, declared.type
     if _IMAGE.fullmatch(kind):
         raise InputError(f"{place}: {name} is an image; {_AN_ARRAY}")
-    if kind in _UNSUPPORTED:
-        raise InputError(f"{place}: {name} {_UNSUPPORTED[kind]}")
+    if unsupported := _UNSUPPORTED.keys() & {kind, *declared.text.split()}:
+        raise InputError(f"{place}: {name} {_UNSUPPORTED[unsupported.pop()]}")
     if not name or declared.is_function or declared.pointers > 1 or declared.is_reference:
         raise InputError(
             f"{place}: {declared.text.strip()}: autotune passes plain arrays and numbers only; take one "

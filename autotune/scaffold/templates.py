@@ -11,8 +11,9 @@ from autotune.core.c_types import SCALARS
 from autotune.errors import InputError
 from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import WORD
-from autotune.sources.kernel_source import Function
+from autotune.sources.kernel_source import Function, KernelSource
 from autotune.sources.launches import HostLaunch
+from autotune.sources.tree import descendants
 
 _WHOLE_NAME = re.compile(r"(?i).*(?:int|ind(?:ex|ices)|idx|offset|count)")
 _VECTOR = re.compile(r"[a-z]+[234]")
@@ -44,21 +45,34 @@ def read_template(
         is_choice = "::" in parameter.type or (not parameter.type and "<" in parameter.default)
         if is_choice and parameter.default:  # of a library or of the source, which the compiler makes
             break
-        is_enumeration = parameter.type in types.source.types.enumerations
-        if not (parameter.is_plain and parameter.name) or "<" in parameter.type or is_enumeration:
+        if not (parameter.is_plain and parameter.name) or "<" in parameter.type:
             raise InputError(
                 f"{place} is a template, and nothing can be guessed for its parameter {parameter.text!r}; "
                 'name an instance in the space\'s launch plan: entry: "name<...>"'
             )
-        kind = "type" if not parameter.type else "bool" if "bool" in parameter.type.split() else "number"
+        declared = types.source.types
+        name = parameter.type.rpartition("::")[2]
+        is_enumeration = name in declared.enumerations  # which changes the result, so it is no parameter
+        is_fixed = is_enumeration or not parameter.type
+        kind = "type" if is_fixed else "bool" if "bool" in parameter.type.split() else "number"
         value = used[number] if number < len(used) else ""
         given = parameter.name
-        if kind == "type":
+        if is_enumeration:
+            is_known = not declared.enumerators.isdisjoint(WORD.findall(value))
+            given = value if is_known else _first_named(parameter.type, types.source)
+        elif kind == "type":
             given = _function_object(place, parameter.name, function, types, named)
             given = given or _type_given(parameter.name, value, types)
         known = value if value.isdigit() or value in ("true", "false") else parameter.default
         templates.append(ReadTemplate(parameter.name, kind, known, given))
     return tuple(templates)
+
+
+def _first_named(enumeration: str, source: KernelSource) -> str:
+    """The value of an enumeration that a source names first; the first of all if it names none."""
+    named = (node for node in descendants(source.tree.root) if node.type == "qualified_identifier")
+    texts = (text for text in map(source.tree.of, named) if text.startswith(f"{enumeration}::"))
+    return next(texts, f"({enumeration})0")
 
 
 def _type_given(name: str, value: str, types: KnownTypes) -> str:

@@ -11,6 +11,7 @@ from functools import cached_property
 from autotune.core.expression_ops import round_up
 from autotune.sources.facts import names_in
 from autotune.sources.kernel_source import KernelSource
+from autotune.sources.statements import parsed_expression
 from autotune.sources.type_layouts import (
     ALIASES_OF_CUDA,
     STRUCT,
@@ -59,7 +60,9 @@ class KnownTypes(TypeLayouts):
             if self.layout(self._known(member.type))[0] == UNKNOWN:
                 return f"the type {member.type} of {member.name} is not known"
             if self.count(member) == 0:
-                return f"the extent of {member.name} is not known"
+                words = names_in(ast.Tuple([*filter(None, map(parsed_expression, member.extents))]))
+                given = "".join(f" (--define {word}=NUMBER gives it)" for word in sorted(words)[:1])
+                return f"the extent of {member.name} is not known{given}"
         is_odd = declared is not None and not declared.is_plain
         return "it has a base, bit fields or parts that cannot be read" if is_odd else ""
 

@@ -74,6 +74,10 @@ def read_branches(text: str) -> Branches:
             if line.condition and (line.condition.directive, line.condition.rest.strip()) == ("ifdef", body):
                 branches.passed[body] = word
             branches.constants.update({*_constants(body, declared)} - {*macro.parameters})
+        elif name == "undef" and not (
+            line.condition or rest.strip() in branches.tested.keys() | branches.constants
+        ):
+            branches.defined.add(rest.strip())  # as nothing, whatever a host says
         elif name == "error" and line.condition:
             branches.required |= _against(line.condition)
         elif name == "pragma" and "OPENCL" not in rest:

@@ -56,13 +56,15 @@ class Facts:
     """What a function's statements do.
 
     Variables have the `values` that they are set to, and those that are `changed` in place, as by `+=`, what
-    is added. `equals` are the pairs that are asked to be equal, or to differ.
+    is added: `raised` has that of sums that run once, `grows` the others without divisions. `equals` are the
+    pairs that are asked to be equal, or to differ.
     """
 
     accesses: list[Access] = field(default_factory=list)  # to arrays, in the order of the text
     values: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
     changed: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
-    grows: set[str] = field(default_factory=set)  # changed by something but a division
+    raised: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
+    grows: set[str] = field(default_factory=set)
     compared: list[Compared] = field(default_factory=list)  # sizes, each with the smaller side first
     equals: list[tuple[ast.expr, ast.expr]] = field(default_factory=list)
     declared: dict[str, Declared] = field(default_factory=dict)
@@ -150,6 +152,8 @@ class _Reading:
         self._arrays = {*arrays}
         self._pointers: dict[str, ast.expr] = {}  # what a pointer was made from
         self._functions = functions
+        self._loops: tuple[ast.expr, ...] = ()  # the heads of those around a statement
+        self._set_in: dict[str, tuple[ast.expr, ...]] = {}  # the loops around what last set a variable
 
     def _of(self, node: ast.expr) -> ast.expr:
         return inlined(node, self._functions)
@@ -181,9 +185,7 @@ class _Reading:
                 self._expression(value, guards)
                 if isinstance(target, ast.Name):
                     signed = ast.UnaryOp(ast.USub(), value) if isinstance(operator, ast.Sub) else value
-                    found.changed[target.id].append(signed)
-                    if not isinstance(operator, ast.Div | ast.RShift):
-                        found.grows.add(target.id)
+                    self._changed(target.id, operator, signed)
                     found.expressions.append(ast.BinOp(ast.Name(target.id), operator, value))
                 else:
                     self._stored(self._of(target), guards, operator=operator, value=value)
@@ -198,7 +200,9 @@ class _Reading:
                 test = self._of(test)
                 self._expression(test, guards, is_loop=True)
                 found.loops.append(test)
+                outer, self._loops = self._loops, (*self._loops, test)
                 self.block([*body, *step], (*guards, test))
+                self._loops = outer
             case ast.Return(value=value):
                 if value is not None:
                     self._expression(self._of(value), guards)
@@ -210,12 +214,20 @@ class _Reading:
         match value:
             case ast.BinOp(left=ast.Name(id=same), op=ast.Add(), right=step) if same == name:
                 self._expression(value, guards)
-                self.found.changed[name].append(step)
-                self.found.grows.add(name)
+                self._changed(name, ast.Add(), step)
             case _:
                 self._assigned(name, value, guards)
 
+    def _changed(self, name: str, operator: ast.operator, step: ast.expr) -> None:
+        """Note a change in place."""
+        self.found.changed[name].append(step)
+        if isinstance(operator, ast.Add) and self._set_in.get(name) == self._loops:
+            self.found.raised[name].append(step)
+        elif not isinstance(operator, ast.Div | ast.RShift):
+            self.found.grows.add(name)
+
     def _assigned(self, name: str, value: ast.expr, guards: tuple[ast.expr, ...]) -> None:
+        self._set_in[name] = self._loops
         root = self._root(value)
         if root is not None and name not in self._pointers and name not in self._arrays:
             self._pointers[name] = value

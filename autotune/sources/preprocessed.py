@@ -38,16 +38,17 @@ class Preprocessed:
 
     def span(self, begin: int, end: int) -> tuple[int, int] | None:
         """Where the source has a part of the text, with whole calls of macros; None inside of one."""
-        before, after = begin - 1, end
+        before, after, last = begin - 1, end, end - 1
         while before > 0 and self.text[before].isspace():
             before -= 1
         while after < len(self.text) - 1 and self.text[after].isspace():
             after += 1
-        begins = (self.place(begin), self._is_own(begin)), (self.place(before) + 1, self._is_own(before))
-        ends = (self.place(end - 1) + 1, self._is_own(end - 1)), (self.place(after), self._is_own(after))
-        first = next((place for place, is_own in begins if is_own), None)
-        last = next((place for place, is_own in ends if is_own), None)
-        return None if first is None or last is None else (first, last)
+        if not self._is_own(begin) and before >= 0 and self.place(before) == self.place(begin):
+            return None
+        if self._is_own(last):
+            return self.place(begin), self.place(last) + 1
+        is_whole = after < len(self.text) and self.place(after) != self.place(last)
+        return (self.place(begin), self.place(after)) if is_whole else None
 
     def _is_own(self, place: int) -> bool:
         """True for a letter that the source has there, and not a macro."""

@@ -31,7 +31,6 @@ _CAUSES = ("signature", "unknown_macro", "redefined_parameter", "flat_block")
 _SIMILAR = 0.65  # WORK_PER_THREAD is no misspelt ORDER_INTERLEAVED
 _MAX_LOOPS = 3  # named in a message
 _FAR_OFF = ("SIGSEGV", "illegal memory access")  # words of systems and drivers
-_CHECK = ": correct it, or keep threads beyond the end from using it, such as by `if (i < n)`"
 _LOGS = {  # what compilers say of words of the portable dialect, and what to write
     "must reside in '__global'": "write GLOBAL before the type of every pointer parameter of the kernel",
     "cannot combine with previous 'void'": "KERNEL has `void` in it: remove the one that follows it",
@@ -92,7 +91,10 @@ def failed_default(
     if raised := _RAISED.search(trial.detail):
         return FailedDefault(_line_of_function(source, raised[1], int(raised[2])))
     if trial.status is Status.OUT_OF_BOUNDS or any(word in trial.detail for word in _FAR_OFF):
-        beyond = beyond_array(fault, findings) or f"an index in {source.name} is too large{_CHECK}"
+        beyond = beyond_array(fault, findings) or (
+            f"an index in {source.name} is beyond its array: correct it, the shape or the numbers in "
+            f"{task.spec.path.name}, or keep threads beyond the end from using it, such as by `if (i < n)`"
+        )
         return FailedDefault(str(source), helps=(beyond,))
     return FailedDefault(str(source))
 

@@ -33,6 +33,11 @@ def test_a_whole_program_compiles_and_only_its_kernel_counts():
     assert binary.symbols == {"kernel": "_Z6kernelPfj"}
 
 
+def test_a_storage_class_that_nvcc_passes_over_compiles():
+    text = "__global__ void kernel(int *x) { register int first = x[0]; x[1] = first; }"
+    assert cuda_compiler("sm_90").compile(text, (), ("kernel",)).registers > 0
+
+
 @pytest.mark.parametrize("header", LIBRARIES)
 def test_headers_of_the_toolkit_are_found_by_themselves_and_a_source_with_cub_is_compiled_once(
     header, monkeypatch
@@ -61,3 +66,11 @@ def test_a_missing_header_that_a_kernel_needs_says_what_to_do(header, advice):
     with pytest.raises(CompileError) as error:
         cuda_compiler("sm_90").compile(f"#include <{header}>\n__global__ void kernel() {{ gone(); }}\n", ())
     assert str(error.value).startswith(f"the header {header} is not found: {advice}")
+
+
+def test_an_error_of_the_source_is_told_before_those_of_headers_for_programs():
+    if find_header("thrust/remove.h") is None:
+        pytest.skip("Thrust is not installed")
+    source = "#include <thrust/remove.h>\n__global__ void kernel(int *x) { x[0] = gone; }\n"
+    with pytest.raises(CompileError, match=r'^kernel.cu\(2\): error: identifier "gone" is undefined'):
+        cuda_compiler("sm_90").compile(source, (), ("kernel",))

@@ -41,11 +41,11 @@ def test_a_structure_is_that_of_a_neighbour_and_a_conversion_is_opencls_own(fron
     assert "#define CONVERT_REAL(value) convert_float(value)" in front and complaint == ""
 
 
-def test_a_function_that_two_neighbours_define_is_left_to_the_user(fronted):
+def test_a_function_that_two_neighbours_define_is_that_of_the_first(fronted):
     one = "float twice(float x) { return x + x; }"
     text = KERNEL.replace("2 * y[i]", "twice(y[i])")
     front, complaint = fronted(text, a=one, b=one)
-    assert front.count("#include") == 2 and "'twice'" in complaint
+    assert '#include "a.h"' in front and front.count("#include") == 3 and complaint == ""
 
 
 def test_of_two_neighbours_the_one_whose_function_takes_what_is_passed_is_included(fronted):
@@ -64,6 +64,23 @@ def test_a_word_that_a_neighbour_asks_for_and_uses_as_a_number_is_one(fronted):
 
 def test_what_the_host_leaves_out_needs_no_file(fronted):
     assert fronted("__kernel void f(__global float *y) { y[0] = unknown(1); }") == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("called", "given"),
+    [
+        ("OP(y[1], (REAL)(2))", "#define OP(value0, value1) ((value0) + (value1))"),
+        ("CONVERT_OUTPUT(y[1])", "#define CONVERT_OUTPUT(value0) ((value0))"),
+    ],
+)
+def test_a_function_in_capitals_that_no_file_has_adds_what_it_takes(fronted, called, given):
+    front, complaint = fronted(f"__kernel void f(__global REAL *y) {{ y[0] = {called}; }}")
+    assert given in front and complaint == ""
+
+
+def test_a_type_of_the_source_that_is_called_as_that_of_the_search_is_its_own(fronted):
+    front, complaint = fronted("typedef REAL DTYPE;\n__kernel void f(__global DTYPE *y) { y[0] = y[1]; }")
+    assert "#undef DTYPE" in front and complaint == ""
 
 
 def test_of_two_neighbours_the_one_that_defines_more_comes_first_with_what_its_condition_asks_for(fronted):

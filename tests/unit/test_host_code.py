@@ -131,6 +131,21 @@ def test_the_needed_part_has_what_kernels_name_through_macros_types_and_function
     assert left.count("{") == left.count("}")
 
 
+def test_constants_of_a_type_that_the_source_names_anew_are_constants():
+    text = """typedef float real;
+const real half = 0.5f, whole = half + half;
+__global__ void k(real *x) { x[0] = whole; }
+"""
+    assert needed_part(text, ["k"]) == text.replace("const real", "constexpr real")
+
+
+def test_what_calls_of_macros_side_by_side_make_of_the_host_goes():
+    macro = "#define FOR(T) template void run<T>(T *x);"
+    kernel = "__global__ void k(int *x) { x[0] = 1; }"
+    left = needed_part(f"{macro}\nFOR(int)\nFOR(float) {kernel}\nFOR(char)\n", ["k"])
+    assert [line.strip() for line in left.splitlines()] == [macro, "", kernel, ""]
+
+
 def test_a_specialisation_is_needed_by_its_own_name_and_not_by_those_of_its_arguments():
     text = "template <> struct made<own::T> {};\n__global__ void k(int *x) { typedef int T; x[0] = T(1); }"
     assert "made" not in needed_part(text, ["k"])

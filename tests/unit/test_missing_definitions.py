@@ -104,6 +104,11 @@ def test_assembly_of_another_device_is_named(source, why):
     assert said == "; it is in the assembly of another device: search on that one, or write it in C"
 
 
+def test_a_kernel_that_waits_for_those_it_launches_is_told_what_cuda_has_instead(source):
+    complaint = 'kernel.cu(25): error: identifier "cudaDeviceSynchronize" is undefined'
+    assert "cudaStreamTailLaunch" in helps(complaint, source, "cuda")
+
+
 def test_a_word_that_a_branch_of_the_source_defines_is_had_by_a_macro(source):
     branch = "#if OF_FLOATS == 1 && !defined(SLOW)\n#define twice(x) (2 * (x))\n#endif\n"
     source.write_text(branch + source.read_text())

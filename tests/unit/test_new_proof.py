@@ -168,7 +168,7 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
             "mako.py",
             'text = """__kernel void k(__global ${kind} *x) { x[0] = 1; }"""\n',
             "mako.py:1: the kernel in this string: ${kind} is of a template language, which autotune does "
-            "not know; write a macro in its place, which becomes a parameter",
+            "not know; write what it stands for in its place: a macro becomes a parameter",
         ),
         (
             "joined.py",
@@ -191,8 +191,8 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
         (
             "gens.cl",
             "__kernel void %PREFIXcopy(__global %TYPE *x) { x[0] = 1; }\n",
-            "gens.cl: %PREFIXcopy is of a template language, which autotune does not know; write a macro in "
-            "its place, which becomes a parameter",
+            "gens.cl: %PREFIXcopy is of a template language, which autotune does not know; write what it "
+            "stands for in its place: a macro becomes a parameter",
         ),
         (
             "made.py",

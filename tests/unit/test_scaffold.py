@@ -582,6 +582,7 @@ def test_a_formula_becomes_a_reference(tmp_path):
         "y[i] = x[i - 1] + x[i];",  # elements of two indices
         "y[i] = x[i]; y[j] = 0;",  # two formulas
         "float t = x[i]; y[i] = t;",  # a variable
+        "*y = *x;",  # one element
         "for (;;)\n y[i] += x[i];",  # how often?
         "y[i] = x[i] > 0 ? x[i] : 0;",  # a choice
     ],
