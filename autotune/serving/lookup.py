@@ -66,6 +66,7 @@ def best_config(
     asked = device if isinstance(device, _IDENTIFIED) else _identified(device)
     least = None if min_match is _LOOSEST else min_match  # None is much cheaper to hash
     environment = os.environ.get(VARIABLE)
+    # a size of 64.0, which is refused elsewhere, finds the answer for 64: its type would cost each call more
     key = (kernel, asked, dtype, strict, least, on_miss, cache, environment, data, *sizes.items())
     try:
         best = _remembered(key)
