@@ -151,6 +151,9 @@ def _reusable_round(
 
     It measured the needed finalists and the best, or the single best under a time limit, and no others. If no
     trial came after it, it may have measured as many others: among the same trials, only chance chose them.
+
+    For example, D is needed, and A, B and C are the best, A first. A round of all four stands for a new one;
+    one of A and D does under a time limit only, and one of D, E and F only if no trial came after it.
     """
     by_key = {trial.key: trial for trial in by_score(trials)}
     needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
@@ -158,12 +161,12 @@ def _reusable_round(
     journal = context.journal
     for number, last_round in enumerate(reversed(journal.last_rounds.values())):
         measured = last_round.measurements.keys()
-        is_same = expected_keys <= measured <= needed_keys | best_keys
+        chose_the_best = expected_keys <= measured <= needed_keys | best_keys
         is_latest = number == 0 and journal.is_concluded  # no trial came after it
-        is_as_good = is_latest and measured <= by_key.keys() and len(measured) >= len(best)
+        chose_as_many = is_latest and measured <= by_key.keys() and len(measured) >= len(best)
         if (
             needed_keys <= measured
-            and (is_same or is_as_good)
+            and (chose_the_best or chose_as_many)
             and NO_TIME not in last_round.on_fresh_inputs.values()
             and (measurements := _with_values(context, by_key, last_round))
         ):
