@@ -227,9 +227,9 @@ class Evaluator:
         count = max(1, min(share, self._devices.job_items))
         job: list[RunningItem] = []
         while ready and len(job) < count and not self._is_late:
-            item = self._item_to_run(ready.popleft())
-            if item is not None:
-                job.append(item)
+            submission = ready.popleft()
+            if not self._settle(submission):
+                job.append(self._item_to_run(submission))
         if job:
             self._send_job(job)
 
@@ -241,36 +241,51 @@ class Evaluator:
         self._on_stage(self._devices.stage)
         return future
 
-    def _item_to_run(self, submission: Submission) -> RunningItem | None:
-        """What a device has to run for a configuration.
+    def _settle(self, submission: Submission) -> bool:
+        """Settle a configuration that no device has to time; False if one has to.
 
-        None if its trial is known without a run, and has ended, or if a running item will give it.
+        Its trial ends here if it is known, not compiled, the same as an earlier one or wrong by the caller's
+        `verify`. If the same runs at present, it waits in `_duplicates`.
         """
         if submission.known_trial is not None:
             self._end_trial(submission.known_trial, submission)
-            return None
+            return True
         instance, compiled = submission.instance, submission.compilation.result()
         assert instance is not None
         if isinstance(compiled, Failure):
-            self._end_trial(
-                self._make_trial(instance, None, compiled, self._devices.laps.next_s()), submission
-            )
-            return None
+            self._end_unrun(submission, instance, None, compiled)
+            return True
         key = _run_key(compiled, instance)
         if (same := self._ledger.trials_by_run.get(key)) is not None:
-            trial = self._make_trial(instance, compiled, same.measurement, self._devices.laps.next_s())
             note = f"same binary and launches as {same.config}"
-            self._end_trial(replace(trial, note=note), submission, compiled)
+            self._end_unrun(submission, instance, compiled, same.measurement, note)
         elif key in self._duplicates:
             self._duplicates[key].append(submission)
         elif (failure := self._call_verify(instance, compiled)) is not None:
-            trial = self._make_trial(instance, compiled, failure, self._devices.laps.next_s())
-            self._end_trial(trial, submission, compiled)
+            self._end_unrun(submission, instance, compiled, failure)
         else:
-            item = instance.work_item(compiled, self.policy, self._ledger.incumbent, self._ledger.batch)
-            self._duplicates[key] = []
-            return RunningItem(submission, instance, item)
-        return None
+            return False
+        return True
+
+    def _end_unrun(
+        self,
+        submission: Submission,
+        instance: KernelInstance,
+        binary: Binary | None,
+        outcome: Measurement | Failure | None,
+        note: str = "",
+    ) -> None:
+        """End the trial of a configuration that no device times."""
+        trial = self._make_trial(instance, binary, outcome, self._devices.laps.next_s())
+        self._end_trial(replace(trial, note=note), submission, binary)
+
+    def _item_to_run(self, submission: Submission) -> RunningItem:
+        """What a device runs for a configuration; those that would run the same wait for it from now on."""
+        instance, binary = submission.instance, submission.compilation.result()
+        assert instance is not None and isinstance(binary, Binary)
+        item = instance.work_item(binary, self.policy, self._ledger.incumbent, self._ledger.batch)
+        self._duplicates[_run_key(binary, instance)] = []
+        return RunningItem(submission, instance, item)
 
     def _call_verify(self, instance: KernelInstance, binary: Binary) -> Failure | None:
         """The failure that the caller's function `verify` reports; None if it passes, or without one."""

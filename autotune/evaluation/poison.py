@@ -29,13 +29,18 @@ def poison(array: Array, seed: int, *, may_be_nan: bool) -> Bytes:
 class StartStates(NamedTuple):
     """The order of the two checked runs that verify a workload, and the content of memory before them.
 
-    The problem's seed chooses them. Workloads to verify on have different seeds, so together they have all.
+    One is on poisoned outputs, the other follows a run on other inputs. The problem's seed chooses one of
+    four cases. Workloads to verify on have different seeds, so together they have all.
+
+    Attributes:
+        others_first: The run after other inputs is the first; its outputs start with the results for these,
+            and the memory of blocks is dirty in the run on poisoned outputs. Else it is the second, and its
+            outputs start with the right results except for a part.
+        few_differ: A few of the other inputs differ, instead of half.
     """
 
-    # The run after one on other inputs comes first, and the memory of blocks is dirty in the run on poisoned
-    # outputs. Otherwise outputs start the run after other inputs with the right results except for a part.
     others_first: bool
-    few_differ: bool  # a few inputs differ in the run before that one, instead of half
+    few_differ: bool
 
     @classmethod
     def of_seed(cls, seed: int) -> StartStates:

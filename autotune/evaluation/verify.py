@@ -31,33 +31,28 @@ class CheckedRun(NamedTuple):
 def verify(program: Program, buffers: WorkloadBuffers) -> Failure | None:
     """Check a run of the plan on poisoned outputs, and another one after a run on other inputs.
 
-    The second finds a kernel that works only once, or skips work that looks done. Its scratch and outputs
-    start with the results for the other inputs, unless `StartStates` says otherwise. Where it comes first, it
-    finds a kernel that keeps its first results in a variable as well. Raises what `Device.run` raises.
+    The second finds a kernel that works only once, or skips work that looks done. Where it comes first, it
+    finds a kernel that keeps its first results in a variable as well. The seed chooses among the cases, which
+    `StartStates` describes. Raises what `Device.run` raises.
     """
     states = StartStates.of_seed(buffers.workload.problem.seed)
     if not states.others_first:
-        return run_and_check(program, buffers).failure or after_other_inputs(
-            program, buffers, few=states.few_differ
-        )
-    kept = after_other_inputs(program, buffers, few=states.few_differ)
+        return run_and_check(program, buffers).failure or after_other_inputs(program, buffers, states)
+    kept = after_other_inputs(program, buffers, states)
     buffers.device.dirty_block_memory()
     return run_and_check(program, buffers).failure or kept  # what is always wrong is told as such
 
 
-def after_other_inputs(program: Program, buffers: WorkloadBuffers, *, few: bool) -> Failure | None:
-    """Run the plan on other inputs, of which a `few` or half differ; then check a run on the right ones.
-
-    Raises what `Device.run` raises.
-    """
+def after_other_inputs(program: Program, buffers: WorkloadBuffers, states: StartStates) -> Failure | None:
+    """Run the plan on other inputs, then check a run on the right ones; raises what `Device.run` raises."""
     others = altered(buffers.workload.arrays)
     for guarded in buffers.arrays():
         if guarded.array.name in others:
-            guarded.alter(few=few)
+            guarded.alter(few=states.few_differ)
         else:
             guarded.restore()
     buffers.run(program)
-    if not StartStates.of_seed(buffers.workload.problem.seed).others_first:
+    if not states.others_first:
         for guarded in buffers.arrays():
             if guarded.array.role == "out" and guarded.count > 1:
                 guarded.write_nearly_expected()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeGuard, TypeVar
@@ -94,7 +94,7 @@ class Worker:
         self._process: _Process | None = None  # None before the first use, and after one that broke it
         self._spare: Child | None = None  # the next one, with an open device
         self._has_ended = False
-        self._workloads: tuple[Workload, ...] = ()  # for the next run
+        self._next_workloads: tuple[Workload, ...] = ()
         self._compared: frozenset[str] | None = None  # None: not asked yet
 
     def set_workloads(self, workloads: tuple[Workload, ...]) -> None:
@@ -132,8 +132,8 @@ class Worker:
         a failure, the child is replaced and loads them once more. Raises SetupError or NoMemory when the
         setting's workloads fail.
         """
-        self._workloads = workloads
-        return self._load_workloads()
+        self._next_workloads = workloads
+        return self._load_next()
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Run `function(state, *arguments, **options)` in the child; return its answer or a Failure.
@@ -176,7 +176,7 @@ class Worker:
         blame = _blame(answer)
         if blame is Blame.MACHINE or (blame is Blame.PROCESS and has_other_runs):
             self.discard_child()
-            if (unprepared := self._load_workloads()) is not None:
+            if (unprepared := self._load_next()) is not None:
                 return unprepared
             repeat()
             answer = self._wait(timeout_s)
@@ -260,56 +260,60 @@ class Worker:
         assert self._process is not None
         process = self._process
         if process.loaded is None:
-            with self._setting_up(process, self._setting.workloads):
+            with self._reporting(), self._ending_if_broken(process):
                 self._compared = process.child.answer()
             process.loaded = frozenset()
         return process
 
-    def _load_workloads(self) -> Failure | None:
+    def _load_next(self) -> Failure | None:
         """Load the workloads of the next run.
 
         If they are among the setting's, all of the setting's are loaded, because most configurations run on
         these, and a failure is one of the setup.
         """
-        are_of_setting = _keys(self._workloads) <= _keys(self._setting.workloads)
-        workloads = self._setting.workloads if are_of_setting else self._workloads
+        are_of_setting = _keys(self._next_workloads) <= _keys(self._setting.workloads)
         try:
-            retry_once(partial(self._load, workloads))
+            retry_once(partial(self._load, all_of_setting=are_of_setting))
         except ChildFailed as error:
             if are_of_setting:
                 raise self._setup_error(error) from None
             return _unprepared(error)
         return None
 
-    def _load(self, workloads: tuple[Workload, ...]) -> None:
-        """Load workloads, unless the next run's are loaded already."""
+    def _load(self, *, all_of_setting: bool) -> None:
+        """Load all of the setting's workloads or only the next run's, unless the next run's are loaded."""
         process = self._set_up_process()
-        if not _keys(self._workloads) <= (process.loaded or frozenset()):
-            process.loaded = frozenset()
-            with self._setting_up(process, workloads):
-                process.child.call(load, workloads, timeout_s=SETUP_TIMEOUT_S)
-            process.loaded = _keys(workloads)
+        if _keys(self._next_workloads) <= (process.loaded or frozenset()):
+            return
+        process.loaded = frozenset()
+        workloads = self._setting.workloads if all_of_setting else self._next_workloads
+        reporting = self._reporting() if all_of_setting else nullcontext()  # a check has a stage of its own
+        with reporting, self._ending_if_broken(process):
+            process.child.call(load, workloads, timeout_s=SETUP_TIMEOUT_S)
+        process.loaded = _keys(workloads)
 
     @contextmanager
-    def _setting_up(self, process: _Process, workloads: tuple[Workload, ...]) -> Iterator[None]:
-        """Close the child if preparing workloads fails; report begin and end for the setting's own workloads.
+    def _ending_if_broken(self, process: _Process) -> Iterator[None]:
+        """Discard the child if preparing workloads fails.
 
         A child that was set up goes on after a reference has raised, for the device is as it was.
         """
-        is_told = workloads is self._setting.workloads  # others belong to a check, whose stage stays
-        if is_told:
-            sizes = [size_text(workload.problem.sizes) for workload in workloads]
-            where = "".join(sizes) if len(sizes) < 2 else f"{len(sizes)} sizes"
-            name = f"preparing inputs and reference ({self._setting.reference.name})"
-            self._on_stage(Stage(name, sizes=where))
         try:
             yield
         except ChildFailed as error:
             if process.loaded is None or not _is_of_reference(error):
                 self.discard_child()
             raise
-        if is_told:
-            self._on_stage(_PREPARED)
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """Report that the setting's workloads are prepared, and the end if that goes well."""
+        sizes = [size_text(workload.problem.sizes) for workload in self._setting.workloads]
+        where = "".join(sizes) if len(sizes) < 2 else f"{len(sizes)} sizes"
+        name = f"preparing inputs and reference ({self._setting.reference.name})"
+        self._on_stage(Stage(name, sizes=where))
+        yield
+        self._on_stage(_PREPARED)
 
     def _setup_error(self, error: ChildFailed) -> SetupError | NoMemory:
         """The error for a setup that fails for every configuration."""

@@ -17,7 +17,7 @@ from autotune.report.page import cut, page_html, short
 from autotune.report.search import Search
 from autotune.report.search_page import search_json
 from autotune.space import ConstraintReport, Finding, ValidSpace
-from autotune.space.enumeration import Condition, RowLimits, Rows, count_rows
+from autotune.space.enumeration import RowLimits, RowRule, Rows, count_rows
 from autotune.space.rules import Rules
 
 _SAMPLE = 4_000  # configurations drawn for charts of two parameters or more
@@ -155,7 +155,7 @@ def funnel(space: ValidSpace) -> tuple[Left, ...]:
     return tuple(counts[1:])
 
 
-def _holds(rule: Condition, rows: Rows) -> NDArray[np.bool_]:
+def _holds(rule: RowRule, rows: Rows) -> NDArray[np.bool_]:
     """A mask of the rows that satisfy a rule, from its table if it has one."""
     if rule.columns and rule.is_tabled(_LIMITS) and rule.table is not None:
         allowed: NDArray[np.bool_] = rule.table[tuple(rows[:, column] for column in rule.columns)]

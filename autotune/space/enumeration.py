@@ -1,9 +1,9 @@
 """Exact construction of all valid configurations without visiting the whole Cartesian product.
 
-Every constraint is split at its `and`s. Each part becomes a truth table over only the parameters it reads.
-Parameters are then joined one at a time, and every part filters the rows as soon as all its parameters are
-joined. The result is that of plain evaluation, at the price of a table look-up. A part that reads too many
-parameters for a table is evaluated on the distinct combinations among the remaining rows.
+Every constraint is split at its `and`s into rules. Each becomes a truth table over only the parameters that
+it reads. Parameters are then joined one at a time, and every rule filters the rows as soon as all its
+parameters are joined. The result is that of plain evaluation, at the price of a table look-up. A rule that
+reads too many parameters for a table is evaluated on the distinct combinations among the remaining rows.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class TooManyRows(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Condition:
-    """One condition on the parameters at `columns`, which are in ascending order.
+class RowRule:
+    """A part of a constraint, or a limit of the device, on the parameters at `columns` in ascending order.
 
     `derived` are the names to evaluate first, in order. An expression that cannot be evaluated does not
     hold, so a negated rule, which is satisfied where the expression does not hold, is satisfied there.
@@ -60,7 +60,7 @@ class Condition:
     is_negated: bool = False
 
     @property
-    def negation(self) -> Condition:
+    def negation(self) -> RowRule:
         """The rule that is satisfied where this one is violated."""
         return replace(self, is_negated=not self.is_negated)
 
@@ -144,23 +144,23 @@ class Scope:
     def _tables(self) -> Tables:
         return Tables(self.parameters, self.derived, self.constants)
 
-    def rule(self, expression: Expression) -> Condition:
+    def rule(self, expression: Expression) -> RowRule:
         """An expression as one rule."""
         return self._rule(expression, expression.names)
 
-    def rules(self, expression: Expression) -> list[Condition]:
+    def rules(self, expression: Expression) -> list[RowRule]:
         """The expression as one rule for each part between its `and`s."""
         return [self.rule(part) for part in conjuncts(expression)]
 
-    def derived_rules(self) -> list[Condition]:
+    def derived_rules(self) -> list[RowRule]:
         """One rule for each derived name, satisfied where the name can be evaluated."""
         return [self._rule(parse("True"), {name}) for name in self.derived]
 
-    def _rule(self, expression: Expression, names: Iterable[str]) -> Condition:
+    def _rule(self, expression: Expression, names: Iterable[str]) -> RowRule:
         """A rule on the parameters that `names` stand for, directly or through derived names."""
         needed = names_behind(names, self.derived)
         columns = [column for column, item in enumerate(self.parameters) if item.name in needed]
-        return Condition(
+        return RowRule(
             expression=expression,
             derived=tuple((name, parse(text)) for name, text in self.derived.items() if name in needed),
             parameters=tuple(self.parameters[column] for column in columns),
@@ -171,7 +171,7 @@ class Scope:
 
 
 def enumerate_rows(
-    parameters: Sequence[Parameter], rules: Sequence[Condition], limits: RowLimits = LIMITS
+    parameters: Sequence[Parameter], rules: Sequence[RowRule], limits: RowLimits = LIMITS
 ) -> Rows:
     """All rows that satisfy every rule, in lexicographic order of the positions.
 
@@ -189,7 +189,7 @@ def enumerate_rows(
 
 
 def count_rows(
-    parameters: Sequence[Parameter], rules: Sequence[Condition], limits: RowLimits = COUNTING_LIMITS
+    parameters: Sequence[Parameter], rules: Sequence[RowRule], limits: RowLimits = COUNTING_LIMITS
 ) -> int | None:
     """Number of rows that satisfy every rule; None if too many would have to be enumerated.
 
@@ -203,7 +203,7 @@ def count_rows(
     return len(rows) * math.prod(len(parameters[column].values) for column in free)
 
 
-def _constrained_rows(parameters: Sequence[Parameter], rules: Sequence[Condition], limits: RowLimits) -> Rows:
+def _constrained_rows(parameters: Sequence[Parameter], rules: Sequence[RowRule], limits: RowLimits) -> Rows:
     """The rows that satisfy every rule, unsorted, with 0 for every parameter that no rule reads."""
     lengths = [len(parameter.values) for parameter in parameters]
     dtype = np.min_scalar_type(max(lengths) - 1).newbyteorder(">")
@@ -217,7 +217,7 @@ def _constrained_rows(parameters: Sequence[Parameter], rules: Sequence[Condition
     return rows
 
 
-def _free_columns(parameters: Sequence[Parameter], rules: Sequence[Condition]) -> list[int]:
+def _free_columns(parameters: Sequence[Parameter], rules: Sequence[RowRule]) -> list[int]:
     """The columns of the parameters that no rule reads."""
     constrained = {column for rule in rules for column in rule.columns}
     return [column for column in range(len(parameters)) if column not in constrained]
@@ -258,12 +258,12 @@ def _row_numbers(rows: Rows) -> NDArray[np.int64]:
     return numbers
 
 
-def _completes(rule: Condition, column: int, joined: set[int]) -> bool:
+def _completes(rule: RowRule, column: int, joined: set[int]) -> bool:
     """True if joining `column` last has made a rule's parameters complete."""
     return column in rule.columns and joined.issuperset(rule.columns)
 
 
-def _join_order(lengths: Sequence[int], rules: Sequence[Condition], limits: RowLimits) -> Iterator[int]:
+def _join_order(lengths: Sequence[int], rules: Sequence[RowRule], limits: RowLimits) -> Iterator[int]:
     """The constrained columns, always next the one that is expected to multiply the rows by the least."""
     constrained = {column for rule in rules for column in rule.columns}
     joined: set[int] = set()
@@ -279,7 +279,7 @@ def _join_order(lengths: Sequence[int], rules: Sequence[Condition], limits: RowL
         yield column
 
 
-def _join(rows: Rows, column: int, length: int, rules: Sequence[Condition], limits: RowLimits) -> Rows:
+def _join(rows: Rows, column: int, length: int, rules: Sequence[RowRule], limits: RowLimits) -> Rows:
     """The rows with every value of one more parameter that the rules it completes allow."""
     tabled = [rule for rule in rules if rule.is_tabled(limits)]
     others = [rule for rule in rules if not rule.is_tabled(limits)]
@@ -298,7 +298,7 @@ def _join(rows: Rows, column: int, length: int, rules: Sequence[Condition], limi
     return np.concatenate(parts, dtype=rows.dtype)  # which would otherwise become native in byte order
 
 
-def _extend(rows: Rows, column: int, length: int, rules: Iterable[Condition]) -> Rows:
+def _extend(rows: Rows, column: int, length: int, rules: Iterable[RowRule]) -> Rows:
     """The rows with every value of one more parameter that the rules' tables allow."""
     keep = np.ones((len(rows), length), np.bool_)
     for rule in rules:

@@ -10,7 +10,7 @@ from autotune.core.records import DeviceInfo, LaunchSpec
 from autotune.core.trials import Problem
 from autotune.errors import ExpressionError, SpaceError
 from autotune.hardware.launch_limits import amounts, conditions
-from autotune.space.enumeration import LIMITS, Condition, Rows, Scope, TooManyRows, count_rows, enumerate_rows
+from autotune.space.enumeration import LIMITS, RowRule, Rows, Scope, TooManyRows, count_rows, enumerate_rows
 from autotune.space.parameters import unlisted_value
 from autotune.space.spec import Constraint, SpaceSpec
 
@@ -80,11 +80,11 @@ class Rules:
         """
         return self._count(self._required(without=number), number)
 
-    def stages(self) -> list[list[Condition]]:
+    def stages(self) -> list[list[RowRule]]:
         """The rules of the derived names, then those of each constraint in the order of the file."""
         return [self._derived, *self._parts]
 
-    def _count(self, required: list[Condition], violated: int) -> int | None:
+    def _count(self, required: list[RowRule], violated: int) -> int | None:
         negation = [*self._constraints, *self._limits][violated].negation
         if not negation.is_tabled(LIMITS):
             return None
@@ -131,12 +131,12 @@ class Rules:
         too = f" that satisfy {' and '.join(others)} too" if others else ""
         return f", because {values}; correct or remove it, or add values{too}"
 
-    def _required(self, without: int | None = None) -> list[Condition]:
+    def _required(self, without: int | None = None) -> list[RowRule]:
         """The rules of the derived names and of all constraints, except number `without` if given."""
         parts = [rule for number, rules in enumerate(self._parts) if number != without for rule in rules]
         return [*self._derived, *parts]
 
-    def _failure(self, rule: Condition) -> str:
+    def _failure(self, rule: RowRule) -> str:
         """The reason why a rule's derived names cannot be evaluated for the default."""
         values = dict(rule.constants) | dict(self._spec.default)
         try:

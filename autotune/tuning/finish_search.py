@@ -36,12 +36,11 @@ def finish_search(
         CacheError: The cache cannot be written.
     """
     checks = WinnerChecks() if checks is None else checks
-    time = setting.time
     trials: dict[Config, Trial] = {}  # of the round before, with the failures that it found
     while True:
         cached = _evaluate_cached(context, setting.root)
         candidates = {**_known_trials(context), **trials}
-        trials, decision = run_last_round(context, setting, candidates, checks, time)
+        trials, decision = run_last_round(context, setting, candidates, checks)
         result = _search_result(context, setting, trials, decision, cached)
         others = _other_times(context, setting, trials, decision)
         record = kernel_record(result, others, setting.seed, context.policy)
@@ -49,7 +48,7 @@ def finish_search(
         try:
             store(setting.root, context.task.device, record, seen=seen)
         except Overtaken:  # another search has stored a result: it takes part in a new last round
-            time = decision.time
+            setting = replace(setting, time=decision.time)
             continue
         return result
 

@@ -79,7 +79,6 @@ def run_last_round(
     setting: LastRoundSetting,
     trials: Mapping[Config, Trial],
     checks: WinnerChecks,
-    time: LastRoundTime,
 ) -> tuple[dict[Config, Trial], Decision]:
     """Reuse a journaled last round, or measure one; if configurations fail, start again without them.
 
@@ -90,11 +89,13 @@ def run_last_round(
     checks.recall(context, trials.values())
     estimate = partial(_estimate_untried, context, trials, setting.choice)
     while True:
-        chosen, known = _finalists(context, setting, trials, time)
+        chosen, known = _finalists(context, setting, trials)
         if known is not None:
-            decision = check_winners(context, chosen, known, checks, time, estimate)
+            decision = check_winners(context, chosen, known, checks, setting.time, estimate)
         else:
-            decision = remeasure_and_check(context, chosen, checks, time, setting.measure_again, estimate)
+            decision = remeasure_and_check(
+                context, chosen, checks, setting.time, setting.measure_again, estimate
+            )
         if not decision.failures:
             _journal_round(context, decision)
             return trials, decision
@@ -102,7 +103,7 @@ def run_last_round(
             raise SetupError(f"the default fails in the last round: {decision.failures[default].detail}")
         for config, failure in decision.failures.items():
             trials[config] = mark_failed(context.journal, trials[config], failure)
-        time = decision.time
+        setting = replace(setting, time=decision.time)
 
 
 def time_finalists(
@@ -112,7 +113,7 @@ def time_finalists(
 
     If a finalist fails, nothing is returned: the round that follows starts again without it.
     """
-    chosen, measured = _finalists(context, setting, trials, setting.time)
+    chosen, measured = _finalists(context, setting, trials)
     if measured is None:
         context.observer.last_round(len(chosen))
         measured = setting.measure_again(context, chosen, setting.time.round)
@@ -125,7 +126,7 @@ def time_finalists(
 
 
 def _finalists(
-    context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial], time: LastRoundTime
+    context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial]
 ) -> tuple[list[Trial], Remeasurement | None]:
     """The finalists, and the journaled round that can stand for a new one; None if there is none."""
     best = setting.choice.fastest(trials.values())
@@ -136,7 +137,7 @@ def _finalists(
     known = _reusable_round(context, setting, trials.values(), best, needed)
     if known is not None:
         return [trial for trial in trials.values() if trial.key in known.measurements], known
-    return setting.choice.choose_in_time(context, trials.values(), needed, time), None
+    return setting.choice.choose_in_time(context, trials.values(), needed, setting.time), None
 
 
 def _reusable_round(
@@ -150,6 +151,9 @@ def _reusable_round(
 
     It measured the needed finalists and the best, or the single best under a time limit, and no others. If no
     trial came after it, it may have measured as many others: among the same trials, only chance chose them.
+
+    For example, D is needed, and A, B and C are the best, A first. A round of all four stands for a new one;
+    one of A and D does under a time limit only, and one of D, E and F only if no trial came after it.
     """
     by_key = {trial.key: trial for trial in by_score(trials)}
     needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
@@ -157,12 +161,12 @@ def _reusable_round(
     journal = context.journal
     for number, last_round in enumerate(reversed(journal.last_rounds.values())):
         measured = last_round.measurements.keys()
-        is_same = expected_keys <= measured <= needed_keys | best_keys
+        chose_the_best = expected_keys <= measured <= needed_keys | best_keys
         is_latest = number == 0 and journal.is_concluded  # no trial came after it
-        is_as_good = is_latest and measured <= by_key.keys() and len(measured) >= len(best)
+        chose_as_many = is_latest and measured <= by_key.keys() and len(measured) >= len(best)
         if (
             needed_keys <= measured
-            and (is_same or is_as_good)
+            and (chose_the_best or chose_as_many)
             and NO_TIME not in last_round.on_fresh_inputs.values()
             and (measurements := _with_values(context, by_key, last_round))
         ):

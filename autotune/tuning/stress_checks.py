@@ -26,7 +26,6 @@ from autotune.problem.workload import Workload, verification_order
 from autotune.processes.deadline import Deadline
 from autotune.tuning.check_outcomes import OutcomesByConfig, is_finding, outcome_of
 from autotune.tuning.context import Builds, BuiltConfig, TuningContext
-from autotune.tuning.task import TuningTask
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
 SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
@@ -280,6 +279,6 @@ def run_beyond(
     return {}
 
 
-def has_indices(task: TuningTask) -> bool:
+def has_indices(context: TuningContext) -> bool:
     """True if it can be read how the source counts."""
-    return task.is_c or task.spec.dialect == TRITON
+    return context.task.is_c or context.task.spec.dialect == TRITON

@@ -246,7 +246,11 @@ def try_default(context: TuningContext, options: Options, looking: Future[tuple[
         if default is None or default.status is not Status.OK:
             warn_of(observer, (finding for finding in looking.result() if not finding.is_about_checks))
     if default.status is not Status.OK:
-        raise _setup_error(context, default, is_dumped=options.dump_wrong is not None)
+        had_success = context.journal.has_success
+        error = _diagnose_default(context, default, is_dumped=options.dump_wrong is not None)
+        if not had_success and context.journal.has_success:
+            context.journal.start_over()  # once the kernel is fixed, no message asks for --fresh
+        raise error
     looking.add_done_callback(lambda done: warn_of(observer, done.result()))
     return default
 
@@ -270,14 +274,11 @@ def _in_thread(span: str, function: Callable[[], _T]) -> Future[_T]:
     return called
 
 
-def _setup_error(context: TuningContext, trial: Trial, *, is_dumped: bool) -> SetupError:
-    """The error for a default that fails; if its result is wrong, others are tried to find the cause."""
+def _diagnose_default(context: TuningContext, trial: Trial, *, is_dumped: bool) -> SetupError:
+    """Find why the default fails; if its result is wrong, others are tried and journaled for that."""
     task, is_wrong = context.task, trial.status is Status.WRONG_RESULT
-    had_success = context.journal.has_success
     ends = dict.fromkeys(task.space.config(row) for row in (0, len(task.space) - 1)) if is_wrong else ()
     others = [context.evaluator.evaluate_beside_budget(end) for end in ends if end != task.spec.default]
-    if not had_success and context.journal.has_success:
-        context.journal.start_over()  # once the kernel is fixed, no message asks for --fresh
     failed = failed_default(task, trial, others, is_dumped=is_dumped)
     return SetupError(failed.message(trial, task.device.name))
 

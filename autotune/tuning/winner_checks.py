@@ -76,8 +76,9 @@ class Check:
     Attributes:
         stage: Its stage, for progress.
         run: Makes it, of the configurations that have not failed.
-        expected: Its outcomes before it is made: NO_TIME, or `Unchecked` where it cannot be made here; no
-            outcome where it makes no sense. None if only `run` knows its outcomes.
+        names: The names of its outcomes, as far as they are known before it is made.
+        obstacle: The reason why it cannot be made here, which is then its outcome.
+        applies: False where it makes no sense: there it has no outcomes.
         is_concurrent: It needs no device process, and runs beside the other checks.
         early: Begins it on a likely winner, without a binary. If that gives no outcome, `run` follows.
         processes: Its processes. They stand by, without a device, while likely winners are timed.
@@ -86,7 +87,9 @@ class Check:
 
     stage: str
     run: Callable[[TuningContext, Builds, Deadline], OutcomesByConfig]
-    expected: Callable[[TuningContext], Outcomes] | None = None
+    names: Callable[[TuningContext], Iterable[str]] = lambda _: ()
+    obstacle: Callable[[TuningContext], Unchecked | None] = lambda _: None
+    applies: Callable[[TuningContext], bool] = lambda _: True
     is_concurrent: bool = False
     early: Callable[[TuningContext, KernelInstance, Deadline], Outcomes] | None = None
     processes: Callable[[TuningContext], AbstractContextManager[None]] = lambda _: nullcontext()
@@ -94,7 +97,13 @@ class Check:
 
     def can_run(self, context: TuningContext) -> bool:
         """True unless the check makes no sense or cannot be made here."""
-        return self.expected is None or NO_TIME in self.expected(context).values()
+        return self.applies(context) and self.obstacle(context) is None
+
+    def expected(self, context: TuningContext) -> Outcomes:
+        """Its outcomes before it is made: the obstacle, else NO_TIME."""
+        if not self.applies(context):
+            return {}
+        return dict.fromkeys(self.names(context), self.obstacle(context) or NO_TIME)
 
 
 @dataclass(frozen=True)
@@ -240,13 +249,12 @@ def expected_checks(context: TuningContext) -> Outcomes:
         expected[output_check(name)] = Unchecked("the reference does not return it")
     expected[OTHER_SIZES] = _lacks_sizes(context) or PASSED
     for check in CHECKS:
-        expected |= check.expected(context) if check.expected is not None else {}
+        expected |= check.expected(context)
     return expected
 
 
-def _expected(names: Iterable[str], *obstacles: Unchecked | None) -> Outcomes:
-    """The outcomes of these names before the check is made: the first obstacle, or NO_TIME without one."""
-    return dict.fromkeys(names, next(filter(None, obstacles), NO_TIME))
+def _named(*names: str) -> Callable[[TuningContext], Iterable[str]]:
+    return lambda _: names
 
 
 def _lacks_sizes(context: TuningContext) -> Unchecked | None:
@@ -257,55 +265,79 @@ def _lacks_sanitizers(context: TuningContext) -> Unchecked | None:
     return Unchecked("sanitizers are left out") if context.processes.skips_sanitizers else None
 
 
-def _on_host(context: TuningContext) -> Outcomes:
+def _lacks_host_sanitizer(context: TuningContext) -> Unchecked | None:
     lacks_compiler = None if find_host_sanitizer() else Unchecked("g++ is not installed")
-    names = (*HOST_TOOLS, LOOPS) if context.task.is_c else ()
-    return _expected(names, _lacks_sanitizers(context), lacks_compiler)
+    return _lacks_sanitizers(context) or lacks_compiler
 
 
-def _on_device(context: TuningContext) -> Outcomes:
-    sanitizer = context.processes.sanitizer
-    lacks_program = None if sanitizer else Unchecked("compute-sanitizer is not installed")
-    names = TOOLS if context.task.dialect == "cuda" or sanitizer else ()
-    return _expected(names, _lacks_sanitizers(context), _lacks_sizes(context), lacks_program)
+def _lacks_device_sanitizer(context: TuningContext) -> Unchecked | None:
+    lacks_program = None if context.processes.sanitizer else Unchecked("compute-sanitizer is not installed")
+    return _lacks_sanitizers(context) or _lacks_sizes(context) or lacks_program
 
 
-def _with_schedules(context: TuningContext) -> Outcomes:
-    return _expected((OTHER_SCHEDULES,) if has_schedules(context) else ())
-
-
-def _at_larger_sizes(context: TuningContext) -> Outcomes:
-    return _expected((LARGER_SIZES,) if has_indices(context.task) else ())
-
-
-def _at_sizes(*names: str) -> Callable[[TuningContext], Outcomes]:
-    return lambda context: _expected(names, _lacks_sizes(context))
-
-
-def _on_variants(context: TuningContext) -> Outcomes:
-    return _expected(map(data_check, context.task.spec.variants), _lacks_sizes(context))
-
-
-def _beyond(context: TuningContext) -> Outcomes:
-    return _at_larger_sizes(context) if context.task.device.kind == "gpu" else {}
+def _is_cuda(context: TuningContext) -> bool:
+    return context.task.dialect == "cuda" or bool(context.processes.sanitizer)
 
 
 CHECKS: tuple[Check, ...] = (  # in this order
-    Check(of_last_round(MANY_RUNS), check_many_runs, _at_sizes(MANY_RUNS), cost=Cost(0.1, trials=0.3)),
-    Check(of_last_round(TILE_SIZES), check_tile_sizes, _at_sizes(TILE_SIZES), cost=Cost(0.2, trials=0.1)),
+    Check(
+        of_last_round(MANY_RUNS), check_many_runs, _named(MANY_RUNS), _lacks_sizes, cost=Cost(0.1, trials=0.3)
+    ),
+    Check(
+        of_last_round(TILE_SIZES),
+        check_tile_sizes,
+        _named(TILE_SIZES),
+        _lacks_sizes,
+        cost=Cost(0.2, trials=0.1),
+    ),
     Check(
         of_last_round(OTHER_SCHEDULES),
         check_other_schedules,
-        _with_schedules,
+        _named(OTHER_SCHEDULES),
+        applies=has_schedules,
         early=compile_schedules,
         cost=Cost(0.2, trials=1.0),
     ),
     Check(OTHER_DATA, check_other_data, cost=Cost(0.2, trials=0.45, steps=11)),
-    Check(VARIANTS, check_variants, _on_variants, cost=Cost(trials=0.25, steps=0)),
-    Check(of_last_round(LARGER_SIZES), read_larger_sizes, _at_larger_sizes, is_concurrent=True),
-    Check(of_last_round(LARGER_SIZES), check_larger_sizes, _beyond, cost=Cost(0.9)),
     Check(
-        SANITIZERS, under_host_sanitizer, _on_host, is_concurrent=True, early=check_on_host, cost=Cost(1.5)
+        VARIANTS,
+        check_variants,
+        lambda context: map(data_check, context.task.spec.variants),
+        _lacks_sizes,
+        applies=lambda context: bool(context.task.spec.variants),
+        cost=Cost(trials=0.25, steps=0),
     ),
-    Check(SANITIZERS, under_device_sanitizer, _on_device, is_concurrent=True, processes=sanitizer_processes),
+    Check(
+        of_last_round(LARGER_SIZES),
+        read_larger_sizes,
+        _named(LARGER_SIZES),
+        applies=has_indices,
+        is_concurrent=True,
+    ),
+    Check(
+        of_last_round(LARGER_SIZES),
+        check_larger_sizes,
+        _named(LARGER_SIZES),
+        applies=lambda context: context.task.device.kind == "gpu" and has_indices(context),
+        cost=Cost(0.9),
+    ),
+    Check(
+        SANITIZERS,
+        under_host_sanitizer,
+        _named(*HOST_TOOLS, LOOPS),
+        _lacks_host_sanitizer,
+        applies=lambda context: context.task.is_c,
+        is_concurrent=True,
+        early=check_on_host,
+        cost=Cost(1.5),
+    ),
+    Check(
+        SANITIZERS,
+        under_device_sanitizer,
+        _named(*TOOLS),
+        _lacks_device_sanitizer,
+        applies=_is_cuda,
+        is_concurrent=True,
+        processes=sanitizer_processes,
+    ),
 )

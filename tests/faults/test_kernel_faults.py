@@ -130,6 +130,15 @@ def test_a_default_that_fails_stops_the_search_with_the_reason(folder):
     assert "Traceback" not in done.stderr
 
 
+def test_a_default_that_is_mended_is_searched_though_others_were_right_before(folder):
+    """They were tried to find the cause; with their trials in the journal, the edit would need `--fresh`."""
+    kernel = (folder.path / "double.py").read_text()
+    folder.write(kernel.replace("2 * x", "(2 + (A == 1)) * x"))
+    assert "wrong_result" in folder.run("search", "double.yaml", "--device", "fake").stderr
+    folder.write(kernel)
+    assert folder.search("--budget", "1")["resumed"] == 0
+
+
 def test_a_reference_that_raises_is_named(folder):
     (folder.path / "reference.py").write_text(
         "def reference(inputs, sizes):\n    raise ValueError('no idea')\n"

@@ -15,7 +15,7 @@ from autotune.core.records import Config, Parameter
 from autotune.core.trials import Problem
 from autotune.errors import SpaceError
 from autotune.space import Constraint, SpaceSpec, ValidSpace, bind
-from autotune.space.enumeration import Condition, RowLimits, Scope, TooManyRows, enumerate_rows
+from autotune.space.enumeration import RowLimits, RowRule, Scope, TooManyRows, enumerate_rows
 from tests.space_example import GPU
 
 DEVICE = replace(GPU, warp_size=8, has_shuffle=False, registers_per_block=None)
@@ -152,7 +152,7 @@ def a_telling_space(rng: random.Random) -> tuple[SpaceSpec, list[tuple[int, ...]
             return spec, expected
 
 
-def rules_of(spec: SpaceSpec) -> list[Condition]:
+def rules_of(spec: SpaceSpec) -> list[RowRule]:
     scope = Scope(
         spec.parameters,
         spec.derived,

@@ -472,10 +472,8 @@ def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypat
         return {"one": PASSED}
 
     both = (
-        Check(
-            "sanitizers", outcome_of("one"), lambda context: {"one": NO_TIME}, is_concurrent=True, early=begin
-        ),
-        Check("sanitizers", outcome_of("two"), lambda context: {"two": NO_TIME}, is_concurrent=True),
+        Check("sanitizers", outcome_of("one"), is_concurrent=True, early=begin),
+        Check("sanitizers", outcome_of("two"), is_concurrent=True),
     )
     monkeypatch.setattr(winner_checks, "CHECKS", both)
     checks = WinnerChecks()
@@ -538,16 +536,16 @@ def test_checks_in_turns_share_the_time_and_those_aside_have_all_of_it(monkeypat
     calls, stages = {}, []
     good, bad = Config({"A": 1}), Config({"A": 2})
 
-    def check(name, expected, *, is_concurrent=False):
+    def check(name, obstacle, *, is_concurrent=False):
         def run(context, builds, deadline):
             calls[name] = [*builds], deadline.at_s - began_s
             outcomes = dict.fromkeys(builds, PASSED) | {bad: Failure(Status.WRONG_RESULT, name)}
             return {config: {name: outcomes[config]} for config in builds}
 
-        return Check(name, run, lambda context: {name: expected}, is_concurrent=is_concurrent)
+        return Check(name, run, lambda _: (name,), obstacle=lambda _: obstacle, is_concurrent=is_concurrent)
 
     unable = Unchecked("it is not installed")
-    rows = [("aside", NO_TIME), ("first", NO_TIME), ("unable", unable), ("second", NO_TIME)]
+    rows = [("aside", None), ("first", None), ("unable", unable), ("second", None)]
     chosen = tuple(check(*row, is_concurrent=row[0] == "aside") for row in rows)
     monkeypatch.setattr(winner_checks, "CHECKS", chosen[1:] + chosen[:1])
     instance = SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ())
