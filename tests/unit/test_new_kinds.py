@@ -497,6 +497,11 @@ def test_a_pipe_is_refused():
         made("__kernel void draw(__write_only pipe float2 numbers) { reserve_id_t id; }")
 
 
+def test_an_array_may_be_called_as_a_pipe_is():
+    text = "__global__ void copy(float *y, const float *x, const float* pipe) { y[0] = x[0] + pipe[0]; }"
+    assert [item.name for item in made(text).kernel.arguments] == ["y", "x", "pipe"]
+
+
 def test_a_type_that_only_some_compilers_know_gets_its_meaning():
     """nvcc knows `uint` from the headers of the host's C library, NVRTC does not."""
     text = "__global__ void fill(uint *y, uint n) { if (threadIdx.x < n) y[threadIdx.x] = n; }"
