@@ -402,6 +402,37 @@ def test_templates_of_one_name_are_told_apart_by_the_types_that_their_instances_
     assert found.kernel.entry == "fill<DTYPE>(DTYPE *, const DTYPE *)" and found.complaint == ""
 
 
+def test_an_index_that_each_turn_raises_is_bounded_by_its_comparison_only():
+    """It begins anew in some turns only."""
+    text = """
+        __global__ void ring(const float *x, float *y, int n, int depth) {
+            const int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i >= n) return;
+            int head = 0;
+            for (int turn = 0; turn < depth; turn++) {
+                if (head == 16) head = 0;
+                y[head] = x[turn * n + i];
+                head += 1;
+            }
+        }
+        """
+    (line,) = [line for line in made(text).space.splitlines() if "{name: y," in line]
+    assert "shape: [depth, n]" in line and "shape guessed" in line
+
+
+def test_a_step_that_a_condition_leaves_out_lowers_no_bound():
+    text = """
+        __global__ void put(float *y, int is_low) {
+            int at = 100, to = 0;
+            if (is_low) at += -50;
+            if (to < 1) to = 7;
+            to += 2;
+            y[at] = y[to];
+        }
+        """
+    assert "{name: y, dtype: float32, shape: [101]" in made(text).space
+
+
 APPLY = """
     struct Plain { float x; };
     template <typename T> struct Relu { __device__ T operator()(T x) const { return x > 0 ? x : 0; } };
