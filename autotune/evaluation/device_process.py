@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core import timeline
-from autotune.core.syntax import retried
+from autotune.core.retried import retried
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Measurement, Rule, Status
 from autotune.devices import Address, backend
@@ -316,7 +316,8 @@ def arrays_after_run(
 
 def read_and_remove(path: str) -> NDArray[Any]:
     """Load the array in a .npy file and delete the file."""
-    array: NDArray[Any] = retried(lambda: np.load(path))
+    # numpy parses the header as Python, which other threads disturb
+    array: NDArray[Any] = retried(lambda: np.load(path), SystemError)
     Path(path).unlink()
     return array
 

@@ -140,7 +140,7 @@ def _check_one_at_tile_sizes(
 def _with_deadlines(
     *groups: tuple[float, Iterable[Workload], str],
 ) -> Iterator[tuple[Workload, Deadline, str]]:
-    """Each workload with the deadline of its group, which begins when the group does, and the group's name."""
+    """Each workload with the deadline of its group, which begins when the group does, and its name."""
     for limit_s, workloads, name in groups:
         deadline = Deadline.after(limit_s)
         yield from ((workload, deadline, name) for workload in workloads)
