@@ -218,9 +218,10 @@ def verify_and_time(state: DeviceState, item: WorkItem) -> Measurement | Failure
 
 
 def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None:
-    """The incumbent's stopwatch; None without its binary, for other data, or without memory for it."""
+    """The stopwatch of an incumbent that runs; None for other data, or without memory for it."""
     incumbent = item.incumbent
-    if incumbent is None or incumbent.binary is None or incumbent.workload.data_key != item.workload.data_key:
+    assert incumbent is not None and incumbent.binary is not None  # as `runs_incumbent` says
+    if incumbent.workload.data_key != item.workload.data_key:
         return None
     buffers = state.buffers(incumbent.workload)
     try:

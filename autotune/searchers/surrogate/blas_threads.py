@@ -43,7 +43,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @contextmanager
 def _any_thread_decides() -> Iterator[None]:
-    """Let this thread set a limit: the first thread that did would be the only one, and others ignored."""
+    """Let this thread set a limit: threadpoolctl ignores all threads but the first that set one."""
     OpenBLASController.clear_controlling_thread(force=True)
     yield
     OpenBLASController.clear_controlling_thread(force=True)
