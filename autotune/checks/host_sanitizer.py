@@ -37,7 +37,7 @@ from autotune.compilers.kernel_source import packaged
 from autotune.core import timeline
 from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Unchecked
 from autotune.core.records import Launch
-from autotune.core.syntax import retried
+from autotune.core.retried import retried
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices.element_types import array_bytes, numpy_dtype
@@ -356,7 +356,7 @@ def _run_command(
     begin = partial(
         subprocess.Popen, command, stdout=pipe, stderr=pipe, text=True, errors="replace", **options
     )
-    # a program that was just written is busy while a process that another thread begins has it open
+    # ETXTBSY: a process that another thread is starting still has the new program open
     with (
         retried(begin, OSError, errno.ETXTBSY) as process,
         deadline.processes.holding(process.kill),

@@ -114,7 +114,8 @@ def _imported(node: ast.AST, package: ModuleSpec | None) -> Iterator[str]:
 def _spec(module: str, folders: tuple[str, ...]) -> ModuleSpec | None:
     """Find a module as Python does, without running its package."""
     try:
-        # Python would ask a loaded package for a folder in it without __init__.py
+        # the last name only: with the whole one, Python asks the parent package, which fails for folders
+        # without __init__.py
         spec = PathFinder.find_spec(module.rpartition(".")[2], folders)
         if spec is not None:
             spec.name = module

@@ -8,13 +8,9 @@ because numpy and users' code also build trees.
 from __future__ import annotations
 
 import _ast as ast  # the nodes' classes; the module ast takes longer to import than a look-up takes
-from collections.abc import Callable
-from time import sleep
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
-
-_PAUSES_S = [2.0**-exponent for exponent in range(14, 1, -1)]  # 0.06 ms to 0.25 s, half a second in all
+from autotune.core.retried import retried
 
 
 def parse_module(text: str) -> ast.Module:
@@ -31,23 +27,8 @@ def parse_expression(text: str) -> ast.expr:
 
 def _tree(text: str, mode: str) -> Any:
     try:
-        return retried(lambda: compile(text, "<source>", mode, ast.PyCF_ONLY_AST))
+        return retried(lambda: compile(text, "<source>", mode, ast.PyCF_ONLY_AST), SystemError)
     except (MemoryError, RecursionError):  # of the parser's stack
         raise SyntaxError("nested too deeply") from None
     except ValueError as error:  # a letter that Python does not take
         raise SyntaxError(str(error)) from None
-
-
-def retried(build: Callable[[], T], error: type[Exception] = SystemError, errno: int | None = None) -> T:
-    """The result of `build`, which is called again while it raises an error that passes by itself.
-
-    The usual one also comes from `numpy.load`, which parses a file's header as Python.
-    """
-    for pause_s in _PAUSES_S:
-        try:
-            return build()
-        except error as raised:
-            if getattr(raised, "errno", None) != errno:
-                raise
-        sleep(pause_s)
-    return build()

@@ -5,6 +5,7 @@ They are separate from `records`: production code need not import them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
@@ -208,9 +209,15 @@ class Measurement:
         return median_interval(self.samples_ms, self.chosen_from)
 
 
-def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[float, float]:
-    """Distribution-free 95% interval of the median from order statistics; whole range under 6 samples.
+def fewest_samples(chosen_from: int = 1) -> int:
+    """The fewest samples of which `median_interval` reaches 95%: all lie on one side in 2 of 2^n cases."""
+    return math.ceil(1 + math.log2(chosen_from / 0.05))
 
+
+def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[float, float]:
+    """Distribution-free 95% interval of the median from order statistics.
+
+    It is the whole range of fewer than `fewest_samples`, and below 95%.
     Source: Conover, Practical Nonparametric Statistics (1999), section 3.2: ranks n/2 -+ z/2 sqrt(n).
 
     Args:

@@ -278,7 +278,7 @@ def build_source(
     """Build a program from its source; raises CompileError with the compiler's own lines."""
     try:
         return built(cl.Program(context, source), options, devices)
-    except cl.Error as error:
+    except cl.RuntimeError as error:  # a lack of memory, another error, says nothing about the source
         raise CompileError(_build_log(str(error))) from None
 
 

@@ -38,7 +38,7 @@ class Workshop:
         return max(0.0, self._end_s - time.monotonic())
 
     def run(self, step: str, *arguments: Any, limit_s: float, **options: Any) -> Any:
-        """Run a step, a function of this package such as `drafting.draft`, and return its result.
+        """Run a step, a function of this package such as `draft_steps.draft`, and return its result.
 
         Raises:
             InputError: The step found the input wrong.

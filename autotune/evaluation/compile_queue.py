@@ -68,7 +68,7 @@ class CompileQueue:
 
     @property
     def is_begun(self) -> bool:
-        """True if a configuration is compiled or ready."""
+        """True if a configuration is being compiled, or ready."""
         return bool(self._compiling or self.ready)
 
     @property
@@ -87,7 +87,7 @@ class CompileQueue:
         self._waiting.append(config)
 
     def begin(self, most: int) -> None:
-        """Begin to compile what waits, until `most` configurations are compiled or ready."""
+        """Begin to compile what waits, until `most` configurations are being compiled, or ready."""
         while self._waiting and len(self._compiling) + len(self.ready) < most:
             config = self._waiting.popleft()
             begun = self._prefetched.pop(config, None)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core import timeline
-from autotune.core.syntax import retried
+from autotune.core.retried import retried
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Measurement, Rule, Status
 from autotune.devices import Address, backend
@@ -219,9 +219,10 @@ def verify_and_time(state: DeviceState, item: WorkItem) -> Measurement | Failure
 
 
 def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None:
-    """The incumbent's stopwatch; None without its binary, for other data, or without memory for it."""
+    """The stopwatch of an incumbent that runs; None for other data, or without memory for it."""
     incumbent = item.incumbent
-    if incumbent is None or incumbent.binary is None or incumbent.workload.data_key != item.workload.data_key:
+    assert incumbent is not None and incumbent.binary is not None  # as `runs_incumbent` says
+    if incumbent.workload.data_key != item.workload.data_key:
         return None
     buffers = state.buffers(incumbent.workload)
     try:
@@ -318,7 +319,8 @@ def arrays_after_run(
 
 def read_and_remove(path: str) -> NDArray[Any]:
     """Load the array in a .npy file and delete the file."""
-    array: NDArray[Any] = retried(lambda: np.load(path))
+    # numpy parses the header as Python, which other threads disturb
+    array: NDArray[Any] = retried(lambda: np.load(path), SystemError)
     Path(path).unlink()
     return array
 

@@ -99,7 +99,7 @@ class Ledger:
         self.resumed += is_journaled
         scored = self._scored(trial)
         self.put(scored, scored.cost_s / devices if is_journaled else 0.0)
-        self._unreported.append((scored, None if is_journaled else trial))  # it keeps no score
+        self._unreported.append((scored, None if is_journaled else trial))  # the journal keeps no score
         if scored.measurement is not None:
             self.batch = max(self.batch or 1, scored.measurement.batch)
         if instance is not None and trial.failure is None:

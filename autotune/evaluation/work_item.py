@@ -82,7 +82,7 @@ class WorkItem:
     incumbent: Incumbent | None
     batch: int | None  # runs per sample, the same in a whole search; None: nothing has been timed yet
     floor_ms: float  # the time to move the work's bytes at the memory's bandwidth: no correct run is faster
-    is_alone: bool = False  # True: the incumbent does not run, which may have caused a failure
+    is_alone: bool = False  # True: run again without the incumbent, which may have caused the failure
 
     @cached_property
     def verify_key(self) -> tuple[str, str]:

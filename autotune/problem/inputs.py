@@ -20,7 +20,7 @@ from autotune.core import timeline
 from autotune.core.c_types import is_complex
 from autotune.core.fills import SPECIAL_VALUES
 from autotune.core.records import Value
-from autotune.core.syntax import retried
+from autotune.core.retried import retried
 from autotune.core.text import size_text
 from autotune.core.trials import Problem
 from autotune.devices.array_compare import EXACT, unlike
@@ -153,7 +153,8 @@ def is_drawn_alone(array: Array) -> bool:
 
 def _from_file(path: str, dtype: str) -> NDArray[Any]:
     """The array in a .npy file, which the parent process has checked."""
-    return loaded(np.asarray(retried(lambda: np.load(path, mmap_mode="r"))), dtype)
+    # numpy parses the header as Python, which other threads disturb
+    return loaded(np.asarray(retried(lambda: np.load(path, mmap_mode="r"), SystemError)), dtype)
 
 
 def _fill(

@@ -73,7 +73,7 @@ def limit_of(
         return IndexLimit("")
     way = kernel, condition, holds = min(new)
     turning, where = first(lambda one: way in (_ways(runs, one) or ()), power, large)
-    reason = f"`{condition}` in {kernel} is {str(holds).lower()} at no size of the space, and {where}"
+    reason = f"`{condition}` in {kernel} is {str(holds).lower()} {where}, and at no size of the space"
     return IndexLimit(reason, is_known=False, turning=turning)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core.own_modules import own_modules
-from autotune.core.syntax import retried
+from autotune.core.retried import retried
 from autotune.processes.files import remove_oldest
 from autotune.processes.own_files import open_own, write_own
 
@@ -117,7 +117,8 @@ def load_results(path: Path) -> Results | None:
 def read_results(file: IO[bytes]) -> Results | None:
     """The arrays of a file, which counts as used now, mapped into memory; None if it is damaged."""
     try:
-        results = retried(lambda: _read(file))
+        # numpy parses the header as Python, which other threads disturb
+        results = retried(lambda: _read(file), SystemError)
         os.utime(file.fileno())
     except (OSError, ValueError):
         return None

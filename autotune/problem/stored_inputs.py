@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.syntax import retried
+from autotune.core.retried import retried
 from autotune.core.text import size_text
 from autotune.core.trials import Problem
 from autotune.devices.element_types import is_floating, loaded, numpy_dtype
@@ -187,7 +187,8 @@ def _inputs_in_child(
 def _from_file(path: Path, name: str, dtype: str, folder: Path) -> StoredArray:
     """Use a .npy file if it has the argument's element type; else store a converted copy."""
     try:
-        array = retried(lambda: np.load(path, mmap_mode="r", allow_pickle=False))
+        # numpy parses the header as Python, which other threads disturb
+        array = retried(lambda: np.load(path, mmap_mode="r", allow_pickle=False), SystemError)
     except OSError as error:
         reason = f"cannot be read: {error.strerror}"
         raise InputError(f"{path}: {reason}; argument {name} is filled from it") from None

@@ -12,8 +12,6 @@ from autotune.core.trials import Status
 from autotune.report.search import Search
 from autotune.tuning.timing_warnings import SHIFT
 
-_FEWEST = 6  # rounds: an interval of fewer is the range of all
-
 
 def headline(search: Search) -> list[dict[str, str]]:
     """The items of a search, each with a title, a value and a note."""
@@ -61,7 +59,7 @@ def _doubts_of_time(search: Search) -> list[str]:
         doubts.append(f"the machine was unsteady: {search.noise:.0%} noise")
     least, most = search.drift
     if least < 1 / SHIFT or most > SHIFT:
-        factors = f"{least:.2g} to {most:.2g}"
+        factors = " to ".join(dict.fromkeys((f"{least:.2g}", f"{most:.2g}")))
         doubts.insert(0, f"the finalists took {factors} times as long in the last round as in the search")
     if high - low > NOISY * time_ms:
         doubts.insert(0, f"its time is not certain: {low:.4g} to {high:.4g} ms")
@@ -154,7 +152,11 @@ def _speedup_item(search: Search, title: str, place: int | None, name: str, its_
         low, high = map(ratio_text, ratio)
         reach = high if low == high else f"{low.removesuffix(' x')} to {high}"
         rounds = len(search.finals[search.trials[place].key].samples_ms)
-        basis = "95%, by the ratios in each round" if rounds >= _FEWEST else f"all ratios of {rounds} rounds"
+        basis = (
+            "95%, by the ratios in each round"
+            if rounds >= search.fewest_rounds
+            else f"all ratios of {rounds} rounds"
+        )
         note = f"{reach} ({basis}); {note}" if is_tied else f"{basis}; medians: {value}; {note}"
         value = reach
     return _item(title, "not distinguishable" if is_tied else value, note)

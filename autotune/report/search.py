@@ -28,7 +28,7 @@ from autotune.core.records import (
     Value,
 )
 from autotune.core.text import problem_text
-from autotune.core.trials import Measurement, Objective, Trial, ratio_interval
+from autotune.core.trials import Measurement, Objective, Trial, fewest_samples, ratio_interval
 from autotune.diagnosis.device_rates import DeviceRates, Rate
 from autotune.diagnosis.record import KeptDiagnosis
 from autotune.diagnosis.trial_occupancy import occupancy_in
@@ -213,6 +213,12 @@ class Search:
         if best is None or not {best.key, trial.key} <= finals.keys():
             return None
         return ratio_interval(finals[trial.key], finals[best.key])
+
+    @property
+    def fewest_rounds(self) -> int:
+        """The fewest rounds of which an interval of ratios to the best reaches 95%."""
+        final = self.finals.get(self.best_trial.key) if self.best_trial else None
+        return fewest_samples(final.chosen_from if final else 1)
 
     @property
     def drift(self) -> tuple[float, float]:

@@ -65,6 +65,7 @@ def search_json(search: Search) -> dict[str, Any]:
         "isImported": search.is_imported,
         "stages": [[name, short(seconds)] for name, seconds in search.stages.items()],
         "best": search.best,
+        "fewestRounds": search.fewest_rounds,
         "default": search.default,
         "ties": [
             place

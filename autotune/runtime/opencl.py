@@ -199,7 +199,10 @@ class OpenCLLauncher:
         """Build for the queue's device, without host code."""
 
         def build(text: str) -> cl.Program:
-            return build_source(self._queue.context, text, [STANDARD, *options], [self._queue.device])
+            try:
+                return build_source(self._queue.context, text, [STANDARD, *options], [self._queue.device])
+            except cl.Error as error:
+                raise CompileError(str(error)) from None
 
         try:
             return without_host_code(build, source, names, OPENCL)

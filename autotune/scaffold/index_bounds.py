@@ -309,10 +309,13 @@ class IndexBounds:
         return max(filter(None, bounds), key=lambda bound: (len(bound.terms), bound.number or 0))
 
     def _raised(self, bound: UpperBound | None, name: str) -> UpperBound | None:
-        """A bound of a variable with all that is added to it after that."""
+        """A bound of a variable with all that may be added to it after that."""
         steps = [self.of(step) for step in self._facts.raised.get(name, ())]
         known = [step for step in steps if step is not None]
-        return None if bound is None or len(known) < len(steps) else sum(known, bound)
+        if bound is None or len(known) < len(steps):
+            return None
+        # a condition may leave a negative step out
+        return sum((step for step in known if any(factor > 0 for factor in step.terms.values())), bound)
 
     def _guards(self, name: str) -> Iterator[ast.expr]:
         """What a variable is compared with, as an exclusive bound."""

@@ -375,7 +375,7 @@ def _argument(place: str, declared: FunctionParameter, types: KnownTypes) -> Ker
     name, kind = declared.name, declared.type
     if _IMAGE.fullmatch(kind):
         raise InputError(f"{place}: {name} is an image; {_AN_ARRAY}")
-    if unsupported := _UNSUPPORTED.keys() & {kind, *declared.text.split()}:
+    if unsupported := _UNSUPPORTED.keys() & ({kind, *declared.text.split()} - {name}):
         raise InputError(f"{place}: {name} {_UNSUPPORTED[unsupported.pop()]}")
     if not name or declared.is_function or declared.pointers > 1 or declared.is_reference:
         raise InputError(

@@ -22,8 +22,8 @@ from autotune.sources.triton_module import why_no_kernel
 _TILED = re.compile(r"ceil_div\(\w+, \w+\)")
 _CHECK = "  # check"
 _HELPERS = (
-    "its functions under @triton.jit are helpers: none loads or stores through its parameters; "
-    "name the file with the kernel that calls them"
+    "its functions under @triton.jit are helpers: they take blocks of elements, or access nothing through "
+    "their parameters; name the file with the kernel that calls them"
 )
 
 

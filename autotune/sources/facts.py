@@ -136,6 +136,9 @@ def facts(body: Iterable[ast.stmt], arrays: Collection[str], functions: Function
     return reading.found
 
 
+_Around = tuple[tuple[ast.expr, ...], tuple[ast.expr, ...]]  # the heads of loops, and conditions
+
+
 class _Place(NamedTuple):
     """An array, what is added to a pointer to it, and the type that it is cast to."""
 
@@ -153,7 +156,7 @@ class _Reading:
         self._pointers: dict[str, ast.expr] = {}  # what a pointer was made from
         self._functions = functions
         self._loops: tuple[ast.expr, ...] = ()  # the heads of those around a statement
-        self._set_in: dict[str, tuple[ast.expr, ...]] = {}  # the loops around what last set a variable
+        self._set_in: dict[str, list[_Around]] = defaultdict(list)  # what is around all that set a variable
 
     def _of(self, node: ast.expr) -> ast.expr:
         return inlined(node, self._functions)
@@ -185,7 +188,7 @@ class _Reading:
                 self._expression(value, guards)
                 if isinstance(target, ast.Name):
                     signed = ast.UnaryOp(ast.USub(), value) if isinstance(operator, ast.Sub) else value
-                    self._changed(target.id, operator, signed)
+                    self._changed(target.id, operator, signed, guards)
                     found.expressions.append(ast.BinOp(ast.Name(target.id), operator, value))
                 else:
                     self._stored(self._of(target), guards, operator=operator, value=value)
@@ -214,20 +217,25 @@ class _Reading:
         match value:
             case ast.BinOp(left=ast.Name(id=same), op=ast.Add(), right=step) if same == name:
                 self._expression(value, guards)
-                self._changed(name, ast.Add(), step)
+                self._changed(name, ast.Add(), step, guards)
             case _:
                 self._assigned(name, value, guards)
 
-    def _changed(self, name: str, operator: ast.operator, step: ast.expr) -> None:
-        """Note a change in place."""
+    def _changed(
+        self, name: str, operator: ast.operator, step: ast.expr, guards: tuple[ast.expr, ...]
+    ) -> None:
+        """Note a change in place, which runs once if every turn of its loops sets the variable before."""
         self.found.changed[name].append(step)
-        if isinstance(operator, ast.Add) and self._set_in.get(name) == self._loops:
+        is_once = any(
+            loops == self._loops and before == guards[: len(before)] for loops, before in self._set_in[name]
+        )
+        if isinstance(operator, ast.Add) and is_once:
             self.found.raised[name].append(step)
         elif not isinstance(operator, ast.Div | ast.RShift):
             self.found.grows.add(name)
 
     def _assigned(self, name: str, value: ast.expr, guards: tuple[ast.expr, ...]) -> None:
-        self._set_in[name] = self._loops
+        self._set_in[name].append((self._loops, guards))
         root = self._root(value)
         if root is not None and name not in self._pointers and name not in self._arrays:
             self._pointers[name] = value

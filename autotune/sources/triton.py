@@ -286,7 +286,7 @@ def entry_signature(entry: str) -> tuple[str, tuple[str, ...], dict[str, Any]]:
 def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     """Every kernel: a function that loads or stores through its parameters, those that hosts launch first.
 
-    One that is given blocks of elements is a helper of others.
+    A function that is given blocks of elements is a helper, and left out, unless a host launches it.
     Imports are looked for next to the path. Raises InputError for a text that is not Python.
     """
     module = TritonModule(text, path)
@@ -304,7 +304,7 @@ def read_triton(text: str, path: Path) -> dict[str, TritonKernel]:
     able = {
         name: one
         for name, one in read.items()
-        if (one.roles or one.found.descriptors) and not one.found.given_blocks
+        if (one.roles or one.found.descriptors) and (one.launches or not one.found.given_blocks)
     }
 
     def rank(name: str) -> tuple[bool, bool, bool]:

@@ -101,7 +101,7 @@ class TritonFindings:
     either: set[str] = field(default_factory=set)  # parameters that one branch loads from, and another adds
     reals: dict[str, set[str]] = field(default_factory=dict)  # arrays whose elements a number meets
     tuples: set[str] = field(default_factory=set)  # parameters of which an item is taken
-    given_blocks: set[str] = field(default_factory=set)  # parameters that only a function for the device gets
+    given_blocks: set[str] = field(default_factory=set)  # blocks of elements, which another kernel passes
     stored: dict[str, set[str]] = field(default_factory=dict)  # arrays of whose elements each array is made
     precise: set[str] = field(default_factory=set)  # arrays whose elements go to functions of 32 bits
     computed: set[str] = field(default_factory=set)  # arrays whose elements meet operations in their own type
@@ -235,7 +235,7 @@ class _Walker(Follower[Sum]):
         return held
 
     def _block_of_caller(self, value: Sum) -> None:
-        """Note a parameter that gets a further axis, or is a mask: no launch passes such."""
+        """Note a parameter that gets a further axis, or is a mask: launches pass no blocks."""
         if value.parameter and value.parameter == value.text and value.parameter not in self.found.constants:
             self.found.given_blocks.add(value.parameter)
 

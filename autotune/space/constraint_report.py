@@ -42,7 +42,10 @@ def constraint_report(space: ValidSpace) -> tuple[ConstraintReport, ...]:
 
 
 def limit_report(space: ValidSpace) -> tuple[ConstraintReport, ...]:
-    """Count what each limit of the device removes that no constraint does; those that remove nothing lack."""
+    """Count what each limit of the device removes that no constraint does.
+
+    Limits that remove nothing are left out.
+    """
     rules = Rules(space.spec, space.device, space.problem)
     reports = (
         ConstraintReport(text, 0, rules.violating(number), rules.violating_only(number))

@@ -60,10 +60,10 @@ def wrong_launches(space: ValidSpace, source: KernelSource) -> Iterator[Finding]
 
 
 def _large_grids(space: ValidSpace, source_facts: Facts) -> Iterator[Finding]:
-    """Grids with blocks that have no element, by the factors of a block's index in the only kernel.
+    """Grids with too many blocks.
 
-    One has a block for each element, where each thread has an element. Another leaves out a parameter by
-    which the indices of all arrays multiply the threads of a block.
+    One block per element although a block's threads each have one, or a tile that lacks a factor of every
+    array's index.
     """
     names = {parameter.name for parameter in space.parameters}
     several = {item.name for item in space.parameters if any(value not in (0, 1) for value in item.values)}

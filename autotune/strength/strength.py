@@ -36,7 +36,7 @@ _OF_EACH_KIND = 6
 _CONFIGS = 3  # that each mistake is tried in
 _STORED = 2  # and that get the checks before storing, which take longer
 _TIMEOUT_S = 10.0  # of a trial: a mistake may never end
-_SLOWER = 3.0  # the same, if longer, as a multiple of the slowest trial without a mistake
+_SLOWER = 3.0  # or so many times the slowest trial without a mistake, if that is longer
 _ONE_S = 60.0  # of the checks of one mistake
 _POLICY = replace(FULL_POLICY, samples=1, screen=1, seconds=0.0)  # times do not count
 _UNCOMPILED = (Status.COMPILE_ERROR, Status.COMPILE_TIMEOUT)
@@ -45,8 +45,8 @@ _UNCOMPILED = (Status.COMPILE_ERROR, Status.COMPILE_TIMEOUT)
 def measure(task: TuningTask, options: Options, observer: Observer, limit_s: float) -> Strength:
     """Plant mistakes into a right kernel, the kinds in turns; begin no further one after `limit_s`.
 
-    The seed of the options draws the mistakes. The default, which judges some checks, has each of them as
-    well, as it would have in a search.
+    The seed of the options draws the mistakes. The mistake is in the default, too, as it would be in a
+    search; the default judges some checks.
 
     Raises:
         InputError: The source cannot be read, or has no room for mistakes.

@@ -39,7 +39,7 @@ class LastRoundTime:
         return Deadline(max(self.round.at_s, time.perf_counter()) + self.checks_s)
 
     def of_repetition(self, checks: Deadline) -> LastRoundTime:
-        """The time of a repeated round, for whose checks the first ones have left the rest of a deadline."""
+        """The time of a repeated round; its checks get what the first checks left of their deadline."""
         return replace(self, checks_s=checks.left_s(self.checks_s))
 
 

@@ -21,7 +21,7 @@ from autotune.core.trials import Binary, Failure, Status
 from autotune.evaluation.device_process import DeviceState, verify_often
 from autotune.evaluation.instance import KernelInstance
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
-from autotune.problem.large_indices import LARGE, unknown_beyond
+from autotune.problem.large_indices import LARGE, IndexLimit, unknown_beyond
 from autotune.problem.workload import Workload, verification_order
 from autotune.processes.deadline import Deadline
 from autotune.tuning.check_outcomes import OutcomesByConfig, is_finding, outcome_of
@@ -106,8 +106,9 @@ def _check_one_at_tile_sizes(
     doubts: list[Failure] = []
     further = context.further_sizes
     verified = left_out = 0
-    for workload, in_time in _with_deadlines(
-        (MAX_SIZES_S, further.of_tiles(built.instance)), (MAX_LARGE_S, further.turning(built.instance))
+    for workload, in_time, place in _with_deadlines(
+        (MAX_SIZES_S, further.of_tiles(built.instance), "at sizes of its tiles"),
+        (MAX_LARGE_S, further.turning(built.instance), "beyond the sizes of the space"),
     ):
         expected_s = _reference_s(context, workload)
         if in_time.left_s() <= expected_s:
@@ -127,7 +128,7 @@ def _check_one_at_tile_sizes(
         is_wrong_too = isinstance(by_default, Failure)
         advice = further.advice(built.instance, workload) if is_wrong_too else ""
         if by_default is PASSED or further.is_declared(built.instance, workload):
-            return replace(answer, detail=f"at sizes of its tiles: {answer.detail}{advice}"), doubts
+            return replace(answer, detail=f"{place}: {answer.detail}{advice}"), doubts
         if isinstance(by_default, Failure):
             doubts.append(replace(by_default, detail=f"{by_default.detail}{advice}"))
     if left_out:
@@ -135,11 +136,13 @@ def _check_one_at_tile_sizes(
     return PASSED, doubts
 
 
-def _with_deadlines(*groups: tuple[float, Iterable[Workload]]) -> Iterator[tuple[Workload, Deadline]]:
-    """The workloads of groups, which have so many seconds each."""
-    for limit_s, workloads in groups:
+def _with_deadlines(
+    *groups: tuple[float, Iterable[Workload], str],
+) -> Iterator[tuple[Workload, Deadline, str]]:
+    """Each workload with the deadline of its group, which begins when the group does, and its name."""
+    for limit_s, workloads, name in groups:
         deadline = Deadline.after(limit_s)
-        yield from ((workload, deadline) for workload in workloads)
+        yield from ((workload, deadline, name) for workload in workloads)
 
 
 def _reference_s(context: TuningContext, workload: Workload) -> float:
@@ -249,16 +252,16 @@ def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadlin
     limit = context.further_sizes.index_limit(built.instance)
     if limit.is_known and limit.reason:
         return {}
-    return {config: run_beyond(context, built, is_unknown=not limit.is_known)}
+    return {config: run_beyond(context, built, limit)}
 
 
 def run_beyond(
-    context: TuningContext, built: BuiltConfig, powers: Sequence[int] = LARGE, *, is_unknown: bool
+    context: TuningContext, built: BuiltConfig, limit: IndexLimit, powers: Sequence[int] = LARGE
 ) -> Outcomes:
     """The outcome of a run at a size that indices of 32 bits do not hold; empty if none makes sense.
 
     A wrong result is a limit of the kernel, like an index that overflows: no space asks for such a size.
-    `is_unknown` if reading the kernel did not find its limit.
+    `limit` is what reading the kernel found.
     """
     free_bytes = _FREE_SHARE * context.task.device.memory_bytes
     for power, workloads in context.further_sizes.large(built.instance, free_bytes, powers):
@@ -270,13 +273,20 @@ def run_beyond(
         name = f"beyond 2^{power} elements"
         failure = context.worker.run(run_many, built.binary, workloads, foretold, timeout_s=MAX_LARGE_S)
         if failure is None:
-            is_left = is_unknown and power < max(LARGE)
-            left = Unchecked(unknown_beyond(max(LARGE)).reason) if is_left else PASSED
-            return {name: PASSED, LARGER_SIZES: left}
+            return {name: PASSED, LARGER_SIZES: _left_unknown(limit, power)}
         context.worker.discard_child()  # the run may have written anywhere
         if is_finding(failure) or failure.status is Status.TIMEOUT:
             return {LARGER_SIZES: Unchecked(f"a run {name} fails: {failure.detail}")}
     return {}
+
+
+def _left_unknown(limit: IndexLimit, power: int) -> Outcome:
+    """What a right run beyond a power of two leaves of a limit: it need not be where a condition turns."""
+    if limit.turning is not None:
+        return Unchecked(limit.reason)
+    if not limit.is_known and power < max(LARGE):
+        return Unchecked(unknown_beyond(max(LARGE)).reason)
+    return PASSED
 
 
 def has_indices(context: TuningContext) -> bool:

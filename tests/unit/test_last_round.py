@@ -512,6 +512,25 @@ def test_sizes_whose_references_or_runs_take_the_time_of_the_check_are_counted_a
 
 
 @pytest.mark.parametrize(
+    ("group", "place"),
+    [("of_tiles", "at sizes of its tiles"), ("turning", "beyond the sizes of the space")],
+)
+def test_a_wrong_result_is_told_with_the_reason_for_its_sizes(group, place):
+    problem = Workload(Problem({"n": 1}, "int32"), (), (), ())
+    groups = {"of_tiles": lambda _: (), "turning": lambda _: (), group: lambda _: (problem,)}
+    context = SimpleNamespace(
+        default=SimpleNamespace(config=Config({})),
+        build=lambda configs: ({}, {}),
+        worker=SimpleNamespace(load=lambda _: None, run=lambda *_, timeout_s: 0.1),
+        verify=lambda *_: Failure(Status.WRONG_RESULT, "y[0] is 1"),
+        further_sizes=SimpleNamespace(**groups, is_declared=lambda *_: True),
+    )
+    built = {Config({}): BuiltConfig(SimpleInstance("", (problem,)), None)}
+    ((outcome,),) = (found.values() for found in check_tile_sizes(context, built, Deadline()).values())
+    assert outcome.detail == f"{place}: y[0] is 1"
+
+
+@pytest.mark.parametrize(
     ("right", "told", "constraint"),
     [
         ("n > 4", "at sizes of its tiles: y was never written", "n >= 5"),

@@ -402,6 +402,37 @@ def test_templates_of_one_name_are_told_apart_by_the_types_that_their_instances_
     assert found.kernel.entry == "fill<DTYPE>(DTYPE *, const DTYPE *)" and found.complaint == ""
 
 
+def test_an_index_that_each_turn_raises_is_bounded_by_its_comparison_only():
+    """It begins anew in some turns only."""
+    text = """
+        __global__ void ring(const float *x, float *y, int n, int depth) {
+            const int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i >= n) return;
+            int head = 0;
+            for (int turn = 0; turn < depth; turn++) {
+                if (head == 16) head = 0;
+                y[head] = x[turn * n + i];
+                head += 1;
+            }
+        }
+        """
+    (line,) = [line for line in made(text).space.splitlines() if "{name: y," in line]
+    assert "shape: [depth, n]" in line and "shape guessed" in line
+
+
+def test_a_step_that_a_condition_leaves_out_lowers_no_bound():
+    text = """
+        __global__ void put(float *y, int is_low) {
+            int at = 100, to = 0;
+            if (is_low) at += -50;
+            if (to < 1) to = 7;
+            to += 2;
+            y[at] = y[to];
+        }
+        """
+    assert "{name: y, dtype: float32, shape: [101]" in made(text).space
+
+
 APPLY = """
     struct Plain { float x; };
     template <typename T> struct Relu { __device__ T operator()(T x) const { return x > 0 ? x : 0; } };
@@ -495,6 +526,11 @@ def test_images_of_all_kinds_are_refused(kind):
 def test_a_pipe_is_refused():
     with pytest.raises(InputError, match="numbers is a pipe; take a pointer"):
         made("__kernel void draw(__write_only pipe float2 numbers) { reserve_id_t id; }")
+
+
+def test_an_array_may_be_called_as_a_pipe_is():
+    text = "__global__ void copy(float *y, const float *x, const float* pipe) { y[0] = x[0] + pipe[0]; }"
+    assert [item.name for item in made(text).kernel.arguments] == ["y", "x", "pipe"]
 
 
 def test_a_type_that_only_some_compilers_know_gets_its_meaning():

@@ -144,8 +144,8 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
         (
             "twice.py",
             "import triton\n@triton.jit\ndef twice(x):\n    return 2 * x\n",
-            "twice.py: its functions under @triton.jit are helpers: none loads or stores through its "
-            "parameters; name the file with the kernel that calls them",
+            "twice.py: its functions under @triton.jit are helpers: they take blocks of elements, or "
+            "access nothing through their parameters; name the file with the kernel that calls them",
         ),
         (
             "hello.cu",

@@ -11,9 +11,10 @@ import pytest
 
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.devices import cold_variables
-from autotune.devices.opencl import OpenCLCompiler, OpenCLDevice, built
+from autotune.devices import cold_variables, opencl
+from autotune.devices.opencl import OpenCLCompiler, OpenCLDevice, build_source, built
 from autotune.errors import CompileError
+from autotune.runtime.opencl import OpenCLLauncher
 from tests.devices_here import intel_here, pocl_here
 
 GRIDS = """
@@ -86,6 +87,19 @@ PROGRAM = """#include <cstdio>
 KERNEL twice(__global int *x) { x[get_global_id(0)] *= 2; }
 int main() { twice<<<1, 4>>>(nullptr); std::puts("done"); }
 """
+
+
+def test_a_lack_of_memory_during_a_build_is_told_and_not_blamed_on_the_source(compiler, monkeypatch):
+    def lacks(*_):
+        raise cl.MemoryError("clBuildProgram failed: OUT_OF_HOST_MEMORY")
+
+    monkeypatch.setattr(opencl, "built", lacks)
+    context = compiler._context
+    with pytest.raises(cl.MemoryError):
+        build_source(context, SOURCE, ())
+    launcher = OpenCLLauncher(cl.CommandQueue(context))  # a call is told in autotune's own words
+    with pytest.raises(CompileError, match="OUT_OF_HOST_MEMORY"):
+        launcher.compile(SOURCE, (), "", ())
 
 
 def test_a_host_program_next_to_a_kernel_is_left_out_and_the_kernels_own_mistakes_are_told(compiler):

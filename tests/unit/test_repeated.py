@@ -7,9 +7,10 @@ import pytest
 
 from autotune.core.outcomes import LARGER_SIZES, PASSED, Unchecked, reasons
 from autotune.core.records import Config
-from autotune.core.trials import Failure
+from autotune.core.trials import Failure, Problem
 from autotune.problem.large_indices import IndexLimit, unknown_beyond
 from autotune.problem.repeated import RepeatedData
+from autotune.problem.workload import Workload
 from autotune.processes.deadline import Deadline
 from autotune.tuning import stress_checks
 from autotune.tuning.context import BuiltConfig
@@ -116,20 +117,31 @@ def double(grid, block, x, y, n):
 """
 
 
-def outcome(folder, monkeypatch, index, target, source, *, is_unknown=True):
+UNKNOWN = unknown_beyond(31)
+TURNING = IndexLimit(
+    "`n < 70000` is true at no size", False, Workload(Problem({"n": 1}, "int32"), (), (), ())
+)
+
+
+def outcome(folder, monkeypatch, index, target, source, limit=UNKNOWN):
     """The outcome of a run of more than 2^16 elements."""
     folder.write(KERNEL.replace("INDEX", index).replace("TARGET", target).replace("SOURCE", source))
     monkeypatch.chdir(folder.path)
     with opened(bind_target(Target(folder.space, "fake")), Options()) as context:
         (one,) = context.build([context.task.spec.default])[0].values()
-        return run_beyond(context, one, [16], is_unknown=is_unknown)
+        return run_beyond(context, one, limit, [16])
 
 
 @pytest.mark.parametrize(
-    ("is_unknown", "left"), [(False, PASSED), (True, Unchecked(unknown_beyond(32).reason))]
+    ("limit", "left"),
+    [
+        (IndexLimit(""), PASSED),
+        (UNKNOWN, Unchecked(unknown_beyond(32).reason)),
+        (TURNING, Unchecked(TURNING.reason)),  # the run may be on either side of the condition
+    ],
 )
-def test_a_run_beyond_a_limit_is_a_check_of_its_own_if_it_is_right(folder, monkeypatch, is_unknown, left):
-    found = outcome(folder, monkeypatch, "int64", "i", "i", is_unknown=is_unknown)
+def test_a_run_beyond_a_limit_is_a_check_of_its_own_if_it_is_right(folder, monkeypatch, limit, left):
+    found = outcome(folder, monkeypatch, "int64", "i", "i", limit)
     assert found == {"beyond 2^16 elements": PASSED, LARGER_SIZES: left}
 
 
@@ -161,12 +173,13 @@ def test_a_kernel_that_is_wrong_where_few_inputs_repeat_says_nothing_of_many(fol
     ("limit", "runs"),
     [
         (IndexLimit(""), True),
-        (unknown_beyond(31), True),
+        (UNKNOWN, True),
+        (TURNING, True),
         (IndexLimit("an index of x overflows"), False),  # nothing is left to find out
     ],
 )
 def test_the_first_configuration_runs_unless_an_index_overflows(monkeypatch, limit, runs):
-    monkeypatch.setattr(stress_checks, "run_beyond", lambda *_, is_unknown: {"a run": PASSED})
+    monkeypatch.setattr(stress_checks, "run_beyond", lambda *_: {"a run": PASSED})
     context = SimpleNamespace(further_sizes=SimpleNamespace(index_limit=lambda instance: limit), default=None)
     built = {Config({"A": number}): BuiltConfig(None, None) for number in (1, 2)}
     read = read_larger_sizes(context, built, Deadline())

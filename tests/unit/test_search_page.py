@@ -557,14 +557,20 @@ def test_what_was_explored_is_said_as_the_summary_says_it(folder):
     assert "valid configurations" in said and headline(search)["Trials"]["note"].startswith(said)
 
 
-def test_a_drift_between_search_and_last_round_is_told(tmp_path, no_cache):
-    """Both finalists are faster in turns, one of them far more: chance chose them."""
-    trials = [trial(1, time_ms=2.0), trial(2, time_ms=1.2)]
+@pytest.mark.parametrize(
+    ("once_ms", "factors"),
+    [
+        ((2.0, 1.2), "0.25 to 1"),  # faster in turns, one of them far more: chance chose them
+        ((0.36, 0.86), "1.4"),  # alike: the machine is slower
+    ],
+)
+def test_a_drift_between_search_and_last_round_is_told(tmp_path, no_cache, once_ms, factors):
+    trials = [trial(number, time_ms=ms) for number, ms in enumerate(once_ms, 1)]
     finals = {
         one.key: Measurement((ms,) * 12, Rule.LAST_ROUND) for one, ms in zip(trials, (0.5, 1.2), strict=True)
     }
     (search,) = report_json(gather([journal(tmp_path / "a.jsonl", trials, finals)]))["searches"]
-    told = "The finalists took 0.25 to 1 times as long in the last round as in the search"
+    told = f"The finalists took {factors} times as long in the last round as in the search"
     assert told in search["trust"][1]
 
 
@@ -583,6 +589,28 @@ def test_a_speedup_is_the_interval_of_the_ratios_in_each_round(tmp_path, no_cach
     assert said["value"] == "2 to 4 x"
     assert said["note"] == "95%, by the ratios in each round; medians: 3 x; default: 3 ms (2 to 4)"
     assert search["columns"]["ratio_low"] == [1, 2] and search["columns"]["ratio_high"] == [1, 4]
+
+
+@pytest.mark.parametrize(("chosen_from", "fewest"), [(1, 6), (2, 7), (8, 9)])
+def test_the_ratios_of_enough_rounds_are_an_interval_of_95_percent(tmp_path, no_cache, chosen_from, fewest):
+    best, default = (trial(n, config=Config({**DEFAULT, "BLOCK": n})) for n in (128, DEFAULT["BLOCK"]))
+    cache.store(tmp_path, DEVICE, record(replace(entry(64), config=best.config, time_ms=1.0, ties=())))
+    header = {
+        "kernel": "reduce",
+        "n": 64,
+        "device": DEVICE.name,
+        "source": entry(64).provenance.source_sha256,
+    }
+    for rounds in (fewest - 1, fewest):
+        finals = {
+            best.key: Measurement((1.0,) * 12, Rule.LAST_ROUND, chosen_from=chosen_from),
+            default.key: Measurement((4.0,) * rounds, Rule.LAST_ROUND, chosen_from=chosen_from),
+        }
+        path = journal(tmp_path / "a.jsonl", [best, default], finals, **header)
+        (search,) = report_json(gather([path], tmp_path))["searches"]
+        note = headline(search)["Over the default"]["note"]
+        assert note.startswith("95%," if rounds == fewest else f"all ratios of {rounds} rounds;")
+        assert search["fewestRounds"] == fewest
 
 
 def test_a_default_that_left_after_few_rounds_has_no_interval_of_95_percent(tmp_path, no_cache):

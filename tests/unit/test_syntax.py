@@ -1,14 +1,12 @@
 """Syntax trees of which another thread builds one at the same time, ours and those of numpy."""
 
 import ast
-import errno
 import gc
 
 import numpy as np
 import pytest
 
-from autotune.core import syntax
-from autotune.core.syntax import parse_expression, parse_module, retried
+from autotune.core.syntax import parse_expression, parse_module
 from autotune.problem.reference_cache import load_results, save_results
 
 
@@ -63,30 +61,6 @@ def test_numpy_s_files_are_read(disturb, tmp_path):
 def test_what_is_no_python_is_one_kind_of_error(parse, text):
     with pytest.raises(SyntaxError):
         parse(text)
-
-
-def test_what_always_fails_is_raised(monkeypatch):
-    monkeypatch.setattr(syntax, "sleep", lambda pause_s: pauses_s.append(pause_s))
-    pauses_s = []
-
-    def fail():
-        raise SystemError("bad argument to internal function")
-
-    with pytest.raises(SystemError, match="bad argument"):
-        retried(fail)
-    assert 0.1 < sum(pauses_s) < 1.0
-
-
-def test_of_errors_of_the_system_only_the_one_that_passes_is_retried(monkeypatch):
-    monkeypatch.setattr(syntax, "sleep", lambda pause_s: None)
-    raised = [OSError(errno.ETXTBSY, "busy"), OSError(errno.ETXTBSY, "busy"), OSError(errno.ENOENT, "none")]
-
-    def fail():
-        raise raised.pop(0)
-
-    with pytest.raises(FileNotFoundError):
-        retried(fail, OSError, errno.ETXTBSY)
-    assert not raised
 
 
 def test_a_syntax_error_is_raised_with_its_line():

@@ -213,8 +213,14 @@ def test_functions_that_are_given_blocks_are_helpers(made, given):
         "    tl.store(x, v + tl.load(x + 1, mask=flip))\n"
     )
     assert made(HEAD + helper + COPY).launch[0].entry == "copied"
-    with pytest.raises(InputError, match="are helpers"):
+    with pytest.raises(InputError, match="are helpers: they take blocks of elements"):
         made(HEAD + helper)
+
+
+def test_a_kernel_whose_mask_is_a_flag_of_its_host_is_none(made):
+    text = HEAD + COPY.replace("B:", "keep, B:").replace("mask=at < n)", "mask=keep)", 1)
+    launch = "def run(x, y, n):\n    copied[(n // 64,)](x, y, n, n > 3, B=64)\n"
+    assert made(text + launch).launch[0].entry == "copied"
 
 
 @pytest.mark.parametrize(
@@ -573,7 +579,7 @@ def test_what_a_helper_loads_and_stores_counts_for_the_kernel(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("@triton.jit\ndef twice(x):\n    return 2 * x\n", "are helpers: none loads or stores"),
+        ("@triton.jit\ndef twice(x):\n    return 2 * x\n", "or access nothing through their parameters"),
         ("@triton.jit\ndef k(d, y):\n    tl.store(y, d.load([0]))\n", "d is a tensor descriptor"),
         ("@triton.jit\ndef k(s, y):\n    tl.store(y + s[0], 1)\n", "s is a tuple"),
         ("@triton.jit\ndef k(s: tl.constexpr, y):\n    tl.store(y + s[3 * 1], 1)\n", "s is a tuple"),

@@ -75,7 +75,8 @@ function addLastRound(grid) {
   const finals = view.timed.filter((row) => view.columns.final[row]);
   if (finals.length < 2) return;
   const { rounds } = view.columns;
-  const isWhole = (row) => rounds[row] === Math.max(...finals.map((one) => rounds[one]));
+  const most = Math.max(...finals.map((row) => rounds[row]));
+  const isWhole = (row) => rounds[row] === most;
   const marks = (row) => [row === view.best && "best", view.isTie(row) && "tie", row === view.default && "default",
     !isWhole(row) && `left after ${rounds[row]} rounds`].filter(Boolean);
   const name = (row) => [`trial ${row + 1}`, ...marks(row)].join(", ");
@@ -90,7 +91,7 @@ function addLastRound(grid) {
   addChart(grid, {
     id: "finalists", title: "The last round", isWide: true, height: (width) => barHeight(bars, width),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: "time (ms), not from 0", ends }),
-    caption: () => `Each round timed them one after the other. Lines are 95% intervals of the medians; x is that of the time over the best's, by the ratios in each round: ${view.ties.length ? "a tie cannot be told from the best" : "none of the others can be the best"}.${finals.every(isWhole) ? "" : " One that left was behind another in each of its rounds; fewer than 6 rounds give the range of all, not 95%."}`,
+    caption: () => `Each round timed them one after the other. Lines are 95% intervals of the medians. x: the interval of its time over the best's, by rounds; ${view.ties.length ? "a tie cannot be told from the best" : "none of the others can be the best"}.${finals.every(isWhole) ? "" : ` A finalist that left early was slower than another in every round; fewer than ${view.fewestRounds} rounds give the range of all, not 95%.`}`,
     rows: () => [["trial", "time (ms)", "from (ms)", "to (ms)", "times the best", "in the search (ms)", "configuration"],
       finals.map((row) => [name(row), view.time[row], ...(intervalOf(row) || [NaN, NaN]), reachText(row) || NaN, view.once[row], configText(row)])],
   });
