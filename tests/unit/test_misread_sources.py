@@ -97,7 +97,7 @@ def test_triton_block_name(drafted, block):
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("k.py", f"{TRITON}def twice(x):\n    return 2 * x\n", "none loads or stores through its parameters"),
+        ("k.py", f"{TRITON}def twice(x):\n    return 2 * x\n", "access nothing through their parameters"),
         ("k.cu", '__global__ void k() { printf("%d", blockIdx.x); }\n', "takes no arguments"),
     ],
     ids=["device_function_only", "kernel_without_arguments"],

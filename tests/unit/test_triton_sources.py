@@ -75,7 +75,7 @@ def test_an_import_of_a_folder_above_is_found_from_the_folder_of_the_file(tmp_pa
 
 
 def test_a_shim_of_libdevice_is_libdevice(tmp_path):
-    pytest.importorskip("triton", reason="needs the extra triton")
+    pytest.importorskip("triton.runtime", reason="needs the extra triton")
     (tmp_path / "shims.py").write_text("import torch\nshim = torch.shim()\n")
     copied = COPY.replace("tl.load(x + at, mask=at < n)", "fast(shim.erf(tl.load(x + at, mask=at < n)))")
     text = triton_part(HEAD + "from shims import shim\nfast = shim.tanh" + copied, tmp_path / "kernel.py")
@@ -83,7 +83,7 @@ def test_a_shim_of_libdevice_is_libdevice(tmp_path):
 
 
 def test_functions_that_older_versions_of_triton_had_are_those_of_libdevice(tmp_path):
-    pytest.importorskip("triton", reason="needs the extra triton")
+    pytest.importorskip("triton.runtime", reason="needs the extra triton")
     loaded = "tl.load(x + at, mask=at < n)"
     copied = COPY.replace(loaded, f"tl.math.exp(tl.libdevice.tanh(tl.math.pow({loaded}, 2.0)))")
     text = triton_part(HEAD + copied, tmp_path / "kernel.py")
