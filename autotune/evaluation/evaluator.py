@@ -144,7 +144,7 @@ class Evaluator:
         return [self._ended.popleft() for _ in range(count)]
 
     def evaluate_beside_budget(self, config: Config) -> Trial:
-        """Evaluate one valid configuration between searches: neither of the budget's limits applies."""
+        """Evaluate one valid configuration at once, whatever the budget; no other may be under way."""
         if config not in self._ledger.trials:
             self.beside_budget += 1
             self._add(config)
