@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from enum import Enum
 from functools import partial
 from typing import TypeGuard
 
@@ -34,9 +35,22 @@ from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.task import TuningTask
 
 OTHER_DATA, VARIANTS = of_last_round("other data"), of_last_round("variants")  # stages
-DOUBTFUL = Unchecked("rounding may decide")
-UNSUITABLE = Unchecked("the set does not apply")  # never an outcome of a configuration
 DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
+
+
+class Verdict(Enum):
+    """How a data set counts at one size.
+
+    The value is the outcome of configurations that are not checked there, and of the default, which judged
+    the set.
+    """
+
+    _value_: Outcome
+    COUNTS = PASSED  # configurations are checked
+    UNSUITABLE = Unchecked("the set does not apply")  # they are not, and this outcome is not kept
+    LATE = NO_TIME
+    DISPUTED = Unchecked("default and reference disagree")
+    DOUBTFUL = Unchecked("rounding may decide")
 
 
 def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
@@ -89,51 +103,51 @@ class _OtherSets:
 
     def check(self, name: str, workloads: dict[Config, OnOtherData]) -> None:
         """Check the configurations that have not failed on a data set at one size."""
-        applies = PASSED if name in self._special else self._judge(name, workloads.pop(self._default, None))
-        if applies is UNSUITABLE:
+        of_default = None if name in self._special else workloads.pop(self._default, None)
+        verdict = self._verdict(name, of_default)
+        if verdict is Verdict.UNSUITABLE:
             return
+        if of_default is not None and self._default in self.outcomes:
+            self._note(self._default, name, verdict.value)
         for config, workload in workloads.items():
-            if first_failure(self.outcomes[config]) is None:
-                outcome = self._outcome(config, name, workload, applies)
-                applies = DOUBTFUL if outcome is DOUBTFUL else applies  # nor is a later one judged here
-                self._note(config, name, outcome)
+            if first_failure(self.outcomes[config]) is not None:
+                continue
+            verdict = Verdict.LATE if self._deadline.is_over else verdict
+            outcome = verdict.value
+            if verdict is Verdict.COUNTS:
+                outcome = _verify(self._context, self._builds[config].binary, workload.other, name)
+            if name not in self._special and self._is_doubtful(outcome, workload):
+                self.doubts.setdefault(name, outcome)
+                verdict = Verdict.DOUBTFUL  # of later configurations as well
+                outcome = verdict.value
+            self._note(config, name, outcome)
 
-    def _outcome(self, config: Config, name: str, workload: OnOtherData, applies: Outcome) -> Outcome:
-        outcome = NO_TIME if self._deadline.is_over else applies
-        if outcome is PASSED:
-            outcome = _verify(self._context, self._builds[config].binary, workload.other, name)
-        if name not in self._special and _may_be_rounding(outcome, self._context.worker, workload):
-            self.doubts.setdefault(name, outcome)
-            return DOUBTFUL
-        return outcome
+    def _is_doubtful(self, outcome: Outcome, workload: OnOtherData) -> TypeGuard[Failure]:
+        """True if a configuration gave numbers that are wrong where rounding may decide."""
+        number = outcome.fault.found if isinstance(outcome, Failure) and outcome.fault is not None else ""
+        is_number = bool(number) and not ("nan" in number or "inf" in number)
+        return is_number and not allows_rounding(self._context.worker, workload)
 
     def _note(self, config: Config, name: str, outcome: Outcome) -> None:
         outcomes, check = self.outcomes[config], data_check(name)
         outcomes[check] = worst((outcomes.get(check, PASSED), outcome))
 
-    def _judge(self, name: str, workload: OnOtherData | None) -> Outcome:
-        """PASSED if a data set counts by the default's workload, else UNSUITABLE or why that is unknown."""
-        if workload is None:  # the reference may not take a shape, which only the default shows
-            return UNSUITABLE if name in SHAPES else PASSED
-        applies = self._applies(name, workload)
-        if applies is not UNSUITABLE and self._default in self.outcomes:
-            self._note(self._default, name, applies)
-        return applies
-
-    def _applies(self, name: str, workload: OnOtherData) -> Outcome:
-        """The default's judgement, as far as there is time for it."""
-        size, began_s = size_text(workload.usual.problem.sizes), time.perf_counter()
+    def _verdict(self, name: str, of_default: OnOtherData | None) -> Verdict:
+        """The verdict on a data set, by the default's workload with it, as far as there is time for that."""
+        if of_default is None:  # the reference may not take a shape, which only the default shows
+            return Verdict.UNSUITABLE if name in SHAPES else Verdict.COUNTS
         if self._deadline.is_over:
-            return NO_TIME
+            return Verdict.LATE
+        size, began_s = size_text(of_default.usual.problem.sizes), time.perf_counter()
         if name in SHAPES and size in self._slow:
-            return UNSUITABLE
-        applies = self._on_default(name, workload)
+            return Verdict.UNSUITABLE
+        verdict = self._by_default(name, of_default)
         if time.perf_counter() - began_s > MAX_JUDGED_S:
             self._slow.add(size)
-        return applies
+        return verdict
 
-    def _on_default(self, name: str, workload: OnOtherData) -> Outcome:
-        """PASSED if the default is right on other data; if it clearly is not where that counts, warn of it.
+    def _by_default(self, name: str, workload: OnOtherData) -> Verdict:
+        """The set counts if the default is right; if it clearly is not where that counts, warn of it.
 
         The reference may be wrong as well, for example where it orders equal values in another way. So no
         configuration fails, but none is checked on data that a call may have.
@@ -141,26 +155,19 @@ class _OtherSets:
         context, default = self._context, self._with_default[self._default].binary
         answer = context.run(verify_once, default, with_margin(workload.other))
         if answer is None:
-            return PASSED
+            return Verdict.COUNTS
         answer = context.run(verify_once, default, with_tolerance(workload.other, DOUBTED))
         if not is_finding(answer) or answer.status is Status.CRASHED:
-            return UNSUITABLE
-        if not is_robust_to_rounding(context.worker, workload):
-            return UNSUITABLE
+            return Verdict.UNSUITABLE
+        if not allows_rounding(context.worker, workload):
+            return Verdict.UNSUITABLE
         inputs = f" (inputs: {SHAPES[name]})" if name in SHAPES else ""
         context.observer.warn(
             f"default and reference disagree with {data_check(name)}{inputs}: {answer.detail}; "
             "no configuration is rejected because of these data; to repeat: "
             f"{default_command(context.task, 'check')}; see docs/checks.md, When a set counts"
         )
-        return UNSUITABLE if name in BEYOND_FILLS else Unchecked("default and reference disagree")
-
-
-def _may_be_rounding(outcome: Outcome, worker: DeviceWorker, workload: OnOtherData) -> TypeGuard[Failure]:
-    """True if a configuration gave numbers that are wrong where rounding may decide."""
-    number = outcome.fault.found if isinstance(outcome, Failure) and outcome.fault is not None else ""
-    is_number = bool(number) and not ("nan" in number or "inf" in number)
-    return is_number and not is_robust_to_rounding(worker, workload)
+        return Verdict.UNSUITABLE if name in BEYOND_FILLS else Verdict.DISPUTED
 
 
 def _verify(context: TuningContext, binary: Binary, workload: Workload, name: str) -> Outcome:
@@ -194,8 +201,8 @@ def _default_problems(context: TuningContext) -> Iterator[tuple[str, OnOtherData
             yield name, workload
 
 
-def is_robust_to_rounding(worker: DeviceWorker, workload: OnOtherData) -> bool:
-    """True if rounding cannot decide the verdict on other data."""
+def allows_rounding(worker: DeviceWorker, workload: OnOtherData) -> bool:
+    """True if rounding alone explains no wrong result on other data, as a device process finds."""
     judged = workload.other, workload.usual
     return worker.run(DeviceState.allows_rounding, *judged, timeout_s=SETUP_TIMEOUT_S) is True
 
