@@ -307,7 +307,7 @@ class Evaluator:
 
     def _wait_for_events(self) -> None:
         """Wait for an event, and take all that have happened."""
-        self._devices.wait()
+        self._devices.finish_jobs()
         try:
             with timeline.span("wait: devices" if self._running else "wait: compilers"):
                 events = [self._events.get(timeout=_PATIENCE_S)]

@@ -152,9 +152,6 @@ class Fleet(JobRunner):
         """Number of jobs that keeps all devices busy."""
         return QUEUED * self.count
 
-    def wait(self) -> None:
-        """Do nothing: other threads wait."""
-
 
 class LocalFleet(Fleet):
     """Devices of this machine, each with a worker of its own; whichever is free takes the next job.
