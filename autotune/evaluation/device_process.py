@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core import timeline
-from autotune.core.retried import retried
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Measurement, Rule, Status
 from autotune.devices import Address, backend
@@ -39,7 +38,7 @@ from autotune.evaluation.verify import (
 )
 from autotune.evaluation.work_item import WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
-from autotune.problem.inputs import draw_inputs
+from autotune.problem.inputs import draw_inputs, load_array
 from autotune.problem.reference_cache import ReferenceCache, save_results
 from autotune.problem.workload import Workload, verification_order
 
@@ -319,8 +318,7 @@ def arrays_after_run(
 
 def read_and_remove(path: str) -> NDArray[Any]:
     """Load the array in a .npy file and delete the file."""
-    # numpy parses the header as Python, which other threads disturb
-    array: NDArray[Any] = retried(lambda: np.load(path), SystemError)
+    array: NDArray[Any] = np.array(load_array(path))
     Path(path).unlink()
     return array
 
