@@ -25,7 +25,6 @@ from autotune.devices.base import Buffer, Device, Program
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
 from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers, launch_arguments
 from autotune.evaluation.measure import IncumbentTimer, impossible, measure
-from autotune.evaluation.poison import StartStates
 from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.stopwatch import Stopwatch
 from autotune.evaluation.verify import (
@@ -264,10 +263,9 @@ def verify_often(
     """
     began_s = time.perf_counter()
     program, buffers = state.program(binary, keep=True), state.buffers(workload)
-    states = StartStates.of_seed(workload.problem.seed)._replace(few_differ=True)
     for number in range(1, count + 1):
         if number % 2:
-            failure = after_other_inputs(program, buffers, states)
+            failure = after_other_inputs(program, buffers, few=True)
         else:
             failure = run_and_check(program, buffers, kept=kept, inputs=False).failure
         if failure is not None:
