@@ -142,9 +142,9 @@ def explore(
     looking = look_for_mistakes(task, warns=warns)
     load = searcher.get_ready if isinstance(searcher, ProposesAhead) else lambda: None
     loading = _in_thread("load what the searcher needs", load)
-    known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *enqueued]
+    enqueued = [*(recommended_configs(task) if options.transfer else ()), *enqueued]
     total = None if limit is None else min(limit, len(task.space))
-    _prefetch(context, searcher, known, options.seed, total)  # while the default is verified
+    _prefetch(context, searcher, enqueued, options.seed, total)  # while the default is verified
     context.observer.started(task, total, context.journal, note)
     _in_thread("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
     wait_for_quiet(task, looking, loading)
@@ -159,7 +159,7 @@ def explore(
     for served in task.served_elsewhere:  # which stays unless it is beaten, so it is timed in any case
         context.evaluator.evaluate_beside_budget(served)
     with suppress(NoMoreTrials):
-        evaluate(context.evaluator, known)
+        evaluate(context.evaluator, enqueued)
         searcher.search(task.space, context.evaluator, seed=options.seed)
         while True:  # what it left under way
             context.evaluator.collect()
@@ -167,14 +167,15 @@ def explore(
 
 
 def _prefetch(
-    context: TuningContext, searcher: Searcher, known: Sequence[Config], seed: int, total: int | None
+    context: TuningContext, searcher: Searcher, enqueued: Sequence[Config], seed: int, total: int | None
 ) -> None:
-    """Begin to compile what is tried first: the default or what all devices time, then the opening."""
+    """Begin to compile what `explore` tries first, in its order."""
     space, is_one = context.task.space, context.fleet is None
     first = [space.spec.default] if is_one else calibration_configs(space)
     opening = searcher.opening(space, seed=seed) if isinstance(searcher, ProposesAhead) else []
-    chosen = dict.fromkeys([*first, *known, *opening[: PREFETCHED * context.pool.size]])
-    context.evaluator.prefetch(islice(chosen, total))
+    proposed = opening[: PREFETCHED * context.pool.size]
+    in_order = dict.fromkeys([*first, *context.task.served_elsewhere, *enqueued, *proposed])
+    context.evaluator.prefetch(islice(in_order, total))
 
 
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
