@@ -38,7 +38,7 @@ OTHER_DATA, VARIANTS = of_last_round("other data"), of_last_round("variants")  #
 DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
 
 
-class Verdict(Enum):
+class DataVerdict(Enum):
     """How a data set counts at one size.
 
     The value is the outcome of configurations that are not checked there, and of the default, which judged
@@ -105,20 +105,20 @@ class _OtherSets:
         """Check the configurations that have not failed on a data set at one size."""
         of_default = None if name in self._special else workloads.pop(self._default, None)
         verdict = self._verdict(name, of_default)
-        if verdict is Verdict.UNSUITABLE:
+        if verdict is DataVerdict.UNSUITABLE:
             return
         if of_default is not None and self._default in self.outcomes:
             self._note(self._default, name, verdict.value)
         for config, workload in workloads.items():
             if first_failure(self.outcomes[config]) is not None:
                 continue
-            verdict = Verdict.LATE if self._deadline.is_over else verdict
+            verdict = DataVerdict.LATE if self._deadline.is_over else verdict
             outcome = verdict.value
-            if verdict is Verdict.COUNTS:
+            if verdict is DataVerdict.COUNTS:
                 outcome = _verify(self._context, self._builds[config].binary, workload.other, name)
             if name not in self._special and self._is_doubtful(outcome, workload):
                 self.doubts.setdefault(name, outcome)
-                verdict = Verdict.DOUBTFUL  # of later configurations as well
+                verdict = DataVerdict.DOUBTFUL  # of later configurations as well
                 outcome = verdict.value
             self._note(config, name, outcome)
 
@@ -132,21 +132,21 @@ class _OtherSets:
         outcomes, check = self.outcomes[config], data_check(name)
         outcomes[check] = worst((outcomes.get(check, PASSED), outcome))
 
-    def _verdict(self, name: str, of_default: OnOtherData | None) -> Verdict:
+    def _verdict(self, name: str, of_default: OnOtherData | None) -> DataVerdict:
         """The verdict on a data set, by the default's workload with it, as far as there is time for that."""
         if of_default is None:  # the reference may not take a shape, which only the default shows
-            return Verdict.UNSUITABLE if name in SHAPES else Verdict.COUNTS
+            return DataVerdict.UNSUITABLE if name in SHAPES else DataVerdict.COUNTS
         if self._deadline.is_over:
-            return Verdict.LATE
+            return DataVerdict.LATE
         size, began_s = size_text(of_default.usual.problem.sizes), time.perf_counter()
         if name in SHAPES and size in self._slow:
-            return Verdict.UNSUITABLE
+            return DataVerdict.UNSUITABLE
         verdict = self._by_default(name, of_default)
         if time.perf_counter() - began_s > MAX_JUDGED_S:
             self._slow.add(size)
         return verdict
 
-    def _by_default(self, name: str, workload: OnOtherData) -> Verdict:
+    def _by_default(self, name: str, workload: OnOtherData) -> DataVerdict:
         """The set counts if the default is right; if it clearly is not where that counts, warn of it.
 
         The reference may be wrong as well, for example where it orders equal values in another way. So no
@@ -155,19 +155,19 @@ class _OtherSets:
         context, default = self._context, self._with_default[self._default].binary
         answer = context.run(verify_once, default, with_margin(workload.other))
         if answer is None:
-            return Verdict.COUNTS
+            return DataVerdict.COUNTS
         answer = context.run(verify_once, default, with_tolerance(workload.other, DOUBTED))
         if not is_finding(answer) or answer.status is Status.CRASHED:
-            return Verdict.UNSUITABLE
+            return DataVerdict.UNSUITABLE
         if not allows_rounding(context.worker, workload):
-            return Verdict.UNSUITABLE
+            return DataVerdict.UNSUITABLE
         inputs = f" (inputs: {SHAPES[name]})" if name in SHAPES else ""
         context.observer.warn(
             f"default and reference disagree with {data_check(name)}{inputs}: {answer.detail}; "
             "no configuration is rejected because of these data; to repeat: "
             f"{default_command(context.task, 'check')}; see docs/checks.md, When a set counts"
         )
-        return Verdict.UNSUITABLE if name in BEYOND_FILLS else Verdict.DISPUTED
+        return DataVerdict.UNSUITABLE if name in BEYOND_FILLS else DataVerdict.DISPUTED
 
 
 def _verify(context: TuningContext, binary: Binary, workload: Workload, name: str) -> Outcome:
