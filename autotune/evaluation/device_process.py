@@ -64,7 +64,7 @@ class DeviceState:
         self._address, self._wrong_arrays = setting.address, setting.wrong_arrays
         self.reference = setting.reference
         self._loaded: dict[str, SharedBuffers] = {}
-        self._inputs: dict[str, Mapping[str, NDArray[Any]]] = {}  # of problems that run without checks
+        self._inputs: dict[str, Mapping[str, NDArray[Any]]] = {}  # of workloads that run without checks
         self.programs: dict[str, Program] = {}  # that stay loaded, by the hashes of their binaries
         self.passed: set[tuple[str, str]] = set()  # keys of items that were right on their verify_workloads
         self._incumbent_timer: IncumbentTimer | None = None

@@ -24,7 +24,7 @@ class JobRunner(Protocol):
     """Runs jobs of work items, as many at the same time as there are slots."""
 
     stage: Stage  # for the progress line
-    laps: Laps  # of trials that end without a run; of one device, of all
+    laps: Laps  # what trials without a run cost; with one device, what all trials cost
 
     @property
     def count(self) -> int:

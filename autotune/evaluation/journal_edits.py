@@ -26,8 +26,8 @@ _HASHED = {  # the subjects of the hashes in a header
 class JournalChanges:
     """The changes since a journal was begun, and the trials that still hold."""
 
-    changes: tuple[str, ...]  # in words
-    kept: tuple[Trial, ...]  # with their present keys
+    changes: tuple[str, ...]  # what has changed, in words
+    kept: tuple[Trial, ...]  # trials that still hold, with their present keys
     is_harmless: bool  # True if every trial holds, and nothing has to be verified again
 
 

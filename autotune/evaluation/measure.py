@@ -13,7 +13,7 @@ from autotune.evaluation.stopwatch import CLOCK_JUMP, Stopwatch
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
 
 # the warm-ups of the default decide about the batch of a whole search: one may be slow by chance
-MAYBE_SHORT = 20  # multiples of the time below which runs are batched
+MAYBE_SHORT = 20  # a warm-up below so many times `batch_ms` may be of a run that is to be batched
 DECIDING_WARMUPS = 4
 MAX_INCUMBENT_AGE_S = 0.05  # a machine that slows down stays slow for longer
 

@@ -83,7 +83,7 @@ class _Model(Observer):
         self._stage = Stage("starting")
         self._cluster = cluster
         self._observer = observer
-        self._lock = Lock()  # of the times
+        self._lock = Lock()  # guards the times, which other searches read
         self._models = models
         self._times: dict[Config, float | None] = {}
         self._best_ms = math.inf

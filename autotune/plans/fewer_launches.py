@@ -13,7 +13,7 @@ from autotune.core.records import Config
 from autotune.errors import ExpressionError
 from autotune.space import ValidSpace
 
-MAX_CHANGES = 2  # of parameters
+MAX_CHANGES = 2  # parameters in which a configuration differs from the known one, at most
 
 _Launches = tuple[tuple[str, tuple[str, ...]], ...]  # kernel and arguments of each launch
 

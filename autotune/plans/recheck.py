@@ -53,7 +53,7 @@ class CheckedEntry:
     entry: Entry
     state: CheckState
     detail: str
-    time_ms: float | None = None  # of the cached configuration, now
+    time_ms: float | None = None  # what the cached configuration takes now
     refreshed: Entry | None = None  # the entry that a refresh stores; None if nothing was found
 
 

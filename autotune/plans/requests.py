@@ -25,7 +25,7 @@ class Requests(NamedTuple):
 
     targets: list[tuple[Target, CacheMiss | None]]  # each with the cache miss that it answers, if any
     failures: list[str]  # why others cannot be tuned
-    failed: str = "requests failed"  # for the message
+    failed: str = "requests failed"  # follows the numbers in a message of failures
 
 
 def requests_of_misses(cache: Path | None, device: str | None, space: Path | None = None) -> Requests:

@@ -51,7 +51,7 @@ class PlanResult:
     results: tuple[SearchResult, ...] = ()
     failures: tuple[str, ...] = ()  # of searches, also of those that could not begin
     failed: str = ""  # follows the number of failures in a message, such as `of 3 spaces failed`
-    known: KnownResult | None = None  # in place of a search
+    known: KnownResult | None = None  # a cached result that took the place of the search
 
     def require_all(self) -> None:
         """Raise SetupError with the failures, if there are any."""

@@ -35,7 +35,7 @@ from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.task import TuningTask
 
 OTHER_DATA, VARIANTS = of_last_round("other data"), of_last_round("variants")  # stages
-DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
+DOUBTED = 16.0  # an error above so many tolerances is no rounding, on data of one kind
 
 
 class DataVerdict(Enum):
@@ -88,9 +88,9 @@ class _OtherSets:
         self._context, self._deadline = context, deadline
         self._default, self._special = context.task.spec.default, context.task.spec.special
         self._builds, self._with_default = builds, {**context.build([self._default])[0], **builds}
-        self._slow: set[str] = set()  # sizes whose reference would take the time of the other checks
+        self._slow: set[str] = set()  # sizes at which a set took too long to judge
         self.outcomes: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
-        self.doubts: dict[str, Failure] = {}  # the first wrong result on each set that does not count
+        self.doubts: dict[str, Failure] = {}  # by data set: the first wrong result that counts against nobody
 
     def by_size(self, name: str) -> Iterable[dict[Config, OnOtherData]]:
         """The workloads with a data set, size by size: memory holds one size at a time."""

@@ -28,7 +28,7 @@ from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.winner_checks import EarlyChecks, WinnerChecks, early_checks
 
-MAX_TIES = 5  # that are checked and stored
+MAX_TIES = 5  # more ties are neither checked nor stored
 
 Remeasure = Callable[[TuningContext, Sequence[Trial], Deadline], Remeasurement]
 Estimate = Callable[[Trial], StoppingEstimate | None]
@@ -56,10 +56,10 @@ class Decision:
 
     measurements: Mapping[str, Measurement] = field(default_factory=dict)  # of finalists, by content key
     stored: tuple[Trial, ...] = ()  # the winner, then its ties
-    outcomes: tuple[Outcomes, ...] = ()  # of the checks of each
+    outcomes: tuple[Outcomes, ...] = ()  # of the checks, for each of `stored`
     ties_left: tuple[Trial, ...] = ()  # further ties, which are neither checked nor stored
     failures: Mapping[Config, Failure] = field(default_factory=dict)
-    time: LastRoundTime = field(default_factory=LastRoundTime)  # of a round that repeats this one
+    time: LastRoundTime = field(default_factory=LastRoundTime)  # for a round that repeats this one
     estimate: StoppingEstimate | None = None  # of what is left to find; None if nobody asks
 
 

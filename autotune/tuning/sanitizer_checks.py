@@ -22,7 +22,7 @@ from autotune.tuning.check_outcomes import OutcomesByConfig
 from autotune.tuning.context import Builds, TuningContext
 
 SANITIZERS = of_last_round("under sanitizers")  # the stage
-LOOPS = "loops that turn again"  # under the sanitizers of the CPU
+LOOPS = "loops that turn again"  # a check under the sanitizers of the CPU
 
 
 def sanitizers(context: TuningContext) -> str | None:

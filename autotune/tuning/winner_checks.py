@@ -66,7 +66,7 @@ class Cost:
 
     base_s: float = 0.0
     trials: float = 0.0
-    steps: int | None = None  # until progress reports their number; None: it reports none
+    steps: int | None = None  # their number until progress reports it; None: the check has one step
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class EarlyChecks:
     """The checks that run on likely winners while these are timed."""
 
     runs: Mapping[tuple[Check, Config], Future[Outcomes]] = field(default_factory=dict)
-    processes: Killable = field(default_factory=Killable)  # that the runs wait for
+    processes: Killable = field(default_factory=Killable)  # child processes that the runs wait for
 
     def outcomes(self, check: Check, configs: Iterable[Config]) -> dict[Config, Outcomes]:
         """Wait for a check of configurations, and return the outcomes of the configurations that have any."""
