@@ -108,10 +108,10 @@ def _decide(
     """Time in turns the configurations that have not failed, until none fails; add failures to `failures`."""
     checks = WinnerChecks()
     while left := [trial for config, trial in trials.items() if config not in failures]:
-        decision = remeasure_and_check(context, left, checks, LastRoundTime())
-        if not decision.failures:
-            return decision
-        failures |= decision.failures
+        end = remeasure_and_check(context, left, checks, LastRoundTime())
+        if isinstance(end, Decision):
+            return end
+        failures |= end.failures
     return None
 
 

@@ -31,7 +31,7 @@ from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, TuningCo
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
-from autotune.tuning.last_round import LastRoundSetting, begin_process
+from autotune.tuning.last_round import LastRoundSetting, begin_spare
 from autotune.tuning.limits import last_round_time, options_before_last_round
 from autotune.tuning.observer import Observer, StageTimes
 from autotune.tuning.options import Options
@@ -88,7 +88,7 @@ def search(
     making = _in_thread("import and make the searcher", make)
     search_options = options_before_last_round(options)
     with open_context(journaled, search_options, times, policy, processes, cluster) as context:
-        context.evaluator.on_spent = partial(begin_process, context)
+        context.evaluator.on_spent = partial(begin_spare, context)
         context.evaluator.prefetch([task.spec.default])
         searcher = making.result()
         started_from = tuple(priors)  # more may come
