@@ -54,7 +54,8 @@ def edit_of(
     is_only_checked = set(changed) <= {"arguments", "reference", "special", "variants"}
     is_same_work = WORKLOAD in notes and stored.get(WORKLOAD) == notes[WORKLOAD]
     kept, every = [], list(trials)
-    for trial in every if is_only_checked else ():
+    may_hold = every if is_only_checked else []
+    for trial in may_hold:
         key = key_of(trial.config)
         is_timed = trial.status is Status.OK
         is_same = key == trial.key and (is_timed or "reference" not in changed)

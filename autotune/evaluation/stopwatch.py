@@ -112,8 +112,9 @@ class Stopwatch:
         for guarded in self._to_restore:
             guarded.restore()
         self._to_restore = self._restored
-        for guarded in self._scratch if self._turn % 2 else ():
-            guarded.restore()
+        if self._turn % 2:
+            for guarded in self._scratch:
+                guarded.restore()
         for guarded in self._outputs:
             guarded.spoil(self._turn)
         self._turn += 1

@@ -23,9 +23,11 @@ def with_fewer_launches(space: ValidSpace, known: Sequence[Config]) -> list[Conf
 
     It differs from a known one in at most MAX_CHANGES parameters.
     """
-    most = max((len(_plan(space, config)) for config in known[:1]), default=0)
+    most = len(_plan(space, known[0])) if known else 0
+    if most <= 1:
+        return []
     by_plan: dict[_Launches, Config] = {}
-    for base in known if most > 1 else ():
+    for base in known:
         for config in space.neighbours(base, MAX_CHANGES):
             plan = _plan(space, config)
             if 0 < len(plan) < most:

@@ -182,7 +182,8 @@ def sweep(
     for problem in problems:
         of_type.setdefault(problem.task.space.problem.dtype, []).append(problem)
     for dtype, of_dtype in of_type.items():
-        for wider in () if form else _wider_tables(of_dtype, root):
+        replaced = [] if form else _wider_tables(of_dtype, root)
+        for wider in replaced:
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
             observer.warn(f"the variants of this sweep replace those of a wider one: {swept}")
     with open_processes(first, options, observer) as processes:

@@ -135,7 +135,8 @@ class Candidates:
         downwards = range(len(self._all) - 1, -1, -1)
         upwards = (place for place in reversed(downwards) if not self._is_large(self._all[place]))
         for place in [*downwards, *upwards]:
-            near = _rows(self._all[sum(pair) - place] for pair in pairs if place in pair)
+            beside = [high if place == low else low for low, high in pairs if place in (low, high)]
+            near = _rows(self._all[other] for other in beside)
             fast = {
                 config for row in near for config, time in row.relative_times.items() if time <= FAR_SLOWER
             }

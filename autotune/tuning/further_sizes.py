@@ -145,8 +145,9 @@ class FurtherSizes:
         """
         timed, domain, make = instance.workload, self._domain(instance), self._make(instance)
         compiled = entries(*instance.verify_workloads, timed)
-        is_plain = not timed.views and not any(array.symbol for array in timed.arrays)
-        for name in timed.problem.sizes if is_plain else ():
+        if timed.views or any(array.symbol for array in timed.arrays):
+            return
+        for name in timed.problem.sizes:
             planned = [(power, repeated(timed, name, 2**power, domain, make)) for power in powers]
             fitting = ((power, one) for power, one in planned if one and one.many.size_bytes <= free_bytes)
             power, workloads = next(fitting, (0, None))

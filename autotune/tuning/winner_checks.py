@@ -155,7 +155,9 @@ class WinnerChecks:
         """Reuse journaled outcomes in which no expected check is missing, if the sanitizers are the same."""
         tools, expected = sanitizers(context), expected_checks(context).keys()
         for last_round in context.journal.last_rounds.values():
-            for trial in trials if tools is None or last_round.sanitizers == tools else ():
+            if tools is not None and last_round.sanitizers != tools:
+                continue
+            for trial in trials:
                 outcomes = last_round.outcomes.get(trial.key, {})
                 if expected <= outcomes.keys() and not is_late(outcomes):
                     self.outcomes.setdefault(trial.config, outcomes)
