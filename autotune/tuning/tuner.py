@@ -258,8 +258,11 @@ def try_default(context: TuningContext, options: Options, looking: Future[tuple[
 
 def look_for_mistakes(task: TuningTask, *, warns: bool = True) -> Future[tuple[Finding, ...]]:
     """Begin to look for likely mistakes in the source; without `warns`, none are found."""
-    look: Callable[[], tuple[Finding, ...]] = partial(lint_source, task.space, task.source.text)
-    return _in_thread("find mistakes in the source", look if warns else tuple)
+
+    def look() -> tuple[Finding, ...]:
+        return lint_source(task.space, task.source.text) if warns else ()
+
+    return _in_thread("find mistakes in the source", look)
 
 
 def _in_thread(span: str, function: Callable[[], _T]) -> Future[_T]:
