@@ -34,7 +34,7 @@ from autotune.tuning.check_outcomes import OutcomesByConfig, is_finding, outcome
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.task import TuningTask
 
-OTHER_DATA, VARIANTS = of_last_round("other data"), of_last_round("variants")  # stages
+OTHER_DATA, VARIANTS = "other data", "variants"
 DOUBTED = 16.0  # an error above so many tolerances is no rounding, on data of one kind
 
 
@@ -68,7 +68,7 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
     on_sets = _OtherSets(context, builds, deadline)
     for number, name in enumerate(sets, 1):
         for workloads in on_sets.by_size(name):
-            context.observer.stage(Stage(OTHER_DATA, number, len(sets)))
+            context.observer.stage(Stage(of_last_round(OTHER_DATA), number, len(sets)))
             context.references.settle(tuple(workload.other for workload in workloads.values()))
             on_sets.check(name, workloads)
     if on_sets.doubts:
@@ -211,7 +211,7 @@ def check_variants(context: TuningContext, builds: Builds, deadline: Deadline) -
     """The outcome of each configuration on each variant of the inputs, which the space asks for."""
     by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
     for number, name in enumerate(context.task.spec.variants, 1):
-        context.observer.stage(Stage(VARIANTS, number, len(context.task.spec.variants)))
+        context.observer.stage(Stage(of_last_round(VARIANTS), number, len(context.task.spec.variants)))
         for config, (instance, binary) in builds.items():
             outcomes = map(partial(_on_variant, context, config, binary, name), instance.verify_workloads)
             by_config[config][data_check(name)] = NO_TIME if deadline.is_over else worst(outcomes)
