@@ -62,7 +62,7 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
     another warning names these sets. Special values always count, because the space asks for them.
     """
     # the names of the sets that the inputs can have
-    sets = list(dict.fromkeys(name for name, _ in _default_problems(context))) if builds else []
+    sets = list(dict.fromkeys(name for name, _ in _default_workloads(context))) if builds else []
     if not sets:
         return {}
     on_sets = _OtherSets(context, builds, deadline)
@@ -188,12 +188,12 @@ def small_data_workloads(context: TuningContext) -> list[Workload]:
     """The workloads on other data whose results are small enough to be kept ahead, in the order of checks."""
     return [
         workload
-        for workload in (on_set.other for _, on_set in _default_problems(context))
+        for workload in (on_set.other for _, on_set in _default_workloads(context))
         if sum(array.size_bytes for array in workload.arrays if array.role in ("out", "inout")) <= MAX_BYTES
     ]
 
 
-def _default_problems(context: TuningContext) -> Iterator[tuple[str, OnOtherData]]:
+def _default_workloads(context: TuningContext) -> Iterator[tuple[str, OnOtherData]]:
     """The workloads of the default on other data, each with the name of the set."""
     default = context.default
     for name in (*DATA_SETS, *context.task.spec.special):

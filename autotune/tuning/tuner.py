@@ -82,7 +82,7 @@ def search(
         policy = ENERGY_POLICY
     else:
         policy = POLICY if journaled.scoring.objective is Objective.TIME else FULL_POLICY
-    began = cpu_times()
+    cpu_at_start = cpu_times()
     times = StageTimes(observer)
     make = partial(make_searcher, engine, strategy, priors=priors, stop_when_unlikely=stops)
     making = _in_thread("import and make the searcher", make)
@@ -93,12 +93,12 @@ def search(
         searcher = making.result()
         started_from = tuple(priors)  # more may come
         note = f"started from {priors_text(started_from)}" if started_from else ""
-        explore(context, searcher, search_options, note, began, last_round_follows=True)
+        explore(context, searcher, search_options, note, cpu_at_start, last_round_follows=True)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
         time = last_round_time(options, seconds)
-        setting = LastRoundSetting(root, label, options.seed, seconds, began, time, tuple(priors))
+        setting = LastRoundSetting(root, label, options.seed, seconds, cpu_at_start, time, tuple(priors))
         if context.fleet is None:
             result = finish_search(context, setting)
         else:
@@ -115,7 +115,7 @@ def explore(
     searcher: Searcher,
     options: Options,
     note: str,
-    began: CpuTimes,
+    cpu_at_start: CpuTimes,
     enqueued: Iterable[Config] = (),
     *,
     warns: bool = True,
@@ -128,7 +128,7 @@ def explore(
         searcher: Proposes configurations.
         options: The budget and the seed.
         note: A text of what the search starts from, for the observer.
-        began: CPU times at the start, to warn of other programs.
+        cpu_at_start: CPU times before the search, to warn of other programs.
         enqueued: Configurations to try before the searcher's proposals.
         warns: False leaves out the warnings of other programs and of mistakes in the source, which an earlier
             search gave.
@@ -152,7 +152,7 @@ def explore(
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
     if warns and task.address.backend != INTERPRETER:  # whose times mean nothing
-        for warning in cpu_load_warnings(default, task.device.kind, began):
+        for warning in cpu_load_warnings(default, task.device.kind, cpu_at_start):
             context.observer.warn(warning)
     if context.fleet is not None:
         calibrate(context, context.fleet)
