@@ -234,8 +234,8 @@ def _note_failures(failures: dict[Config, Failure], outcomes: OutcomesByConfig) 
 def _warn_of_missed(observer: Observer, outcomes: Sequence[Outcomes]) -> None:
     """Warn of the checks that were not made, once for all configurations that lack the same."""
     for text, count in Counter(filter(None, map(unchecked_text, outcomes))).items():
-        which = "the best is" if len(outcomes) == 1 else f"{count} of the best {len(outcomes)} are"
-        observer.warn(f"{which} checked {text}")
+        which = "the best" if len(outcomes) == 1 else f"{count} of the best {len(outcomes)}"
+        observer.warn(f"{which}: checked {text}")
 
 
 def expected_checks(context: TuningContext) -> Outcomes:
