@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +18,14 @@ from autotune.drafting.front_matter import with_front
 from autotune.drafting.missing_definitions import what_helps
 from autotune.drafting.space_draft import KernelFile, SpaceDraft
 from autotune.drafting.stand_in_headers import folders_of_headers, write_stand_ins
+from autotune.drafting.trials import compile_default
 from autotune.errors import InputError, KernelUnread
 from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.guessed_launch import PLACEHOLDER
 from autotune.scaffold.guessed_reference import variable_name
 from autotune.scaffold.roles import Role
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
+from autotune.scaffold.triton_guesses import TritonGuess
 from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import WORD
 from autotune.sources.dialects import OPENCL
@@ -93,17 +96,40 @@ def with_room(kernel: KernelFile, stand_ins: str) -> SpaceDraft:
 
 def draft_triton(kernel: KernelFile) -> SpaceDraft:
     """Draft a space for a kernel in Triton."""
+    return _described_triton(scaffold_triton(kernel.path, kernel.name, kernel.entry), kernel)
+
+
+def mended_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDraft | None:
+    """Draft a space whose default compiles, if that of the file `space` does not and other guesses help.
+
+    The file has the guess that was tried last. What its default still lacks then is left to the user.
+    """
+    end_s = time.monotonic() + within_s
+    said = compile_default(space)[-1]
     made = scaffold_triton(kernel.path, kernel.name, kernel.entry)
+    for assumed in () if said.is_good else made.guess.others(said.text):
+        if time.monotonic() > end_s:
+            break
+        other = replace(made, guess=TritonGuess(made.guess.kernel, assumed))
+        space.write_text(other.space)
+        with suppress(InputError):  # no value fits a rule of the source
+            if compile_default(space)[-1].is_good:
+                return _described_triton(other, kernel)
+    return None
+
+
+def _described_triton(made: TritonScaffold, kernel: KernelFile) -> SpaceDraft:
+    found = made.guess.kernel
     parameters = ((name, ", ".join(map(str, values))) for name, values in made.guess.values.items())
     return SpaceDraft(
         kernel=kernel,
         dialect=TRITON,
-        entry=made.kernel.entry,
-        kernels=(made.kernel.entry,),
+        entry=found.entry,
+        kernels=(found.entry,),
         space=made.space,
         reference=made.reference,
         has_reference=False,
-        tables=(("array", (*made.kernel.roles.items(),)), ("parameter", (*parameters,))),
+        tables=(("array", (*found.roles.items(),)), ("parameter", (*parameters,))),
         arrays=(),
         notes=_about_configs(made, kernel.path.with_name(f"{kernel.name}.yaml")),
     )
@@ -184,7 +210,7 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
 
 
 def _about_configs(made: TritonScaffold, space: Path) -> tuple[str, ...]:
-    kernel = made.kernel
+    kernel = made.guess.kernel
     if kernel.unread:
         return (
             f"the list of @triton.autotune was not read, for nothing of the file is run: {kernel.unread}; "

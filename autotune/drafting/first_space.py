@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -139,6 +139,8 @@ class _Work:
         self.written.add(space, draft.space)
         self.written.add(reference, draft.reference)
         can_run = self._can_run(draft.dialect)
+        if is_triton:
+            draft = self._mended(kernel, draft, space, reference)
         notes = [Note(False, text) for text in draft.notes]
         if kernel.front:
             text = f"{front} defines what the host may put before {path.name}: guessed, so check it"
@@ -173,6 +175,19 @@ class _Work:
         except Stopped as why:
             return replace(draft, complaint=str(why))
         return compiled
+
+    def _mended(self, kernel: KernelFile, draft: SpaceDraft, space: Path, reference: Path) -> SpaceDraft:
+        """A draft in Triton whose default compiles, or the draft as it is."""
+        self.on_stage(Stage("compiling the default"))
+        most_s, mended = self._most_s, None
+        with suppress(InputError, SetupError, Stopped):  # what they say is said when it is loaded and tried
+            mended = self.workshop.run(
+                "draft_steps.mended_triton", kernel, space, most_s / 2, limit_s=most_s
+            )
+        best: SpaceDraft = mended or draft
+        _write(space, best.space, "w")
+        _write(reference, best.reference, "w")
+        return best
 
     @property
     def _most_s(self) -> float:
