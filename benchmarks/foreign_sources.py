@@ -446,8 +446,8 @@ def _all_packages(repository: Path) -> frozenset[Path]:
 
 
 def _packages(source: Source) -> list[Path]:
-    """The folders that an installation of the repository would put on Python's path."""
-    return sorted(_all_packages(source.repository))
+    """The folders that an installation of the repository would put on Python's path; none hides Triton."""
+    return sorted(one for one in _all_packages(source.repository) if not (one / "triton").is_dir())
 
 
 def _apart(source: Source, outcome: str, elsewhere: str, words: str) -> str:

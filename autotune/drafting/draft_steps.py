@@ -33,6 +33,7 @@ from autotune.sources.triton_module import is_triton
 from autotune.tuning.task import verify_all_command
 
 _SHOWN = 5  # names of macros
+_SETTLED = ("NotImplementedError", "cannot be run")  # complaints that no other guess mends
 
 
 def is_in_triton(path: Path) -> bool:
@@ -99,15 +100,20 @@ def draft_triton(kernel: KernelFile) -> SpaceDraft:
     return _described_triton(scaffold_triton(kernel.path, kernel.name, kernel.entry), kernel)
 
 
-def mended_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDraft | None:
-    """Draft a space whose default compiles, if that of the file `space` does not and other guesses help.
+def compiled_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDraft:
+    """Draft a space whose default compiles: as in the file `space`, else with the first other guess that does.
 
-    The file has the guess that was tried last. What its default still lacks then is left to the user.
+    The file has the guess that was tried last. The draft is the first one, with a complaint, if none compiles.
     """
     end_s = time.monotonic() + within_s
     said = compile_default(space)[-1]
     made = scaffold_triton(kernel.path, kernel.name, kernel.entry)
-    for assumed in () if said.is_good else made.guess.others(said.text):
+    if said.is_good:
+        return _described_triton(made, kernel)
+    complaint = said.text.removeprefix("not compiled: ")
+    if any(words in complaint for words in _SETTLED):
+        return replace(_described_triton(made, kernel), complaint=complaint)
+    for assumed in made.guess.others(complaint):
         if time.monotonic() > end_s:
             break
         other = replace(made, guess=TritonGuess(made.guess.kernel, assumed))
@@ -115,7 +121,9 @@ def mended_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDraf
         with suppress(InputError):  # no value fits a rule of the source
             if compile_default(space)[-1].is_good:
                 return _described_triton(other, kernel)
-    return None
+    if guessed := [f"{name}={made.guess.default[name]}" for name in sorted(made.guess.unsure)]:
+        complaint += f"; guessed, so give it the values that your program passes: {', '.join(guessed)}"
+    return replace(_described_triton(made, kernel), complaint=complaint)
 
 
 def _described_triton(made: TritonScaffold, kernel: KernelFile) -> SpaceDraft:

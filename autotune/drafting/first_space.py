@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,9 @@ class _Work:
         self.written.add(reference, draft.reference)
         can_run = self._can_run(draft.dialect)
         if is_triton:
-            draft = self._mended(kernel, draft, space, reference)
+            draft = self._compiled_triton(kernel, draft, space)
+            _write(space, draft.space, "w")
+            _write(reference, draft.reference, "w")
         notes = [Note(False, text) for text in draft.notes]
         if kernel.front:
             text = f"{front} defines what the host may put before {path.name}: guessed, so check it"
@@ -176,18 +178,17 @@ class _Work:
             return replace(draft, complaint=str(why))
         return compiled
 
-    def _mended(self, kernel: KernelFile, draft: SpaceDraft, space: Path, reference: Path) -> SpaceDraft:
-        """A draft in Triton whose default compiles, or the draft as it is."""
+    def _compiled_triton(self, kernel: KernelFile, draft: SpaceDraft, space: Path) -> SpaceDraft:
+        """A draft whose default compiles, or the draft as it is, with the reason why it does not if one is known."""
         self.on_stage(Stage("compiling the default"))
-        most_s, mended = self._most_s, None
-        with suppress(InputError, SetupError, Stopped):  # what they say is said when it is loaded and tried
-            mended = self.workshop.run(
-                "draft_steps.mended_triton", kernel, space, most_s / 2, limit_s=most_s
+        most_s = self._most_s
+        try:
+            compiled: SpaceDraft = self.workshop.run(
+                "draft_steps.compiled_triton", kernel, space, most_s / 2, limit_s=most_s
             )
-        best: SpaceDraft = mended or draft
-        _write(space, best.space, "w")
-        _write(reference, best.reference, "w")
-        return best
+        except (InputError, SetupError, Stopped):  # said when the space is loaded, or its default tried
+            return draft
+        return compiled
 
     @property
     def _most_s(self) -> float:

@@ -358,6 +358,8 @@ class TritonGuess:
             usual: tuple[Value, ...] = _ELEMENT_TYPES
         elif isinstance(chosen, bool):
             usual = (not chosen,)
+        elif name in self.kernel.tiles:
+            usual = (*_DOT, *self.values[name])
         else:
             usual = (*self.kernel.found.choices.get(name, ()), *_TRIED)
         return [value for value in dict.fromkeys(usual) if value != chosen and isinstance(value, type(chosen))]
