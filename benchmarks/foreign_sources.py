@@ -18,8 +18,9 @@ repository count as installed.
 Some files cannot be taken here, whoever reads them. These are told apart by their tree or by the words of a
 failure, never by a list of names: an include that neither the repository nor a toolkit has, a Python package
 that is not installed, another version of Triton, images and textures, functions of another vendor, and
-Triton's functions for the device without a kernel. The first are left out even if they work, the last if `new` refuses them in a line, the
-others if they fail. What hangs or ends in a traceback always counts. The tables count all of them.
+Triton's functions for the device without a kernel. The first are left out even if they work, the last if
+`new` refuses them in a line, the others if they fail. What hangs or ends in a traceback always counts. The
+tables count all of them.
 
 Results are added to FILE, so a long run continues where it stopped. `--list` prints the files as lines of
 DIALECT and PATH, `--table` only the tables of FILE, `--causes` its most frequent failures.
@@ -178,7 +179,9 @@ def _has_triton(text: str) -> bool:
             for item in node.names
             if item.name == "jit"
         }
-        decorators = (one for node in parts if isinstance(node, ast.FunctionDef) for one in node.decorator_list)
+        decorators = (
+            one for node in parts if isinstance(node, ast.FunctionDef) for one in node.decorator_list
+        )
         return any(ast.unparse(getattr(one, "func", one)) in {"triton.jit", *names} for one in decorators)
     return False
 

@@ -101,9 +101,10 @@ def draft_triton(kernel: KernelFile) -> SpaceDraft:
 
 
 def compiled_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDraft:
-    """Draft a space whose default compiles: as in the file `space`, else with the first other guess that does.
+    """Draft a space whose default compiles, that of the file `space` or with another guess.
 
-    The file has the guess that was tried last. The draft is the first one, with a complaint, if none compiles.
+    The file has the guess that was tried last. If none compiles in the time, the draft is the first one, with
+    a complaint.
     """
     end_s = time.monotonic() + within_s
     said = compile_default(space)[-1]

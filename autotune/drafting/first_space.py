@@ -179,7 +179,7 @@ class _Work:
         return compiled
 
     def _compiled_triton(self, kernel: KernelFile, draft: SpaceDraft, space: Path) -> SpaceDraft:
-        """A draft whose default compiles, or the draft as it is, with the reason why it does not if one is known."""
+        """A draft whose default compiles, or the draft as it is, with a complaint if Triton has one."""
         self.on_stage(Stage("compiling the default"))
         most_s = self._most_s
         try:

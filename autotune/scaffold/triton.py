@@ -77,8 +77,8 @@ def _refusal(kernel: TritonKernel) -> str:
         )
     if tuples := kernel.found.tuples - {one.name for one in kernel.constants if one.has_default}:
         return f"{', '.join(sorted(tuples))} is a tuple, and spaces pass arrays and numbers only"
-    names = {constant.name for constant in kernel.constants}
-    if reserved := sorted((names & RESERVED_NAMES) - kernel.found.kinds):
+    constants = {constant.name for constant in kernel.constants}
+    if reserved := sorted((constants & RESERVED_NAMES) - kernel.found.kinds):
         return f"the constant {', '.join(reserved)} has a name that spaces reserve; rename it"
     if not {"out", "inout"} & {*kernel.roles.values()}:
         return "it stores nothing through its parameters"

@@ -34,7 +34,7 @@ _MANY = 10  # configurations
 _MAX_DOUBLINGS, _MAX_TRIES = 6, 500  # of extents, and configurations that may be what a source demands
 _MAX_ELEMENTS, _MAX_WORK = 2**25, 2**34
 _ELEMENT_TYPES = ("float32", "float16", "bfloat16")
-_TRIED = (16, 64, 0, 1, 2, 128)  # values of a constant with which a default may compile, the likeliest first
+_TRIED = (0, 16, 64, 1, 2, 128)  # values of a constant with which a default may compile, the likeliest first
 
 
 @dataclass(frozen=True)
@@ -337,7 +337,7 @@ class TritonGuess:
         return self.assumed.element_type or self.kernel.element_type
 
     def others(self, complaint: str) -> Iterator[TritonAssumptions]:
-        """Other guesses, for a default that a compiler refuses with a complaint: what it names comes first."""
+        """Other guesses for a default that does not compile: of what the complaint names first."""
         words = names_in_text(complaint)
         tiles = [name for name in self.unsure if name in self.kernel.tiles]
         if self.kernel.index_arrays:
@@ -345,9 +345,10 @@ class TritonGuess:
         for kind in _ELEMENT_TYPES:
             if kind != self.element_type:
                 yield TritonAssumptions(element_type=kind)
-        for value in _DOT if len(tiles) > 1 else ():
-            yield TritonAssumptions(constants=tuple((name, value) for name in tiles))
-        for name in sorted(self.unsure, key=lambda name: (name not in words, name)):
+        for length in _DOT if len(tiles) > 1 else ():
+            yield TritonAssumptions(constants=tuple((name, length) for name in tiles))
+        launched = self.kernel.launched.keys()
+        for name in sorted(self.unsure, key=lambda name: (name in launched, name not in words, name)):
             for value in self._other_values(name):
                 yield TritonAssumptions(constants=((name, value),))
 
@@ -362,7 +363,9 @@ class TritonGuess:
             usual = (*_DOT, *self.values[name])
         else:
             usual = (*self.kernel.found.choices.get(name, ()), *_TRIED)
-        return [value for value in dict.fromkeys(usual) if value != chosen and isinstance(value, type(chosen))]
+        return [
+            value for value in dict.fromkeys(usual) if value != chosen and isinstance(value, type(chosen))
+        ]
 
     def _tile_values(self, count: int) -> tuple[Value, ...]:
         if self.kernel.found.has_dot:

@@ -696,3 +696,13 @@ def product(a, b, c, M, B: tl.constexpr):
 """
     )
     assert made(text).dtypes == (dtype,)
+
+
+@pytest.mark.parametrize("name", ["DTYPE", "dtype"])
+def test_an_element_type_under_a_name_that_spaces_reserve_is_that_of_the_search(made, name):
+    text = COPY.replace("B: tl", f"{name}: tl.constexpr, B: tl").replace(
+        "mask=at < n), m", f"mask=at < n).to({name}), m"
+    )
+    spec = made(HEAD + text)
+    assert name not in values(spec)
+    assert f"{name}=DTYPE" in spec.launch[0].constants
