@@ -495,7 +495,7 @@ def _is_there(module: str) -> bool:
 
 
 def _writes(text: str) -> bool:
-    """True if a function for the device may write, as a kernel does, or if that cannot be read."""
+    """True if functions for the device may write at a program's place, or if that cannot be read."""
     try:
         functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
     except SyntaxError:
@@ -503,7 +503,8 @@ def _writes(text: str) -> bool:
     jitted = [one for one in functions if any("jit" in ast.unparse(node) for node in one.decorator_list)]
     calls = [node for one in jitted for node in ast.walk(one) if isinstance(node, ast.Call)]
     names = [ast.unparse(call.func).rpartition(".")[2] for call in calls]
-    return not jitted or any("store" in name or name.startswith("atomic_") for name in names)
+    is_written = any("store" in name or name.startswith("atomic_") for name in names)
+    return not jitted or (is_written and "program_id" in names)
 
 
 def _binds_triton_only(text: str, package: str) -> bool:

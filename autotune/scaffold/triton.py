@@ -76,7 +76,10 @@ def _refusal(kernel: TritonKernel) -> str:
             "make it in the kernel with tl.make_tensor_descriptor"
         )
     if tuples := kernel.found.tuples - {one.name for one in kernel.constants if one.has_default}:
-        return f"{', '.join(sorted(tuples))} is a tuple, and spaces pass arrays and numbers only"
+        return (
+            f"{', '.join(sorted(tuples))} is a tuple, and spaces pass arrays and numbers only: "
+            "make each item a parameter of its own"
+        )
     constants = {constant.name for constant in kernel.constants}
     if reserved := sorted((constants & RESERVED_NAMES) - kernel.found.kinds):
         return f"the constant {', '.join(reserved)} has a name that spaces reserve; rename it"

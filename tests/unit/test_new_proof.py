@@ -304,7 +304,7 @@ def test_a_default_in_triton_that_does_not_compile_is_told_without_a_gpu(folder,
     done = folder.run("new", "odd.py")
     assert done.returncode == 0 and "\nnote  not compiled: " in done.stdout
     assert "`at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK + 1)`: ValueError: arange's" in done.stdout
-    assert done.stdout.count("; guessed, so give it the values that your program passes: BLOCK=1024\n") == 1
+    assert done.stdout.count("; guessed, so give them the values that your program passes: BLOCK=1024\n") == 1
     (folder.path / "odd.yaml").unlink()
     (folder.path / "odd_reference.py").unlink()
     (folder.path / "odd.py").write_text(text.replace("BLOCK + 1", "BLOCK"))

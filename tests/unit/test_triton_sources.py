@@ -706,3 +706,30 @@ def test_an_element_type_under_a_name_that_spaces_reserve_is_that_of_the_search(
     spec = made(HEAD + text)
     assert name not in values(spec)
     assert f"{name}=DTYPE" in spec.launch[0].constants
+
+
+def test_a_function_that_a_call_makes_a_kernel_is_one(made, tmp_path):
+    text = COPY.replace("@triton.jit\n", "") + (
+        "copied = triton.jit(copied)\n"
+        "configs = [triton.Config({'B': 64}), triton.Config({'B': 32})]\n"
+        "copied = triton.autotune(configs=configs, key=[])(copied)\n"
+    )
+    assert is_triton(HEAD + text)
+    spec = made(HEAD + text)
+    assert values(spec)["B"] == (32, 64)
+    assert "autotune" not in triton_part(HEAD + text, tmp_path / "kernel.py")
+
+
+def test_a_matrix_is_given_by_another_kernel(made):
+    helper = (
+        "@triton.jit\ndef product(a, b, y, B: tl.constexpr):\n    at = tl.arange(0, B)\n"
+        "    tl.store(y + at[:, None] * B + at[None, :], tl.dot(a, tl.load(b + at[:, None] * B + at)))\n"
+    )
+    with pytest.raises(InputError, match="are helpers"):
+        made(HEAD + helper)
+
+
+def test_a_constant_that_only_its_annotation_makes_one_is_one(tmp_path):
+    text = "WIDE: tl.constexpr = make(3)\n" + COPY.replace("at, tl", "at * WIDE, tl")
+    text = "def make(n):\n    for i in range(n):\n        n += i\n    return n\n" + text
+    assert "WIDE = tl.constexpr(make(3))\n" in triton_part(HEAD + text, tmp_path / "kernel.py")
