@@ -445,12 +445,13 @@ def _system() -> tuple[Path, ...]:
 @cache
 def _all_packages(repository: Path) -> frozenset[Path]:
     inits = {path.parent for path in repository.rglob("__init__.py")}
-    return frozenset(one.parent for one in inits if one.parent not in inits)
+    hiding = {one.parent for one in inits if one.name == "triton" or one.name in sys.stdlib_module_names}
+    return frozenset(one.parent for one in inits if one.parent not in {*inits, *hiding})
 
 
 def _packages(source: Source) -> list[Path]:
-    """The folders that an installation of the repository would put on Python's path; none hides Triton."""
-    return sorted(one for one in _all_packages(source.repository) if not (one / "triton").is_dir())
+    """The folders that an installation would put on Python's path; none hides Triton or Python's own."""
+    return sorted(_all_packages(source.repository))
 
 
 def _apart(source: Source, outcome: str, elsewhere: str, words: str) -> str:

@@ -75,6 +75,7 @@ class TritonCompiler:
         first_ones = firsts(source, names)
         with knobs.compilation.scope():
             knobs.compilation.disable_line_info = True  # binaries are smaller, and do not name files
+            knobs.compilation.allow_non_constexpr_globals = True  # nothing changes those of an extract
             binaries = {name: self._binary(module, name) for name in dict.fromkeys(first_ones)}
         return joined({name: binaries[first] for name, first in zip(names, first_ones, strict=True)})
 

@@ -489,16 +489,15 @@ class Extract:
             case ast.Call(called, [one], []) if ast.unparse(called).endswith("constexpr"):
                 inner, wrapper = one, ast.unparse(called)
         wrapper = wrapper if "constexpr" in wrapper else ""
-        as_it_is = f"{name} = {wrapper}({ast.unparse(inner)})\n" if wrapper else ""
         reads = {part.id for part in ast.walk(inner) if isinstance(part, ast.Name)}
         if reads <= {*_OWN, "int", "float", "bool"}:
-            return as_it_is
+            return ""
         try:
             value_there = self._module.reader.read(inner)
         except NotRead:
-            return as_it_is
+            return ""
         if not isinstance(value_there, int | float | str):
-            return as_it_is
+            return ""
         return f"{name} = {wrapper}({value_there!r})\n" if wrapper else f"{name} = {value_there!r}\n"
 
     def _read(self, node: ast.stmt) -> set[str]:

@@ -314,6 +314,20 @@ def test_a_default_in_triton_that_does_not_compile_is_told_without_a_gpu(folder,
     assert "\nthen  on a machine with such a device: autotune search odd.yaml\n" in done.stdout
 
 
+def test_a_default_in_triton_runs_on_the_cpu_after_it_was_compiled(folder, monkeypatch):
+    pytest.importorskip("triton.compiler", reason="needs the extra triton")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    text = (
+        "import triton\nimport triton.language as tl\n@triton.jit\ndef more(x, n, BLOCK: tl.constexpr):\n"
+        "    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    v = tl.load(x + at, mask=at < n)\n"
+        "    tl.store(x + at, v + tl.cdiv(n, n), mask=at < n)\n"
+    )
+    (folder.path / "more.py").write_text(text)
+    done = folder.run("new", "more.py")
+    assert "\ngood  the default compiles for sm_90\n" in done.stdout
+    assert "\ngood  the default runs on the CPU" in done.stdout, done.stdout
+
+
 @pytest.mark.parametrize(
     ("statement", "line"),
     [

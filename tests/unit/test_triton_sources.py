@@ -727,9 +727,3 @@ def test_a_matrix_is_given_by_another_kernel(made):
     )
     with pytest.raises(InputError, match="are helpers"):
         made(HEAD + helper)
-
-
-def test_a_constant_that_only_its_annotation_makes_one_is_one(tmp_path):
-    text = "WIDE: tl.constexpr = make(3)\n" + COPY.replace("at, tl", "at * WIDE, tl")
-    text = "def make(n):\n    for i in range(n):\n        n += i\n    return n\n" + text
-    assert "WIDE = tl.constexpr(make(3))\n" in triton_part(HEAD + text, tmp_path / "kernel.py")
