@@ -32,7 +32,7 @@ from autotune.sources.dialects import OPENCL
 from autotune.sources.triton_module import is_triton
 from autotune.tuning.task import verify_all_command
 
-_SHOWN = 5  # names of macros, and of constants
+_SHOWN = 5  # names of macros
 _SETTLED = ("NotImplementedError", "NameError", "cannot be run")  # complaints that no other guess mends
 
 
@@ -122,8 +122,8 @@ def compiled_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDr
         with suppress(InputError):  # no value fits a rule of the source
             if compile_default(space)[-1].is_good:
                 return _described_triton(other, kernel)
-    named = sorted(made.guess.unsure, key=lambda name: (name not in WORD.findall(complaint), name))
-    if guessed := [f"{name}={made.guess.default[name]}" for name in named[:_SHOWN]]:
+    named = sorted(made.guess.unsure & {*WORD.findall(complaint)})
+    if guessed := [f"{name}={made.guess.default[name]}" for name in named]:
         complaint += f"; guessed, so give them the values that your program passes: {', '.join(guessed)}"
     return replace(_described_triton(made, kernel), complaint=complaint)
 

@@ -80,8 +80,10 @@ class TritonGuess:
                     known[name] = parse(text)(known)
             return known
 
+        least = _LEAST if self.kernel.found.has_dot else _FEW
+
         def halve(names: Collection[str]) -> bool:
-            large = (name for name in names if chosen[name] > _LEAST)
+            large = (name for name in names if chosen[name] > least)
             widest = max(large, key=lambda name: chosen[name], default="")
             if widest:
                 chosen[widest] //= 2

@@ -393,6 +393,8 @@ class TritonModule:
             return True
         if all(item.name in _OWN for item in node.names) or self.file(node) is not None:
             return True
+        if not node.module and all(self.file(node, item.name) is not None for item in node.names):
+            return True
         return node.level == 0 and _has_module(node.module or "")
 
 

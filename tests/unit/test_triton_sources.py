@@ -727,3 +727,22 @@ def test_a_matrix_is_given_by_another_kernel(made):
     )
     with pytest.raises(InputError, match="are helpers"):
         made(HEAD + helper)
+
+
+def test_an_import_of_a_neighbour_can_succeed_in_a_folder_that_is_no_package(made, tmp_path):
+    (tmp_path / "tuner.py").write_text("")
+    head = "try:\n    import triton\n    import triton.language as tl\n    from . import tuner\n"
+    spec = made(f"{head}{COPY.replace(chr(10), chr(10) + '    ')}\nexcept ImportError:\n    triton = None\n")
+    assert spec.launch[0].entry == "copied"
+
+
+def test_a_block_has_the_extents_of_the_indices_that_were_loaded_for_it(made):
+    text = (
+        "@triton.jit\ndef looked_up(x, at, y, n: tl.constexpr, m: tl.constexpr, w: tl.constexpr):\n"
+        "    i = tl.load(at + tl.arange(0, n)[:, None] * m + tl.arange(0, m)[None, :])\n"
+        "    v = tl.load(x + i[:, :, None] * w + tl.arange(0, w)[None, None, :])\n"
+        "    tl.store(y + tl.arange(0, w), tl.sum(tl.sum(v, axis=0), axis=0))\n"
+    )
+    spec = made(HEAD + text)
+    extents = {**spec.sizes["default"], **spec.default}
+    assert extents["n"] * extents["m"] * extents["w"] <= 16_384
