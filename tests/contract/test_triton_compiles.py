@@ -238,6 +238,20 @@ def test_arguments_of_another_size_are_refused():
     assert (kernel.passed, kernel.warps, kernel.cluster) == ((0, 1), 4, 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("def f(x):\n    tl.store(x, tl.dot(x, x, trans_b=True))\n", "without it$"),
+        ("def f(x, **meta):\n    tl.store(x, 1)\n", "parameter of its own, with tl.constexpr$"),
+        ("def f(x):\n    tl.store(x, 1)\nimport triton.ops.blocksparse\n", "the version of your program$"),
+    ],
+)
+def test_what_only_older_versions_take_comes_with_advice(text, advice):
+    source = f"import triton\nimport triton.language as tl\n@triton.jit\n{text}"
+    with pytest.raises(CompileError, match=advice):
+        cuda_compiler("sm_90", TRITON).compile(source, (), ("f('*fp32:16')",))
+
+
 def test_constants_of_a_file_need_not_be_marked_as_such():
     """As older versions of Triton had it; the variable TRITON_ALLOW_NON_CONSTEXPR_GLOBALS still allows it."""
     text = (
