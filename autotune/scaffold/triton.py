@@ -199,7 +199,7 @@ def _argument(name: str, guess: TritonGuess) -> str:
         value, array = guess.strides[name]
         origin = "" if value == "1" else f"  # from the shape of {array}"
         return f"  - {{name: {name}, dtype: int32, value: {quoted(value)}}}{origin}"
-    is_real = name in kernel.reals and name not in kernel.whole_numbers
+    is_real = (guess.assumed.are_real or name in kernel.reals) and name not in kernel.whole_numbers
     value = "dtype: float32, value: 1.0" if is_real else "dtype: int32, value: 1"
     if name in kernel.host_defaults:
         number = kernel.host_defaults[name]

@@ -43,6 +43,7 @@ class TritonAssumptions:
 
     element_type: str = ""  # of arrays; empty for what their use shows
     index_type: str = "int32"
+    are_real: bool = False  # numbers of which nothing shows that they are whole
     constants: tuple[tuple[str, Value], ...] = ()  # values of some, in place of usual ones
 
 
@@ -344,6 +345,8 @@ class TritonGuess:
         tiles = [name for name in self.unsure if name in self.kernel.tiles]
         if self.kernel.index_arrays:
             yield from (TritonAssumptions(index_type=kind) for kind in ("int64", "uint32"))
+        if {*self.kernel.numbers} - self.kernel.whole_numbers:
+            yield TritonAssumptions(are_real=True)
         for kind in _ELEMENT_TYPES:
             if kind != self.element_type:
                 yield TritonAssumptions(element_type=kind)

@@ -335,6 +335,7 @@ def test_a_default_in_triton_runs_on_the_cpu_after_it_was_compiled(folder, monke
         ("tl.static_assert(i.dtype == tl.int64)", "{name: at, dtype: int64,"),
         ("tl.static_assert(v.dtype == tl.float16)", "dtypes: [float16]"),
         ("v = v * (1 / (1 - RATE))", "RATE: [0]"),
+        ("v = v * (1 / (1 - p))", "{name: p, dtype: float32, value: 1.0}"),
     ],
 )
 def test_a_default_in_triton_that_does_not_compile_gives_way_to_another_guess(
@@ -344,7 +345,7 @@ def test_a_default_in_triton_that_does_not_compile_gives_way_to_another_guess(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     text = (
         "import triton\nimport triton.language as tl\n@triton.jit\n"
-        "def led(x, y, at, n, BLOCK: tl.constexpr, RATE: tl.constexpr):\n"
+        "def led(x, y, at, n, p, BLOCK: tl.constexpr, RATE: tl.constexpr):\n"
         "    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    i = tl.load(at + o, mask=o < n)\n"
         f"    v = tl.load(x + i, mask=o < n)\n    {statement}\n    tl.store(y + o, v, mask=o < n)\n"
     )
