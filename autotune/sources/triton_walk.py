@@ -361,6 +361,7 @@ class _Walker(Follower[Sum]):
                 return self._joined(own[1:]) if all(map(self.found.base, own[1:])) else _merged(own[1:])
             case _ if called in _RANDOM:
                 self._whole(*own[:1])
+                return NOTHING  # no index
             case _ if called in _SHAPED:
                 return NOTHING
         if called in ("to", "cast"):

@@ -335,7 +335,7 @@ def test_a_default_in_triton_runs_on_the_cpu_after_it_was_compiled(folder, monke
         ("tl.static_assert(i.dtype == tl.int64)", "{name: at, dtype: int64,"),
         ("tl.static_assert(v.dtype == tl.float16)", "dtypes: [float16]"),
         ("v = v * (1 / (1 - RATE))", "RATE: [0]"),
-        ("v = v * (1 / (1 - p))", "{name: p, dtype: float32, value: 1.0}"),
+        ("v = tl.where(tl.rand(n, o) > p, v * (1 / (1 - p)), 0)", "{name: p, dtype: float32, value: 1.0}"),
     ],
 )
 def test_a_default_in_triton_that_does_not_compile_gives_way_to_another_guess(
