@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from math import lcm
 
 from autotune.core.expressions import integer, parse
@@ -25,7 +24,6 @@ from autotune.scaffold.guessed_parameters import (
     parameter_of,
     template_macro,
     threads_parameter,
-    with_elements,
     within_a_block,
 )
 from autotune.scaffold.host_formulas import HostFormulas, KnownNames, declared_extents
@@ -218,11 +216,6 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     fixed = tuple(macro for macro in macros if macro not in tuned)
     tuned += [template_macro(item) for item in kernel.template]
     parameters, block = _parameters_and_block(kernel, source, tuned, axes)
-    others = (
-        function for function in kernel.function.source.device_functions if function is not kernel.function
-    )
-    compiled = chain([kernel.facts], (facts(one.body, ()) for one in others))  # with the kernel
-    parameters = with_elements(parameters, compiled)
     parameters = [
         replace(item, values=(item.default,), remark="the arrays depend on it")
         if item.name in assumed.fixed
