@@ -8,11 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
-from autotune.core.expressions import integer, parse
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
-from autotune.core.syntax import parse_expression
-from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_parameters import (
     BLOCK,
     TILE,
@@ -54,7 +51,6 @@ _SIZE = re.compile(
 _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
 _FREE_NAMES = ("n", "count", "elements", *(f"n_{number}" for number in range(1000)))  # for a size without one
 OF_HOST = "as the host passes it"
-STATIC_BYTES = 49_152  # of shared memory, for the arrays of a block whose extents the source gives
 PLACEHOLDER = "VARIANT"  # the parameter of a source without one
 _ANY = "any number will do?"
 _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
@@ -172,21 +168,6 @@ class GuessedLaunch:
         parts = (str(size_bytes), *(part for part in self.block if part != "1"))
         return " * ".join(parts), "an element for each thread?"
 
-    @property
-    def static_shared_bytes(self) -> str:
-        """The bytes of static arrays in shared memory; empty without any, or if an extent is not known."""
-        known = KnownTypes.of(self.kernel.function.source)
-        products = []
-        for variable in self.facts.declared.values():
-            if variable.is_shared and not variable.is_dynamic:
-                parts = [ast.unparse(self.facts.written_out(extent)) for extent in variable.extents]
-                extents = declared_extents(parts, self.names, self.constants)
-                size_bytes = known.bytes_of(variable.type)
-                if size_bytes is None or len(extents) < len(parts):
-                    return ""
-                products.append(" * ".join((str(size_bytes), *(f"({extent})" for extent in extents))))
-        return ast.unparse(parse_expression(" + ".join(products))) if products else ""
-
     def number(self, argument: KernelArgument) -> tuple[str, str]:
         """The value of a number that is passed, and a remark if it is no size.
 
@@ -229,33 +210,7 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     launch = GuessedLaunch(
         *(kernel, source, tuple(axes), tuple(parameters), fixed, sizes, divided, block),
     )
-    return _with_host(_fitting(launch))
-
-
-def _fitting(launch: GuessedLaunch) -> GuessedLaunch:
-    """The launch with smaller defaults where static arrays would need more shared memory than there is."""
-    needed = parse(launch.static_shared_bytes or "0")
-    if not needed.names <= {name for name, value in launch.default.items() if not isinstance(value, str)}:
-        return launch
-    smaller = launch
-    try:
-        while integer(needed, smaller.default) > STATIC_BYTES:
-            able = [
-                item
-                for item in smaller.parameters
-                if item.name in needed.names and int(least_value(item)) < int(item.default)
-            ]
-            if not able:
-                break
-            largest = max(able, key=lambda item: int(item.default))
-            default = max(value for value in map(int, largest.values) if value < int(largest.default))
-            parameters = (
-                replace(item, default=default) if item is largest else item for item in smaller.parameters
-            )
-            smaller = replace(smaller, parameters=tuple(parameters))
-    except ExpressionError:
-        return launch
-    return smaller
+    return _with_host(launch)
 
 
 def _with_host(launch: GuessedLaunch) -> GuessedLaunch:

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from autotune.core.c_types import SCALARS
 from autotune.core.error_bounds import rtol_by_type
-from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
-from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_arguments import GuessedArgument
-from autotune.scaffold.guessed_launch import STATIC_BYTES, GuessedLaunch
+from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guesses import Guess
 from autotune.scaffold.reading import FoundKernel
 from autotune.scaffold.roles import Role
@@ -21,7 +19,6 @@ from autotune.sources.type_layouts import assumed_bytes
 _WIDTH = 108
 _AROUND = "1, and around multiples of the largest tile"
 _C_TYPE = """'"double" if DTYPE == "float64" else "float"'"""  # of the search: sources need not name DTYPE
-_STATIC_SHARED = {"cuda": "49152", "portable": "min(49152, device.shared_bytes_per_block)"}
 
 
 def space_text(
@@ -157,26 +154,9 @@ def _parameters(guess: Guess) -> list[str]:
         f"{size} % {name} == 0  # the source divides {size} by {name}: what of a remainder?"
         for size, name in guess.launch.divided
     ]
-    constraints += _shared_limit(guess.launch)
     lines += ["constraints:", *(f"  - {constraint}" for constraint in constraints)] if constraints else []
     chosen = (f"{name}: {scalar(value)}" for name, value in guess.launch.default.items())
     return [*lines, *_flow("default: {", chosen, "}")]
-
-
-def _shared_limit(launch: GuessedLaunch) -> list[str]:
-    """The constraint that keeps static arrays in shared memory where the largest values exceed it."""
-    text, limit = launch.static_shared_bytes, _STATIC_SHARED.get(launch.source.dialect)
-    numbers = all(not isinstance(value, str) for values in launch.values.values() for value in values)
-    if not (text and limit and numbers):  # words choose between branches, whose arrays may differ
-        return []
-    largest = {name: max(map(int, values)) for name, values in launch.values.items()}
-    try:
-        needed, of_default = (integer(parse(text), values) for values in (largest, launch.default))
-    except ExpressionError:
-        return []
-    if not of_default <= STATIC_BYTES < needed:
-        return []
-    return [f"{text} <= {limit}  # the limit of shared memory without `extern`: 48 KiB"]
 
 
 def scalar(value: Value) -> str:

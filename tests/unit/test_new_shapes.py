@@ -447,28 +447,6 @@ def test_a_macro_that_only_another_branch_needs_is_a_parameter():
     assert "  ROOM: [" in scaffold("twice.cu", "twice", text).space
 
 
-def test_a_default_whose_static_arrays_are_too_large_for_shared_memory_is_lowered():
-    text = """
-        __global__ void blur(const float *in, float *out, int n)
-        {
-            __shared__ float tile[BLOCK_SIZE_Y * TILE_SIZE_Y + 2][BLOCK_SIZE_X * TILE_SIZE_X + 2];
-            const int x = blockIdx.x * BLOCK_SIZE_X * TILE_SIZE_X + threadIdx.x;
-            const int y = blockIdx.y * BLOCK_SIZE_Y * TILE_SIZE_Y + threadIdx.y;
-            for (int j = 0; j < TILE_SIZE_Y; j++)
-                for (int i = 0; i < TILE_SIZE_X; i++)
-                    tile[threadIdx.y + j * BLOCK_SIZE_Y][threadIdx.x + i * BLOCK_SIZE_X] =
-                        in[(y + j * BLOCK_SIZE_Y) * n + x + i * BLOCK_SIZE_X];
-            __syncthreads();
-            if (x < n && y < n) out[y * n + x] = tile[threadIdx.y + 1][threadIdx.x + 1];
-        }
-    """
-    space = scaffold("blur.cu", "blur", text).space
-    limit = "4 * (BLOCK_SIZE_Y * TILE_SIZE_Y + 2) * (BLOCK_SIZE_X * TILE_SIZE_X + 2)"
-    assert f"  - {limit} <= 49152" in space
-    default = yaml.safe_load(space)["default"]
-    assert integer(parse(limit), default) <= 49_152
-
-
 def test_a_load_that_a_condition_keeps_inside_reaches_no_further_than_it():
     found = arguments(
         """
@@ -484,31 +462,6 @@ def test_a_load_that_a_condition_keeps_inside_reaches_no_further_than_it():
         "kernel.cu",
     )
     assert "shape: [n, n]" in found["u"]
-
-
-@pytest.mark.parametrize(
-    ("declared", "constraint"),
-    [
-        ("float tile[ROWS * WORK_PER_THREAD + 2][130]", ["4 * (ROWS * WORK_PER_THREAD + 2) * 130 <= 49152"]),
-        ("float2 tile[130]", []),
-        ("float tile[CHANNELS]", []),
-    ],
-)
-def test_arrays_in_shared_memory_that_may_exceed_its_limit_are_kept_below_it(declared, constraint):
-    text = f"""
-    #ifndef ROWS
-    #define ROWS 64 // 32, 64, 128
-    #endif
-    __global__ void k(float *x, int n)
-    {{
-        __shared__ {declared};
-        for (int k = 0; k < WORK_PER_THREAD; k++) tile[threadIdx.x] = x[k * ROWS + threadIdx.x];
-        x[threadIdx.x] = tile[0];
-    }}
-    """
-    lines = scaffold("k.cu", "k", text).space.splitlines()
-    found = [line.partition("  #")[0].removeprefix("  - ") for line in lines if " <= 49152" in line]
-    assert found == constraint
 
 
 def test_a_shape_that_depends_on_what_is_tuned_asks_for_a_check():
