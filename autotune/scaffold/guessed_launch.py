@@ -33,7 +33,6 @@ from autotune.scaffold.tiles import (
     rows_of_blocks,
     size_along,
     threads_along,
-    threads_per_element,
     tile_of,
 )
 from autotune.scaffold.types import KnownTypes
@@ -453,8 +452,6 @@ def _shown_grid(launch: GuessedLaunch) -> tuple[str, ...]:
             return rows
         size = across if number == 0 else others[min(number - 1, len(others) - 1)]
         count = along[axis] or (" * ".join(sizes) if len(axes) == 1 else size)
-        if sharing := threads_per_element(axis, read, launch.values, count):
-            count = f"{count} * {sharing}"
         tile = tiles[axis] or (block[number] if number < len(block) else "1")
         return f"ceil_div({count}, {tile})" if tile != "1" else count
 

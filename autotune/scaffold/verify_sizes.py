@@ -15,8 +15,7 @@ from autotune.core.records import Value
 from autotune.errors import ExpressionError
 from autotune.sources.facts import Facts
 
-# a size, the threads that share one of its elements, what a block covers
-_BLOCKS = re.compile(r"ceil_div\((\w+)(?: \* (\w+))?, ((?:[^()]|\([^()]*\))*)\)")
+_BLOCKS = re.compile(r"ceil_div\((\w+), ((?:[^()]|\([^()]*\))*)\)")  # a size, and what a block covers
 _LARGEST_BLOCK = 1024  # threads
 _USUAL_TILE, _WHOLE_TILE = 32, 128  # of a size without a tile of its own; the second fills any block
 
@@ -83,15 +82,11 @@ def _largest_tiles(
     tiles: dict[str, int] = {}
     threads = [parse(part) for part in block]
     for match in filter(None, map(_BLOCKS.search, grid)):
-        sharing, tile = parse(match[2] or "1"), parse(match[3])
-        if not sharing.names <= values.keys():  # another size
-            continue
-        read = {name for part in (sharing, tile, *threads) for name in part.names} & values.keys()
+        tile = parse(match[2])
+        read = {name for part in (tile, *threads) for name in part.names} & values.keys()
         for chosen in product(*(values[name] for name in read)):
             config = dict(zip(read, chosen, strict=True))
             with suppress(ExpressionError):  # of a value that is no number
                 if prod(integer(part, config) for part in threads) <= _LARGEST_BLOCK:
-                    tiles[match[1]] = max(
-                        tiles.get(match[1], 1), integer(tile, config) // integer(sharing, config)
-                    )
+                    tiles[match[1]] = max(tiles.get(match[1], 1), integer(tile, config))
     return {name: tile for name, tile in tiles.items() if tile > 1}
