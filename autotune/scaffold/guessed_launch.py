@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import lcm
 
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
@@ -16,7 +15,6 @@ from autotune.scaffold.guessed_parameters import (
     GuessedParameter,
     asked_if_misspelt,
     axis_of,
-    divided_sizes,
     least_value,
     parameter_of,
     template_macro,
@@ -65,7 +63,6 @@ class GuessedLaunch:
     parameters: tuple[GuessedParameter, ...]  # what is tuned; at least one
     fixed_macros: tuple[OpenMacro, ...]  # that stay at their defaults: no numbers, or part of the problem
     sizes: tuple[str, ...]  # names of the problem's sizes; at least one
-    divided: tuple[tuple[str, str], ...]  # that should be multiples of parameters, with the name of each
     block: tuple[str, ...]  # threads along each axis
     grid: tuple[str, ...] = ()  # blocks along each axis
     host: HostFormulas | None = None  # what the host passes to the kernel
@@ -79,14 +76,6 @@ class GuessedLaunch:
     def default(self) -> Mapping[str, Value]:
         """The default of each parameter."""
         return {parameter.name: parameter.default for parameter in self.parameters}
-
-    @property
-    def steps(self) -> Mapping[str, int]:
-        """The number that the default divides a size by, for each that should be a multiple of it."""
-        steps: dict[str, int] = {}
-        for size, name in self.divided:
-            steps[size] = lcm(steps.get(size, 1), int(self.default[name]))
-        return steps
 
     @property
     def unguarded(self) -> Mapping[str, str]:
@@ -205,11 +194,9 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     if assumed.is_small:
         parameters = [replace(item, default=least_value(item)) for item in parameters]
     sizes = _size_names(kernel, {parameter.name for parameter in parameters})
-    divided = divided_sizes(kernel.facts, sizes, parameters)
-    launch = GuessedLaunch(
-        *(kernel, source, tuple(axes), tuple(parameters), fixed, sizes, divided, block),
+    return _with_host(
+        GuessedLaunch(kernel, source, tuple(axes), tuple(parameters), fixed, sizes, block),
     )
-    return _with_host(launch)
 
 
 def _with_host(launch: GuessedLaunch) -> GuessedLaunch:

@@ -12,7 +12,7 @@ from functools import partial
 from autotune.core.records import Value
 from autotune.scaffold.macros import OpenMacro
 from autotune.scaffold.templates import ReadTemplate
-from autotune.sources.facts import Facts, names_in
+from autotune.sources.facts import names_in
 from autotune.sources.statements import parsed_expression
 from autotune.sources.whole_numbers import number_of
 
@@ -134,30 +134,6 @@ def asked_if_misspelt(parameter: GuessedParameter, defined: Sequence[str]) -> Gu
     if not near or _ONE_OF_A_FAMILY.search(parameter.name):
         return parameter
     return replace(parameter, remark=f"nothing defines it: is it {near[0]}, misspelt?")
-
-
-def divided_sizes(
-    facts: Facts, sizes: Sequence[str], parameters: Sequence[GuessedParameter]
-) -> tuple[tuple[str, str], ...]:
-    """Each size that a kernel divides by a parameter, `cols / VEC`, with nothing in sight for the remainder.
-
-    A remainder, a difference, a sum before the division or a comparison with the size itself would take it.
-    """
-    divisors: dict[str, set[str]] = {}
-    has_rest = {ast.unparse(test.right) for test in facts.compared}
-    for node in facts.expressions:
-        match node:
-            case ast.BinOp(left=ast.Name(id=size), op=ast.Div(), right=ast.Name(id=divisor)):
-                divisors.setdefault(size, set()).add(divisor)
-            case ast.BinOp(left=ast.Name(id=size), op=ast.Sub() | ast.Mod() | ast.BitAnd() | ast.Add()):
-                has_rest.add(size)
-    return tuple(
-        (size, item.name)
-        for size in sizes
-        if size not in has_rest
-        for item in parameters
-        if item.name in divisors.get(size, ()) and 1 in item.values
-    )
 
 
 def within_a_block(parameter: GuessedParameter, block: Sequence[str]) -> GuessedParameter:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
-from math import lcm, prod
-from types import MappingProxyType
+from math import prod
 
 from autotune.core.expression_ops import round_up
 from autotune.core.expressions import integer, parse
@@ -36,17 +35,15 @@ def verify_sizes(
     *,
     checked: bool,
     unguarded: Collection[str] = (),
-    steps: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[tuple[int, ...], ...]:
     """Extents of each size, several times; those of one time differ, for equal ones hide swapped axes.
 
     One time has them in the other order: a wrong stride leaves an array only where that is the short one.
     Only extents that fill all blocks are chosen unless the bounds are `checked`, and for sizes that are
-    `unguarded`. Those of sizes in `steps` are multiples of the number there.
+    `unguarded`.
     """
     tiles = _largest_tiles(grid, block, values)
-    whole_tiles = {name: tiles.get(name, _WHOLE_TILE) for name in unguarded}
-    multiple_of = [lcm(steps.get(name, 1), whole_tiles.get(name, 1)) for name in names]
+    multiple_of = [tiles.get(name, _WHOLE_TILE) if name in unguarded else 1 for name in names]
     if not checked:
         whole = [tiles.get(name, _WHOLE_TILE) for name in names]
         return (_differing(whole, [0] * len(names), multiple_of),)

@@ -150,11 +150,6 @@ def _parameters(guess: Guess) -> list[str]:
         why = "the arrays depend on it" if default.isdigit() else "list values to tune it"
         why = f"a type: -D{macro.name} in `compiler_options` chooses another" if default in SCALARS else why
         lines.append(f"  # {macro.name} is {macro.default} where nobody defines it; {why}")
-    constraints = [
-        f"{size} % {name} == 0  # the source divides {size} by {name}: what of a remainder?"
-        for size, name in guess.launch.divided
-    ]
-    lines += ["constraints:", *(f"  - {constraint}" for constraint in constraints)] if constraints else []
     chosen = (f"{name}: {scalar(value)}" for name, value in guess.launch.default.items())
     return [*lines, *_flow("default: {", chosen, "}")]
 

@@ -170,26 +170,6 @@ def test_an_array_that_is_read_as_vectors_has_their_elements_and_one_without_an_
     assert "no index was found" in found["z"].remark and "no index was found" not in found["x"].remark
 
 
-@pytest.mark.parametrize(
-    ("more", "constraints"),
-    [
-        ("", ["cols % VEC == 0"]),
-        ("int rest = cols % VEC;", []),
-        ("for (int i = cols / VEC * VEC; i < cols; i++) y[row] += x[i];", []),
-        ("int steps = (cols + VEC - 1) / VEC;", []),
-    ],
-)
-def test_a_size_that_is_divided_without_a_remainder_is_a_multiple(tmp_path, more, constraints):
-    text = "#ifndef VEC\n#define VEC 4\n#endif\n" + kernel(VECTOR_LOADS + more, LOADED_ARGUMENTS)
-    spec = load_space(write(tmp_path, made(text), text))
-    assert [one.text for one in spec.constraints] == constraints
-    assert spec.default["VEC"] == 4
-    space, sizes = bind(spec, GPU, problem_of(spec, GPU)), spec.verify_sizes
-    assert [space.holds(spec.default, one) for one in sizes] == [True] * 5
-    tails = {one["cols"] % 32 for one in sizes}
-    assert tails >= ({0, 4, 28} if constraints else {0, 1, 31})
-
-
 STRIDED = """
     const int x0 = get_group_id(0) * (BLOCK_X * PER), y = get_group_id(1) * BLOCK_Y + get_local_id(1);
     for (int t = 0; t < PER; t++) {
@@ -259,23 +239,7 @@ def test_defaults_under_the_ifndef_of_one_of_them_are_parameters():
             ("ceil_div(rows, BLOCK_SIZE // LANES)",),
         ),
         (
-            "const int row = get_global_id(0) / LANES, lane = get_local_id(0) % LANES;"
-            "if (row < rows) p[row] = part[WG];",
-            "int rows",
-            ("ceil_div(rows * LANES, WG)",),
-        ),
-        (
-            "int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32; if (warp >= rows) return; p[warp] = 1;",
-            "int rows",
-            ("ceil_div(rows * 32, BLOCK_SIZE)",),
-        ),
-        (
-            "int t = blockIdx.x * blockDim.x + threadIdx.x; int w = t / warpSize; if (w < n) p[w] = 1;",
-            "int n",
-            ("ceil_div(n * 32, BLOCK_SIZE)",),
-        ),
-        (
-            "int i = blockIdx.x * blockDim.x + threadIdx.x; int y = i / w; if (y < h) p[i] = 1;",  # no lanes
+            "int i = blockIdx.x * blockDim.x + threadIdx.x; int y = i / w; if (y < h) p[i] = 1;",
             "int w, int h",
             ("ceil_div(h, BLOCK_SIZE)",),
         ),
