@@ -51,7 +51,7 @@ def template_macro(item: ReadTemplate) -> OpenMacro:
 
 
 def parameter_of(macro: OpenMacro, axes: Sequence[str]) -> GuessedParameter:
-    """The values that a macro's comment lists, or that its name and its use suggest, which is a guess."""
+    """The values that a macro's name and its use suggest, which is a guess."""
     parameter = _suggested(macro, axes)
     is_flag = set(parameter.values) <= {False, True}
     return parameter if parameter.remark or is_flag else replace(parameter, remark="values guessed")
@@ -72,7 +72,7 @@ def _suggested(macro: OpenMacro, axes: Sequence[str]) -> GuessedParameter:
         return guessed(values, int(macro.default), "the numbers it is compared with")
     if macro.listed:
         default = int(macro.default or macro.listed[0])
-        return guessed(macro.listed, default, "the values that the source lists")
+        return guessed(macro.listed, default, "the values for which the source has types")
     if macro.default is not None:
         return _around(macro.name, int(macro.default), axes, is_tested=macro.test != "")
     if macro.numbers and max(macro.numbers) > 1:

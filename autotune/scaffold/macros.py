@@ -12,9 +12,6 @@ from autotune.sources.branches import Branches, behind
 from autotune.sources.dialects import BUILT_IN
 from autotune.sources.kernel_source import KernelSource
 
-_COMMENTED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(\d+)[ \t]*(?://|/\*)([^\n]*)", re.MULTILINE)
-_LIST = re.compile(r"(?<![\w.])\d+(?:(?:\s*,|\s*\||\s+or\b|\s*,\s*or\b)\s*\d+)+(?![\w.]*\w)")
-_BRACKETED = re.compile(rf"[(\[{{]\s*({_LIST.pattern})\s*[)\]}}]")
 _INTEGER = re.compile(r"\(?\s*(\d+)[uUlL]*\s*\)?")
 _CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_thread(?:_[xyz])?")
 
@@ -28,7 +25,7 @@ class OpenMacro:
     names: tuple[str, ...] = ()  # the undefined constants that it is compared with
     numbers: tuple[int, ...] = ()  # the numbers that it is compared with
     test: str = ""  # "if" its value, "defined" only whether it is, where the kernel needs it, "" not at all
-    listed: tuple[int, ...] = ()  # the values in a comment behind its default, or for which there are types
+    listed: tuple[int, ...] = ()  # the values for which there are types
 
 
 def find_macros(
@@ -47,10 +44,6 @@ def find_macros(
     after a use of them.
     """
     code = source.code
-    listed = {
-        name: _listed_values(default, comment)
-        for name, default, comment in _COMMENTED.findall(source.original)
-    }
     defaults = {name: text.split("//")[0].strip() for name, text in code.defaults.items()}
     passed = {
         name: number[1]
@@ -93,7 +86,7 @@ def find_macros(
         test = "if" if is_flag or name in conditions else ""
         test = "defined" if name in wanted and not test else test
         default = None if name in undefined else defaults.get(name, passed.get(name))
-        values = listed.get(name) or _values_with_types(name, source)
+        values = _values_with_types(name, source)
         yield OpenMacro(name, default, names, tuple(sorted(numbers)), test, values)
 
 
@@ -134,16 +127,6 @@ def _places(text: str, names: Collection[str]) -> Mapping[str, int]:
         if word[0] in names:
             places.setdefault(word[0], word.start())
     return places
-
-
-def _listed_values(default: str, comment: str) -> tuple[int, ...]:
-    """The values that a comment lists in brackets or alone, if the default is one of them: `(1, 2, 4, 8)`."""
-    alone = _LIST.fullmatch(comment.removesuffix("*/").strip())
-    for listed in [alone[0]] if alone else _BRACKETED.findall(comment):
-        values = tuple(dict.fromkeys(map(int, re.findall(r"\d+", listed))))
-        if int(default) in values and len(values) > 1:
-            return values
-    return ()
 
 
 def _integer(text: str) -> re.Match[str] | None:
