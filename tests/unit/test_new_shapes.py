@@ -222,14 +222,6 @@ ELSE_STENCIL = """
 """
 
 
-def test_neighbours_of_the_written_element_need_no_room_behind_the_else_of_a_boundary():
-    found = {item.argument.name: item for item in made(ELSE_STENCIL).arguments}
-    assert found["in"].shape == found["out"].shape == ("nz", "ny", "nx")
-    assert "if a guard keeps them inside" in found["in"].remark
-    unguarded = made(ELSE_STENCIL.replace("nx - 1", "0").replace("ny - 1", "0").replace("nz - 1", "0"))
-    assert unguarded.arguments[0].shape != ("nz", "ny", "nx")
-
-
 def test_two_numbers_without_a_meaning_differ_so_that_a_swap_shows():
     found = {item.argument.name: item for item in made(ELSE_STENCIL).arguments}
     assert (found["c0"].value, found["c1"].value) == ("2", "3")
