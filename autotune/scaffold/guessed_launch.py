@@ -13,7 +13,6 @@ from autotune.scaffold.guessed_parameters import (
     BLOCK,
     TILE,
     GuessedParameter,
-    asked_if_misspelt,
     axis_of,
     least_value,
     parameter_of,
@@ -248,7 +247,6 @@ def _parameters(
     One that nothing defines is threads in an extent of the block, and steps of a thread at the end of a loop.
     """
     parameters = []
-    defined = [macro.name for macro in tuned if macro.default is not None]
     threads = set(WORD.findall(" ".join((*kernel.block, *block))))
     steps = {ast.unparse(test.right) for test in kernel.facts.compared if test.is_loop}
     for macro in tuned:
@@ -257,8 +255,6 @@ def _parameters(
             item = threads_parameter(macro.name, axes, "values guessed")
         elif item.values == (1,) and macro.default is None and macro.name in steps:
             item = GuessedParameter(macro.name, (1, 2, 4, 8), 1, "values guessed: a loop ends at it")
-        if macro.default is None:
-            item = asked_if_misspelt(item, defined)
         wanted = kernel.wanted.get(item.name)
         chosen = [value for value in item.values if wanted in _written(item.name, value)]
         parameters.append(replace(item, default=chosen[0]) if chosen else item)

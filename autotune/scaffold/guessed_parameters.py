@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,8 +24,6 @@ BLOCK = re.compile(
 _WORK = re.compile(r".*per_.*|wpt_?[xyz]?|.*coarsen.*|.*unroll.*", re.IGNORECASE)
 _VECTOR = re.compile(r"vec.*", re.IGNORECASE)
 _MAX_THREADS = 1024  # of a block
-MIN_SIMILARITY = 0.85  # of a name to the one that may be meant
-_ONE_OF_A_FAMILY = re.compile(r"_[A-Za-z0-9]$|\d$")  # BLOCK_X beside BLOCK_Y
 TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
 _ANY = "nothing says what it may be: list its values"
 _ASKED = "a condition asks for it: a flag, or a number?"
@@ -126,14 +123,6 @@ def threads_parameter(name: str, axes: Sequence[str], remark: str = "") -> Guess
         return GuessedParameter(name, values, default, remark)
     domain = {"x": (8, 16, 32, 64), "y": (1, 2, 4, 8, 16), "z": (1, 2, 4)}[axis]
     return GuessedParameter(name, domain, {"x": 32, "y": 4, "z": 1}[axis], remark)
-
-
-def asked_if_misspelt(parameter: GuessedParameter, defined: Sequence[str]) -> GuessedParameter:
-    """A macro that nothing defines; if it is like one that is defined, but for a letter or two, ask."""
-    near = difflib.get_close_matches(parameter.name, defined, 1, MIN_SIMILARITY)
-    if not near or _ONE_OF_A_FAMILY.search(parameter.name):
-        return parameter
-    return replace(parameter, remark=f"nothing defines it: is it {near[0]}, misspelt?")
 
 
 def within_a_block(parameter: GuessedParameter, block: Sequence[str]) -> GuessedParameter:

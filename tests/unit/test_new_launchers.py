@@ -47,24 +47,6 @@ def test_values_reach_twice_the_default_and_are_marked():
     }
 
 
-def test_a_name_like_one_that_is_defined_is_asked_for():
-    source = """
-        #ifndef WORK_PER_THREAD
-        #define WORK_PER_THREAD 2
-        #endif
-        __global__ void scale(float *y, const float *x, int n)
-        {
-            for (int k = 0; k < WORK_PER_THRED; k++)
-                y[blockIdx.x * BLOCK_X * WORK_PER_THREAD + k * BLOCK_X + threadIdx.x] = x[k] * TILE_X;
-        }
-    """
-    remarks = {
-        item.name: item.remark for item in scaffold("kernel.cu", "kernel", source).guess.launch.parameters
-    }
-    assert remarks.pop("WORK_PER_THRED") == "nothing defines it: is it WORK_PER_THREAD, misspelt?"
-    assert not any("misspelt" in remark for remark in remarks.values())
-
-
 def test_a_block_has_no_more_threads_than_a_gpu_takes():
     source = """
         #ifndef BLOCK
