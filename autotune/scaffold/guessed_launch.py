@@ -102,19 +102,6 @@ class GuessedLaunch:
         return self.kernel.facts
 
     @property
-    def is_cooperative(self) -> bool:
-        """Whether the kernel has a barrier of the whole grid, for which all blocks have to be resident."""
-        grids = {"this_grid()"}
-        for name, values in self.facts.values.items():
-            grids |= {name for one in values if ast.unparse(one) == "this_grid()"}
-        for part in self.kernel.function.parts:
-            match part:
-                case ast.Call(ast.Attribute(one, "sync")) | ast.Call(ast.Name("sync"), [one, *_]):
-                    if ast.unparse(one) in grids:
-                        return True
-        return False
-
-    @property
     def doubts(self) -> list[str]:
         """Why grid and block are not those of the host, where it launches the kernel or at least names it."""
         if self.host is None:

@@ -205,10 +205,7 @@ def _options(launch: GuessedLaunch, option: str) -> list[str]:
 
 
 def _launch(guess: Guess) -> list[str]:
-    extents = guess.launch.grid
-    if guess.launch.is_cooperative and len(extents) == 1:
-        extents = (f"min({extents[0]}, device.compute_units)",)
-    grid = ", ".join(f'"{part}"' for part in extents)
+    grid = ", ".join(f'"{part}"' for part in guess.launch.grid)
     names = ", ".join(item.argument.name for item in guess.arguments if not item.argument.symbol)
     own = guess.launch.kernel.entry
     entry = own if own.isidentifier() else f'"{own}"'
@@ -219,8 +216,6 @@ def _launch(guess: Guess) -> list[str]:
         f"    block: [{', '.join(guess.launch.block)}]  # threads{_asked_of_block(guess.launch)}",
         f"    arguments: [{names}]",
     ]
-    if guess.launch.is_cooperative:
-        lines.append("    cooperative: True  # its barrier of the grid needs all blocks at once")
     shared_bytes, remark = guess.launch.shared_bytes
     if shared_bytes:
         lines.append(f"    shared_bytes: {shared_bytes}  # {remark}")
