@@ -327,20 +327,10 @@ def _behind(node: ast.expr, formulas: Mapping[str, ast.expr]) -> frozenset[str]:
 
 
 def _rounded_up(left: ast.expr, right: ast.expr) -> tuple[ast.expr, ast.expr] | None:
-    """What is divided, and by what, in `a / b + (a % b != 0)` or `(a - 1) / b + 1`; None for another sum."""
+    """What is divided, and by what, in `(a - 1) / b + 1`; None for another sum."""
     match left, right:
         case ast.BinOp(ast.BinOp(one, ast.Sub(), ast.Constant(1)), ast.Div(), two), ast.Constant(1):
             return one, two
-    match right:
-        case ast.IfExp(test, ast.Constant(1), ast.Constant(0)):
-            right = test
-    match right:
-        case ast.Compare(rest, [ast.NotEq() | ast.Gt()], [ast.Constant(0)]):
-            right = rest
-    match left, right:
-        case ast.BinOp(one, ast.Div(), two), ast.BinOp(other, ast.Mod(), by):
-            if (ast.unparse(one), ast.unparse(two)) == (ast.unparse(other), ast.unparse(by)):
-                return one, two
     return None
 
 

@@ -366,11 +366,6 @@ LAUNCHED = "row_sums<<<grid, block>>>(A, y, rows, cols);"
         "row_sums<<<grid, block>>>(A, y, s.rows, s.cols); }",
         "dim3 blocks(int n, int batches) { return dim3(CEIL_DIV(n, TY), batches); } "
         f"int main() {{ {NUMBERS} row_sums<<<blocks(rows, batches), dim3(TX, TY)>>>(A, y, rows, cols); }}",
-        f"int main() {{ {NUMBERS} dim3 block(TX, TY), grid(CEIL_DIV(rows, TY), batches); "
-        "void *args[] = {&A, &y, (void *)&rows, (void *)&cols}; "
-        "CHECK(cudaLaunchKernel((const void *)row_sums, grid, block, args, 0, 0)); }",
-        f"int main() {{ {NUMBERS} cudaLaunchConfig_t c; c.gridDim = dim3(CEIL_DIV(rows, TY), batches); "
-        "c.blockDim = dim3(TX, TY); cudaLaunchKernelEx(&c, row_sums, A, y, rows, cols); }",
         f"int main() {{ {NUMBERS} hipLaunchKernelGGL(row_sums, dim3(CEIL_DIV(rows, TY), batches), "
         "dim3(TX, TY), 0, 0, A, y, rows, cols); }",
         f"int main() {{ {NUMBERS} auto run = [&] {{ dim3 grid(ceil((float)rows / TY), batches); "
@@ -378,7 +373,7 @@ LAUNCHED = "row_sums<<<grid, block>>>(A, y, rows, cols);"
         "class Op { void operator()(const float *A, float *y) { dim3 grid(CEIL_DIV(rows, TY), batches); "
         "row_sums<<<grid, dim3(TX, TY)>>>(A, y, rows, cols); } int batches, rows, cols; };",
         "struct Op { void run(const float *A, float *y); int batches, rows, cols; }; "
-        "void Op::run(const float *A, float *y) { dim3 grid(rows / TY + (rows % TY != 0), batches); "
+        "void Op::run(const float *A, float *y) { dim3 grid(CEIL_DIV(rows, TY), batches); "
         "row_sums<<<grid, dim3(TX, TY)>>>(A, y, rows, cols); }",
         "constexpr int BATCHES = 8; int main() { int rows = 1024, cols = 512; float *A, *y; "
         "row_sums<<<dim3(CEIL_DIV(rows, TY), BATCHES), dim3(TX, TY)>>>(A, y, rows, cols); }",
