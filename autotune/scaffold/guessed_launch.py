@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
@@ -18,6 +19,7 @@ from autotune.scaffold.guessed_parameters import (
     parameter_of,
     template_macro,
     threads_parameter,
+    with_elements,
     within_a_block,
 )
 from autotune.scaffold.host_formulas import HostFormulas, KnownNames, declared_extents
@@ -171,6 +173,11 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     fixed = tuple(macro for macro in macros if macro not in tuned)
     tuned += [template_macro(item) for item in kernel.template]
     parameters, block = _parameters_and_block(kernel, source, tuned, axes)
+    others = (
+        function for function in kernel.function.source.device_functions if function is not kernel.function
+    )
+    compiled = chain([kernel.facts], (facts(one.body, ()) for one in others))  # with the kernel
+    parameters = with_elements(parameters, compiled)
     parameters = [
         replace(item, values=(item.default,), remark="the arrays depend on it")
         if item.name in assumed.fixed

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from autotune.core.records import Value
 from autotune.scaffold.macros import OpenMacro
 from autotune.scaffold.templates import ReadTemplate
-from autotune.sources.facts import names_in
+from autotune.sources.facts import Facts, names_in
 from autotune.sources.statements import parsed_expression
 from autotune.sources.whole_numbers import number_of
 
@@ -25,6 +25,7 @@ _WORK = re.compile(r".*per_.*|wpt_?[xyz]?|.*coarsen.*|.*unroll.*", re.IGNORECASE
 _VECTOR = re.compile(r"vec.*", re.IGNORECASE)
 _MAX_THREADS = 1024  # of a block
 TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
+_DOUBLED, _PLENTY = 64, 1 << 20  # doublings of all parameters together; a number that is not too small
 _ANY = "nothing says what it may be: list its values"
 _ASKED = "a condition asks for it: a flag, or a number?"
 _FLAG = re.compile(r"(use|has|enable|with|is|do)_.*", re.IGNORECASE)
@@ -91,6 +92,56 @@ def _suggested(macro: OpenMacro, axes: Sequence[str]) -> GuessedParameter:
     if macro.test == "if":
         return guessed((False, True), False, _ASKED)
     return guessed((1,), 1, _ANY)
+
+
+def with_elements(
+    parameters: Sequence[GuessedParameter], functions: Iterable[Facts]
+) -> list[GuessedParameter]:
+    """Parameters of which nothing says what they may be, so large that arrays have elements.
+
+    Nothing is divided by 0 then, either. They stay as they are if no numbers are found for that.
+    """
+    numbers = {item.name: int(item.default) for item in parameters if not isinstance(item.default, str)}
+    able = {item.name for item in parameters if item.remark in (_ANY, _ASKED)}
+    written: dict[str, ast.expr] = {}
+    for read in functions if able else ():
+        needed = [part for variable in read.declared.values() for part in variable.extents]
+        needed += [
+            part.right
+            for part in read.expressions
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div | ast.Mod)
+        ]
+        written |= {ast.unparse(one): one for one in map(read.written_out, needed) if able & names_in(one)}
+    asked = [one for one in written.values() if _is_of(one, numbers)]
+
+    def empty(**changed: int) -> list[ast.expr]:
+        known = {name: ast.Constant(number) for name, number in (numbers | changed).items()}
+        return [node for node in asked if not number_of(node, known)]
+
+    for _ in range(_DOUBLED):
+        if not (left := empty()):
+            break
+        names = sorted(able & names_in(left[0])) or [""]
+        best = min(names, key=lambda name: len(empty(**{name: _PLENTY})))
+        numbers[best] = 2 * numbers.get(best, 0) or 1
+    if empty():
+        return [*parameters]
+    return [
+        replace(item, values=(numbers[item.name],), default=numbers[item.name], remark=_ANY)
+        if item.name in able and numbers[item.name] != item.default
+        else item
+        for item in parameters
+    ]
+
+
+def _is_of(node: ast.expr, names: Collection[str]) -> bool:
+    """True if an expression is reckoned of names and whole numbers alone."""
+    match node:
+        case ast.BinOp(left=left, right=right):
+            return _is_of(left, names) and _is_of(right, names)
+        case ast.Name(id=name):
+            return name in names
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
 
 
 def _around(name: str, default: int, axes: Sequence[str], *, is_tested: bool) -> GuessedParameter:

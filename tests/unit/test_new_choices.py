@@ -106,6 +106,12 @@ def test_a_macro_that_conditions_reckon_with_is_a_number(drafted, directives, de
     assert {draft.guess.launch.default[name] for name in ("COUNT", "STEPS")} == {1}
 
 
+def test_an_array_of_another_kernel_has_elements_too(drafted):
+    other = "__kernel void other(__global float *y) { float part[SPAN - 1]; y[0] = part[0]; }"
+    draft = drafted(fill_cl=f"{FILL.replace('VALUE', '1')}{other}")
+    assert draft.complaint == "" and draft.guess.launch.default["SPAN"] == 2
+
+
 @pytest.mark.parametrize("index", ["(ROWS) * i", "((ROWS * (COLUMNS)) - 1) * i", "(ROWS) - i + 9"])
 def test_a_number_in_brackets_before_another_is_no_type(drafted, index):
     draft = drafted(

@@ -681,3 +681,22 @@ def test_a_variable_that_is_called_like_an_axis_steers_nothing(variable):
         """
     found = arguments(text, "kernel.cu")
     assert all("fill: {uniform: [-1, 1]}" in found[name] for name in ("pos", "vel"))
+
+
+def test_numbers_of_which_nothing_is_said_are_so_large_that_arrays_have_elements():
+    text = """
+    template <int ROWS, int COLS, int WIDE, int PART>
+    __global__ void add(const float *x, float *y, int n) {
+        constexpr int EACH = WIDE / (PART * 8), STEP = (ROWS * COLS) / (EACH * 16);
+        __shared__ float tile[STEP][COLS / 4];
+        tile[0][threadIdx.x % (COLS / 4)] = x[threadIdx.x / STEP];
+        for (int i = threadIdx.x; i < n; i += STEP)
+            y[i] += tile[0][0];
+    }
+    """
+    made = scaffold("add.cu", "add", text)
+    number = {item.name: item.default for item in made.guess.launch.parameters}
+    each = number["WIDE"] // (number["PART"] * 8)
+    assert number["COLS"] >= 4
+    assert number["ROWS"] * number["COLS"] >= each * 16 > 0
+    assert number["PART"] == 1
