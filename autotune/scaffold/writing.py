@@ -18,7 +18,6 @@ from autotune.sources.type_layouts import assumed_bytes
 
 _WIDTH = 108
 _AROUND = "1, and around multiples of the largest tile"
-_C_TYPE = """'"double" if DTYPE == "float64" else "float"'"""  # of the search: sources need not name DTYPE
 
 
 def space_text(
@@ -27,9 +26,8 @@ def space_text(
     guess: Guess,
     include_dirs: Sequence[str] = (),
     option: str = "",
-    dtype: str = "float32",
 ) -> str:
-    """The text of a space file; `file` names the source, `name` the space, `dtype` what DTYPE is first."""
+    """The text of a space file; `file` names the source, `name` the space."""
     return "\n".join(
         (
             f"# A first space for {file}, guessed from its text: check what comments ask.",
@@ -39,7 +37,7 @@ def space_text(
             f"source: {file}",
             *([f"include_dirs: [{', '.join(include_dirs)}]"] if include_dirs else []),
             f"reference: {name}.py",
-            *_dtypes(guess.launch.kernel, dtype),
+            *_dtypes(guess.launch.kernel),
             "",
             *_sizes(guess),
             "",
@@ -117,9 +115,9 @@ def _numbers(guess: Guess) -> list[str]:
     return [f"    The space file also passes {', '.join(fixed)}: use the same here."] if fixed else []
 
 
-def _dtypes(kernel: FoundKernel, dtype: str) -> list[str]:
+def _dtypes(kernel: FoundKernel) -> list[str]:
     generic = "DTYPE" in kernel.entry or any(item.dtype == "DTYPE" for item in kernel.arguments)
-    return [f"dtypes: [{dtype}]  # what DTYPE may be, such as [float32, float64]"] if generic else []
+    return ["dtypes: [float32]  # what DTYPE may be, such as [float32, float64]"] if generic else []
 
 
 def _sizes(guess: Guess) -> list[str]:
@@ -199,8 +197,7 @@ def _options(launch: GuessedLaunch, option: str) -> list[str]:
         return []
     languages = ("cuda", "opencl") if launch.source.dialect == "portable" else (launch.source.dialect,)
     remark = "  # words that the source leaves open" if launch.kernel.types else ""
-    texts = {name: _C_TYPE if value == "DTYPE" else f"\"'{value}'\"" for name, value in given.items()}
-    options = ", ".join(f"{name}: {text}" for name, text in texts.items())
+    options = ", ".join(f"{name}: \"'{value}'\"" for name, value in given.items())
     return ["compiler_options:", *(f"  {language}: {{{options}}}{remark}" for language in languages)]
 
 

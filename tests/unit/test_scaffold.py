@@ -431,27 +431,12 @@ def test_a_type_that_the_source_does_not_define_is_an_option_of_the_compiler():
     assert "cuda: {-Dreal4: \"'float4'\"}" in found.space
 
 
-@pytest.mark.parametrize(("default", "dtype"), [("float", "float32"), ("double", "float64")])
-@pytest.mark.parametrize("word", ["T", "REAL"])
-def test_a_macro_that_is_the_element_type_of_arrays_is_defined_as_that_of_the_search(word, default, dtype):
-    text = f"#ifndef {word}\n#define {word} {default}\n#endif\n#ifndef ACC\n#define ACC {default}\n#endif\n"
-    body = "int i = threadIdx.x + blockIdx.x * blockDim.x; ACC z = x[i]; if (i < n) y[i] = z;"
-    made = scaffold(
-        "copy.cu", "copy", f"{text}__global__ void copy(const {word} *x, {word} *y, int n) {{ {body} }}"
-    )
-    arrays = [item.argument.dtype for item in made.guess.arguments if item.role]
-    assert arrays == ["DTYPE", "DTYPE"]
-    assert f"dtypes: [{dtype}]  # what DTYPE may be" in made.space
-    c_type = """'"double" if DTYPE == "float64" else "float"'"""
-    assert f"cuda: {{-D{word}: {c_type}}}" in made.space
-    assert f"# ACC is {default} where nobody defines it; a type" in made.space
-    assert "to tune it" not in made.space
-
-
-def test_a_portable_kernel_has_the_type_of_the_search_for_each_language():
-    text = '#ifndef T\n#define T float\n#endif\n#include "portable.h"\n'
-    made = scaffold("fill.cu", "fill", text + "KERNEL fill(GLOBAL T *y) { y[THREAD_INDEX(x)] = 1; }")
-    assert all(f'  {language}: {{-DT: \'"double" if ' in made.space for language in ("cuda", "opencl"))
+@pytest.mark.parametrize("default", ["float", "double"])
+def test_a_macro_that_is_a_type_says_how_to_choose_another(default):
+    kernel = "__global__ void copy(const REAL *x, REAL *y) { y[0] = x[0]; }"
+    space = scaffold("copy.cu", "copy", f"#ifndef REAL\n#define REAL {default}\n#endif\n{kernel}").space
+    assert f"# REAL is {default} where nobody defines it; a type: -DREAL in `compiler_options`" in space
+    assert "dtypes:" not in space
 
 
 def test_words_of_the_portable_header_are_no_types_that_the_source_lacks():
