@@ -154,7 +154,7 @@ class GuessedLaunch:
         if _BLOCKS.fullmatch(argument.name):
             return self.grid[0], _ANY
         place = self.kernel.arguments.index(argument)
-        given = self.host.number(place, is_whole="int" in argument.dtype) if self.host else ""
+        given = self.host.number(place) if self.host and "int" in argument.dtype else ""
         if given and not argument.fields:
             return given, OF_HOST
         value = scalar_value(argument, self.kernel, self.facts, self.sizes)
