@@ -3,7 +3,6 @@
 import pytest
 import yaml
 
-from autotune.core.expressions import integer, parse
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
 from autotune.sources.kernel_source import read_kernel_source
