@@ -45,11 +45,6 @@ def find_macros(
     """
     code = source.code
     defaults = {name: text.split("//")[0].strip() for name, text in code.defaults.items()}
-    passed = {
-        name: number[1]
-        for name, other in branches.passed.items()
-        if (number := _integer(code.meaning(other) or "")) is not None
-    }
     compared, conditions = _asked(source, branches)
     constants = {
         right
@@ -57,7 +52,7 @@ def find_macros(
         for right in rights
         if right.upper().startswith(f"{left}_".upper()) and right not in defaults
     }
-    kept = {*defaults, *passed, *undefined}
+    kept = {*defaults, *undefined}
     left_out = {*branches.constants - code.used, *branches.pragmas} - branches.defined
     unknown = {*WORD.findall(source.original)} & {*unknown}  # others are put together: VECTOR_##width
     asked = (branches.required, *(behind(values, branches) for _, values in branches.kernels))
@@ -68,7 +63,6 @@ def find_macros(
         *(name for name, test in branches.tested.items() if test == "if"),
         *undefined,
         *defaults,
-        *passed,
         *wanted,
     }
     excluded = {*taken, *constants, *source.declared_names, *source.types.declared}
@@ -85,7 +79,7 @@ def find_macros(
         is_flag = branches.tested.get(name) == "if" and name not in branches.reckoned
         test = "if" if is_flag or name in conditions else ""
         test = "defined" if name in wanted and not test else test
-        default = None if name in undefined else defaults.get(name, passed.get(name))
+        default = None if name in undefined else defaults.get(name)
         values = _values_with_types(name, source)
         yield OpenMacro(name, default, names, tuple(sorted(numbers)), test, values)
 

@@ -581,12 +581,6 @@ def test_the_host_says_what_a_template_takes_and_how_large_its_blocks_are():
     assert "block: [BLOCK_SIZE]" in text("scale")  # the kernel takes any
 
 
-def test_a_number_that_a_macro_may_replace_is_its_default():
-    source = "#ifdef RD_SIZE\n#define TILE RD_SIZE\n#else\n#define TILE 16\n#endif\n"
-    kernel = "__global__ void zero(float *x) { x[blockIdx.x * TILE + threadIdx.x] = 0; }"
-    assert "RD_SIZE: [1, 2, 4, 8, 16, 32]" in scaffold("zero.cu", "zero", source + kernel).space
-
-
 def test_texture_references_are_refused_in_one_line():
     source = "texture<float, 1> image;\n__global__ void copy(float *x) { x[0] = tex1Dfetch(image, 0); }"
     with pytest.raises(InputError, match="texture reference, which CUDA 12 does not know; take a pointer"):
