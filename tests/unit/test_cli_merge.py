@@ -196,10 +196,10 @@ def test_it_says_whose_source_and_which_times_are_taken_over(tmp_path, capsys):
     place = "cache/example-gpu-100/reduce.json"
     assert merge(tmp_path / "theirs", into=tmp_path / "mine") == 0
     text = capsys.readouterr().out
-    assert f"2099-01-01T00:00:00+00:00, in {path}) is served before 6.4e-05 ms (40 trials of random" in text
+    assert f"2099-01-01T00:00:00+00:00, in {path}) is served, not 6.4e-05 ms (40 trials of random" in text
     own = tmp_path / "mine" / place
     assert (
-        f"differing {place}: compiler options, source as in {path}, not {own}; the source is "
+        f"differing {place}: compiler options, source taken from {path}, not {own}; the source is "
         "../kernels/theirs.cu\n" in text
     )
     assert merge(tmp_path / "theirs", into=tmp_path / "mine") == 0  # nothing changes any more

@@ -156,7 +156,7 @@ def cache(tmp_path, three):
 def test_what_the_command_prints(cache, capsys):
     assert main(["compare", "reduce", "--cache", cache]) == 0
     text = capsys.readouterr().out
-    assert "600" in text and "40%" in text and "96.2%" in text and "2 cells are not measured" in text
+    assert "600" in text and "40%" in text and "96.2%" in text and "2 cells were not measured" in text
     assert "GPU over CPU" not in text
 
 

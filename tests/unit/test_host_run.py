@@ -173,7 +173,7 @@ def test_each_configuration_has_a_line_and_nothing_is_kept(folder, space):
     assert did.startswith(
         "checked results, races and accesses outside of arrays on the CPU (g++ "
     ) and nothing.startswith("nothing was timed")
-    assert others == "1 of 3 configurations; name landmarks, or give --config, for others"
+    assert others == "1 of 3 configurations; for others, add landmarks to the space or give --config"
     assert {*folder.path.iterdir()} == before
     done = folder.run("space", "scale.yaml", "--run", "--json", "--config", "STEP=1")
     (found,) = json.loads(done.stdout)["configurations"]

@@ -299,7 +299,7 @@ def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_wi
     assert f"{missed}\n" in done.stdout
     assert "next    autotune check double.yaml -d fake:0 --refresh\n" in done.stdout
     assert f"checks: {late}, fresh inputs\n" in done.stdout
-    assert "; the time was over\n" in done.stdout
+    assert "; time ran out\n" in done.stdout
     (entry,) = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
     late = {name for name, reason in entry.provenance.checked.items() if reason}
     assert {"many runs", "data zeros", "fresh inputs"} < late and len(late) == 14 + bool(tiles)

@@ -37,7 +37,7 @@ def test_a_search_needs_a_space_or_the_list_and_not_both_say_the_sizes(folder):
     done = folder.run("search", *OPTIONS)
     assert done.returncode == 2 and "name a space, or give --wanted" in done.stderr
     done = folder.run("search", "--wanted", "--size", "n=3", *OPTIONS)
-    assert done.returncode == 2 and "requests name their sizes and types" in done.stderr
+    assert done.returncode == 2 and "--wanted and --recorded name the problems" in done.stderr
 
 
 def test_a_request_that_nothing_can_be_adopted_for_is_named_and_stays(folder):
