@@ -73,7 +73,7 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
 def scales_of(times: Mapping[str, _Times]) -> dict[str, DeviceScale]:
     """The scale of every device relative to the median one, the faster of two."""
     if not times:  # all workers were lost at the same time
-        raise SetupError("no device is left to search with; once one works, the same command goes on")
+        raise SetupError("no device is left to search with; once one works, the same command resumes")
     common = [
         number
         for number in range(len(next(iter(times.values()))))
@@ -148,7 +148,7 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, setting: LastRou
                 continue
             second.compare(result)
         return result
-    raise SetupError("no device is left for the last round; once one works, the same command goes on")
+    raise SetupError("no device is left for the last round; once one works, the same command resumes")
 
 
 class _SecondDevice:

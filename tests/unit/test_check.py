@@ -46,7 +46,7 @@ def test_times_that_differ_within_their_intervals_are_the_same_with_the_reason(s
     (entry,) = stored["entries"]
     entry |= {"time_ms": 2 * entry["time_ms"], "interval_ms": [0.5 * BEST_MS, 3 * BEST_MS]}
     path.write_text(json.dumps(stored))
-    assert ": 0.5 times as long as stored, but the confidence intervals meet\n" in check().stdout
+    assert ": 0.5 times as long as stored, but the confidence intervals overlap\n" in check().stdout
 
 
 def test_a_wrong_result_is_replaced_by_the_next_best(searched_folder, check, all_data_sets):

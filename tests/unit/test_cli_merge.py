@@ -120,7 +120,7 @@ def test_what_cannot_be_merged_is_refused_before_anything_is_written(two, tmp_pa
     into = tmp_path / "c"
     for folders, target, code, message in [
         ((tmp_path / "absent",), into, 2, "no such folder"),
-        ((tmp_path / "empty",), into, 2, "neither results nor journals"),
+        ((tmp_path / "empty",), into, 2, "expected results or journals, found neither"),
         ((tmp_path,), into, 2, "lies inside"),
     ]:
         assert merge(*folders, into=target) == code
@@ -142,7 +142,9 @@ def test_a_journal_that_is_being_written_is_left_alone(two, tmp_path, capsys):
         fcntl.flock(held, fcntl.LOCK_EX)
         before = contents(a / "runs")
         assert merge(b, into=a) == 2
-        assert "a search is writing it" in capsys.readouterr().err and contents(a / "runs") == before
+        assert (
+            "a search is writing this journal" in capsys.readouterr().err and contents(a / "runs") == before
+        )
 
 
 def test_other_files_are_named_and_a_line_cut_off_is_dropped(two, tmp_path, capsys):
@@ -234,7 +236,7 @@ def test_nothing_is_written_through_a_link_and_then_nothing_at_all(two, tmp_path
     (a / place).symlink_to(elsewhere)
     before, outside = contents(a), contents(elsewhere) if elsewhere.is_dir() else elsewhere.read_text()
     assert merge(b, into=a) == 1
-    assert f"{a / place}: is a link, and nothing is written through it" in capsys.readouterr().err
+    assert f"{a / place}: is a link, through which nothing is written" in capsys.readouterr().err
     assert contents(a) == before
     assert (contents(elsewhere) if elsewhere.is_dir() else elsewhere.read_text()) == outside
 
@@ -245,4 +247,4 @@ def test_a_journal_in_use_leaves_all_as_it_was(two, capsys):
         fcntl.flock(held, fcntl.LOCK_EX)
         before = contents(a)
         assert merge(b, into=a) == 2 and contents(a) == before
-    assert "a search is writing it" in capsys.readouterr().err
+    assert "a search is writing this journal" in capsys.readouterr().err

@@ -116,7 +116,10 @@ def test_imported_results_of_different_kernels_are_refused(searched):
     folder, journal_of = searched
     files = [journal_of("Other"), with_other_parameters(journal_of("Third"))]
     done = folder.run("compare", "double", "--imported", *files)
-    assert done.returncode == 2 and "third (imported) has another kernel of that name" in done.stderr
+    assert (
+        done.returncode == 2
+        and "third (imported) and fake-gpu have different kernels of this name" in done.stderr
+    )
 
 
 def test_results_of_two_element_types_and_two_data_sets_are_kept_and_compared_apart(searched):
@@ -160,8 +163,8 @@ def test_adopt_makes_a_verified_result_of_imported_ones(searched_folder, device)
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ((CACHE,), "holds results of 'convolution_kernel', expected those of 'convolution'"),
-        ((T4, T4), "holds results of A100, unknown element type, as"),
+        ((CACHE,), "expected results of 'convolution', found those of 'convolution_kernel'"),
+        ((T4, T4), "has results of A100, unknown element type, and so has"),
         (("missing.json",), "missing.json"),
     ],
 )

@@ -106,7 +106,7 @@ def test_only_vllms_moe_files_may_state_tritons_version(lint):
     ("name", "folder", "said"),
     [
         (VLLM.replace("fp8", "int8"), "vllm", "no look-up asks for dtype=int8_w8a8 with a block_shape"),
-        (SGLANG, "vllm", f"no look-up asks for this name; its own is {VLLM}"),
+        (SGLANG, "vllm", f"no look-up asks for this name, but for {VLLM}"),
         (VLLM, "sglang", f"its own is {SGLANG}"),
         (MOE.replace(".json", ",dtype=bf16.json"), "vllm", "no look-up asks for dtype=bf16"),
         (

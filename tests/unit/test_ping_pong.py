@@ -138,7 +138,7 @@ def test_a_result_in_the_other_array_is_told_as_such(heat, fill):
     space = SPACE.replace("call: {inputs: [u], returns: u}\n", "").replace("1e-5, atol: 1e-6", "2e-6")
     folder = heat(space.replace("[0, 1]", fill))
     done = run_in_process(folder, "search", "heat.yaml", "--device", "opencl", "--budget", "2")
-    assert "; v has what is expected of u (at n=" in done.stderr, done.stderr
+    assert "; v has the values expected of u (at n=" in done.stderr, done.stderr
     assert "heat.yaml:20: the default configuration fails" in done.stderr
     assert "help: the result is in v after an odd number of repetitions" in done.stderr
     assert "`call: {inputs: [u], returns: u}`" in done.stderr and "rounding" not in done.stderr

@@ -403,7 +403,7 @@ def test_a_size_half_way_that_a_reference_refuses_is_left_out(folder):
     reference.write_text(reference.read_text().replace("(inputs, sizes):\n", refused))
     done = folder.run("search", "double.yaml", "--device", "fake", *SHORT)
     assert done.returncode == 0, done.stderr
-    assert "warning: half-way between two sizes, at n=1000, int32, nothing is timed: " in done.stderr
+    assert "warning: n=1000, int32, half-way between two sizes, is not timed: " in done.stderr
     assert "no such size" in done.stderr
     stored = json.loads(next(folder.path.glob("cache/*/double.json")).read_text())
     assert len(stored["entries"]) == 2 and "halfway" not in stored["variants"][0]

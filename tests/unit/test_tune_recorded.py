@@ -51,7 +51,7 @@ def test_a_kernel_without_a_space_and_a_call_of_another_kernel_are_named():
     assert targets == []
     assert failures == [
         "triton_softmax: the call's arguments are not those of the space",
-        "norm: name its space; to write one: autotune new /models/net.py --entry norm",
+        "norm: no space launches it; name one, or write one: autotune new /models/net.py --entry norm",
     ]
 
 
