@@ -267,7 +267,7 @@ def _require_unlinked(folder: Path) -> None:
     for place in inside:
         if place.is_symlink():
             raise CacheError(
-                f"{place}: is a link, and nothing is written through it; move it away, or choose another "
+                f"{place}: is a link, through which nothing is written; move it away, or choose another "
                 f"folder with --cache or {VARIABLE}"
             )
 

@@ -105,7 +105,7 @@ def reserved_words(space: ValidSpace) -> Iterator[Finding]:
         is_portable |= line.directive == "include" and line.rest.startswith('"portable')
         macro = definition(line.rest) if is_portable and line.directive == "define" else None
         if macro is not None and macro[0] in {_ASKED, *portable_macros()}:
-            detail = f"{macro[0]} is a word of portable.h, whose other words use it: choose another name"
+            detail = f"portable.h defines {macro[0]}, and its other words use it: choose another name"
             place = text.count("\n", 0, line.place) + 1
             yield Finding("reserved_word", macro[0], detail, f"{path}:{place}")
 

@@ -95,7 +95,7 @@ def test_too_much_shared_memory_is_refused_although_the_compiler_accepts_it(name
         (
             "sm_90",
             "waves_per_eu=2",
-            "waves_per_eu=2 is an option for AMD's GPUs; on NVIDIA's, only waves_per_eu=0",
+            "waves_per_eu=2 is an option for AMD's GPUs; NVIDIA's take only waves_per_eu=0",
         ),
         ("gfx942", "num_ctas=2", "num_ctas > 1 not supported on gfx942"),
     ],

@@ -468,7 +468,7 @@ def test_the_names_of_clock_and_power_limit_set_those_of_the_gpu():
     [
         ({"lang": "Fortran"}, "lang 'Fortran' is not supported: kernels of OpenCL and CUDA are"),
         ({"source": "void f() {}"}, "neither __kernel nor __global__ is in the source"),
-        ({"source": ["a.cu", "b.cu"]}, "a list has host code, which is not run"),
+        ({"source": ["a.cu", "b.cu"]}, "expected the kernel's own source, found a list"),
         ({"cmem_args": {"d": 1}}, "cmem_args: only CUDA has them; pass the array as a `__constant` argument"),
         ({"texmem_args": {"d": 1}}, "texmem_args is not supported: pass the array as an argument"),
         ({"observers": [1]}, "observers: int is not supported, .*; autotune run --profile ncu profiles one"),
@@ -476,7 +476,10 @@ def test_the_names_of_clock_and_power_limit_set_those_of_the_gpu():
         ({"observers": [NVMLObserver(["nvml_energy"])]}, "observers: NVMLObserver: .* is no GPU of NVIDIA"),
         ({"platform": 1}, "platform is not supported: leave it out"),
         ({"strategy": "genetic"}, "strategy: 'genetic' is unknown"),
-        ({"answer": [None]}, "answer: 1 elements for 4 arguments; None means input"),
+        (
+            {"answer": [None]},
+            "answer: expected 4 elements, one for each argument (None for an input), found 1",
+        ),
         ({"restrictions": ["block_size_x is 3"]}, "restrictions: .*write it as a function: lambda p: ..."),
         ({"restrictions": ["block_size_z == 3"]}, "restrictions: unknown name 'block_size_z'"),
         ({"params": {"a b": [1]}}, "tune_params: 'a b': expected a name"),

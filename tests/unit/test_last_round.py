@@ -486,9 +486,13 @@ def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypat
     ("expected_s", "answer", "outcome"),
     [
         ((0.1, 0.1), None, PASSED),
-        ((0.1, 99.0), None, Unchecked("1 of 2 were verified in time")),
-        ((99.0, 99.0), None, Unchecked("0 of 2 were verified in time")),
-        ((0.1, 0.1), Failure(Status.TIMEOUT, "no answer in 10 s"), Unchecked("0 of 2 were verified in time")),
+        ((0.1, 99.0), None, Unchecked("1 of 2 sizes were verified in time")),
+        ((99.0, 99.0), None, Unchecked("0 of 2 sizes were verified in time")),
+        (
+            (0.1, 0.1),
+            Failure(Status.TIMEOUT, "no answer in 10 s"),
+            Unchecked("0 of 2 sizes were verified in time"),
+        ),
     ],
 )
 def test_sizes_whose_references_or_runs_take_the_time_of_the_check_are_counted_as_left_out(

@@ -112,13 +112,13 @@ def test_the_result_is_where_the_call_returns_it_for_every_number_of_launches():
         (
             "role: inout, fill: {copy: u}",
             "role: scratch",
-            "call.returns: u swaps with v, in which the result is after an odd number of repetitions; give v "
-            "`role: inout` and `fill: {copy: u}`, so that either may be the first",
+            "call.returns: u swaps with v, which has the result after an odd number of repetitions; give v "
+            "`role: inout` and `fill: {copy: u}`: then either may come first",
         ),
         (
             "inputs: [u]",
             "inputs: [u, v]",
-            "give v `role: inout` and `fill: {copy: u}`, so that either may be the first",
+            "give v `role: inout` and `fill: {copy: u}`: then either may come first",
         ),
         (
             "returns: u}",

@@ -217,7 +217,7 @@ def test_one_of_several_sizes_can_be_chosen(tmp_path):
         (("roofline", "bicgk", "--cache", "cache"), "name one with --device and --size"),
         (
             ("roofline", "bicgk", "--cache", "cache", "--size", "rows=5"),
-            "there are some for columns=8192, rows=8192; ",
+            "no results for it; expected one of columns=8192, rows=8192; ",
         ),
         (("roofline", "bicgk", "--cache", "cache", "--device", "H100"), "no results for this device; "),
     ],

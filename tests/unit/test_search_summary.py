@@ -176,7 +176,7 @@ LINES = [
         {"default": measured(1.5), "trials": (trial(DEFAULT, 4.5), trial(BEST, 3.0), trial(OTHER, 4.0))},
         {
             "default": "1.5 ms: the best is 1.50 times as fast\n",
-            "warning": "times of the last round are 0.33",
+            "warning": "the last round's times are 0.33",
         },
     ),
     # nothing was compared: no praise without a condition
@@ -216,19 +216,19 @@ LINES = [
         {"front": ((BEST, 1.0, 2.0), (OTHER, 2.0, 1.0))},
         {"front": "2 that no other beats in both time and energy, from 1 ms, 2 J to 2 ms, 1 J: autotune"},
     ),
-    (TO_DEFAULT, {"warning": "2 faster times of the search, down to 1 ms, did not repeat"}),
+    (TO_DEFAULT, {"warning": "2 faster times of the search, down to 1 ms, did not recur"}),
     # what was faster in the search may have had no turn in the last round
     (
         TO_DEFAULT | {"timed_again": {DEFAULT, OTHER}},
-        {"warning": "1 faster time of the search, down to 1 ms, got no turn in the last round\n"},
+        {"warning": "1 faster time of the search, down to 1 ms, had no turn in the last round\n"},
     ),
     (
         TO_DEFAULT | {"timed_again": {DEFAULT, OTHER}},
-        {"warning": "1 faster time of the search, down to 2 ms, did not repeat in turns with others; 1 fast"},
+        {"warning": "1 faster time of the search, down to 2 ms, did not recur in the last round;  1 fast"},
     ),
     (
         TO_DEFAULT | {"timed_again": {DEFAULT}, "lacked_time": True},
-        {"warning": "got no turn in the last round; run the search again with a longer --time\n"},
+        {"warning": "had no turn in the last round; run the search again with a longer --time\n"},
     ),
     (
         {"final": measured(1.0, noise=1.01), "lacked_time": True},
@@ -345,8 +345,8 @@ def test_a_learnt_line_of_energy_is_of_energy(plain):
     ("best", "default", "told"),
     [
         ((1.0, 1.1), (4.0, 4.0), []),
-        ((1.0, 2.0), (4.0, 8.4), ["times of the last round are 2 times the search's"]),
-        ((2.0, 1.0), (8.0, 5.0), ["times of the last round are 0.62 times the search's"]),
+        ((1.0, 2.0), (4.0, 8.4), ["the last round's times are 2 times the search's"]),
+        ((2.0, 1.0), (8.0, 5.0), ["the last round's times are 0.62 times the search's"]),
         ((1.0, 2.0), (4.0, 4.1), []),  # the best was the luckiest, the device the same
         ((1.0, 2.0), (4.0, 2.0), []),  # contradictory
         ((1.0, 2.0), (None, 4.0), []),
