@@ -76,7 +76,7 @@ def test_what_is_of_another_problem_is_named(searched):
     files = [journal_of("Other", dtype="float32"), journal_of("Third")]
     devices, _, said = compared(folder, "--imported", *files)
     assert devices == ["fake-gpu", "third (imported)"]
-    assert said == "not compared, as their problems differ:  other (imported) (float32 n=1000)\n"
+    assert said == "not compared, as their problems differ: other (imported) (float32 n=1000)\n"
 
 
 def test_a_kernel_tuner_cache_stands_beside_the_result_of_the_same_numbers_on_the_same_machine(searched):
@@ -95,7 +95,7 @@ def test_a_kernel_tuner_cache_stands_beside_the_result_of_the_same_numbers_on_th
         devices, _, said = compared(folder, "--imported", folder.path / "theirs.json")
         is_alike = alike == [1000]
         assert (len(devices) == 2) is is_alike, said
-        assert ("whether it is a CPU or a GPU" in said) is (device.name != name)
+        assert ("known to be a CPU or a GPU" in said) is (device.name != name)
         assert ("their problems differ: other (imported) (int32 x=999)" in said) is not is_alike
 
 
@@ -109,7 +109,7 @@ def test_another_kernel_of_that_name_in_the_cache_is_left_out_and_named(searched
     files = [with_other_parameters(journal_of(device)) for device in ("Other", "Third")]
     devices, _, said = compared(folder, "--imported", *files)
     assert devices == ["other (imported)", "third (imported)"]
-    assert said == "not compared, as they have another kernel of this name:  fake-gpu\n"
+    assert said == "not compared, as they have another kernel of this name: fake-gpu\n"
 
 
 def test_imported_results_of_different_kernels_are_refused(searched):

@@ -223,7 +223,7 @@ def test_how_the_default_does_on_gpus_says_nothing_of_a_cpu(root):
 
 
 def test_without_sizes_there_must_be_only_one(root):
-    with pytest.raises(InputError, match="give the sizes;  mi210 has results for n=64 or n=4096"):
+    with pytest.raises(InputError, match="give the sizes; mi210 has results for n=64 or n=4096"):
         best_config("reduce", ARC)
 
 

@@ -163,7 +163,7 @@ def test_a_search_after_an_edit_says_in_words_what_has_changed(edited, case):
         if held
         else "No trial still holds"
     )
-    assert ("and the last round verifies the fastest again. " in refused.stderr) == (held > 0)
+    assert ("; the last round verifies the fastest again. " in refused.stderr) == (held > 0)
     assert refused.returncode == 2 and words in refused.stderr, refused.stderr
     assert (
         offer in refused.stderr

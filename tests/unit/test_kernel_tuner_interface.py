@@ -238,7 +238,7 @@ def test_the_launch_of_a_result_is_served_for_any_size():
 def test_a_launch_that_needs_the_script_s_functions_says_so():
     tuned(params={"block_size_x": [32]}, grid_div_x=[lambda p: p["block_size_x"]])
     with pytest.raises(
-        InputError, match="computed grid_x with functions:  give grid_div_x and the like as expr"
+        InputError, match="computed grid_x with functions: give grid_div_x and the like as expr"
     ):
         autotune.best_config("vector_add", x=SIZE).launch(x=SIZE)
 

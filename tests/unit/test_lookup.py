@@ -235,7 +235,7 @@ def test_no_sizes_take_the_only_result(filled):
     best = best_config("reduce", "Other GPU")
     assert (best.match.tier, best.match.source_sizes) == (Tier.EXACT, {"n": 1024})
     with pytest.raises(
-        InputError, match="give the sizes;  example-gpu-100 has results for n=64 or n=1024 or n=1048576"
+        InputError, match="give the sizes; example-gpu-100 has results for n=64 or n=1024 or n=1048576"
     ):
         best_config("reduce", NAME)
 

@@ -46,7 +46,7 @@ CASES = {
     "what to return": ('y = inputs["x"]', 'end it with `return {"y": ...}`, a dict of arrays'),
     "no dict": ('return inputs["x"]', "`: reference() returned ndarray; end it with `return {"),
     "where it returns": ('return inputs["x"]', ':5: `return inputs["x"]`: reference() returned'),
-    "lists": ('return {"y": [[1], [1, 2]]}', "returned lists of different lengths for y;  expected an array"),
+    "lists": ('return {"y": [[1], [1, 2]]}', "returned lists of different lengths for y; expected an array"),
     "a wrong name": ('return {"Y": 0}', "reference() returned 'Y', which is no out or inout argument; "),
     "a missing name": ('return {"total": 1}', "returned nothing for the out argument y, but total"),
     "too few elements": (

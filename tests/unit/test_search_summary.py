@@ -224,7 +224,7 @@ LINES = [
     ),
     (
         TO_DEFAULT | {"timed_again": {DEFAULT, OTHER}},
-        {"warning": "1 faster time of the search, down to 2 ms, did not recur in the last round;  1 fast"},
+        {"warning": "1 faster time of the search, down to 2 ms, did not recur in the last round; 1 fast"},
     ),
     (
         TO_DEFAULT | {"timed_again": {DEFAULT}, "lacked_time": True},

@@ -236,7 +236,7 @@ def test_a_result_that_comes_after_the_launch_has_ended_is_a_wrong_result(check)
     failure = check("pass")
 
     assert failure.status is Status.WRONG_RESULT
-    assert "after the launch had ended" in failure.detail
+    assert "wrote after its launch had ended" in failure.detail
 
 
 def test_results_that_are_kept_while_a_sample_of_the_input_stays_are_found(check_seed):
