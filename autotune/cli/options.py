@@ -385,7 +385,7 @@ def seconds(text: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 < number <= MAX_SEARCH_S:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a positive number of seconds, a day at most")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a positive number of seconds, at most a day")
     return number
 
 
