@@ -58,7 +58,7 @@ def record_path(root: str, folder: str, kernel: str) -> str:
             else "letters, digits and underscores"
         )
         raise InputError(
-            f"{kernel!r} is not the name of a kernel; write {name}: its space file has it after `kernel:`"
+            f"{kernel!r} is not the name of a kernel; write {name}, as the space file does after `kernel:`"
         )
     return f"{root}/{folder}/{kernel}.json"
 
