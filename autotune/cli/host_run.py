@@ -84,7 +84,7 @@ def _outcome_text(run: HostRun) -> str:
     if run.doubts:
         parts.append(f"wrong at sizes beyond the space's, but so is the default: {run.doubts[0]}")
     if run.larger:
-        parts.append(f"{run.larger} not run, as they need more than {FURTHER_LIMITS}")
+        parts.append(f"{run.larger} not run: more than {FURTHER_LIMITS}")
     if run.invalid:
         parts.append(f"not valid at {run.invalid}")
     return "; ".join(parts)

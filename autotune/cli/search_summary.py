@@ -421,7 +421,11 @@ def _in_common(result: SearchResult, status: Status) -> str:
         if all(config[name] == value for config in failed)
         and not any(config[name] == value for config in timed)
     ]
-    return f", all with {', '.join(shared)}, as no trial with a time" if shared and len(failed) > 1 else ""
+    return (
+        f", all with {', '.join(shared)}, which no trial with a time has"
+        if shared and len(failed) > 1
+        else ""
+    )
 
 
 def _lesson_line(result: SearchResult) -> list[str]:

@@ -167,7 +167,7 @@ def test_of_several_sizes_that_of_clblasts_tuner_counts(tmp_path, export):
         ({"device": replace(CPU, backend="cuda")}, "CLBlast runs OpenCL"),
         (
             {"device": replace(CPU, kind="gpu", vendor="Advanced Micro Devices, Inc.", name="gfx900")},
-            "give CLBlast's name with --device-name",
+            "give CLBlast's name of this GPU with --device-name",
         ),
     ],
 )

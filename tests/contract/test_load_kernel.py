@@ -192,7 +192,7 @@ def test_what_does_not_fit_is_said_before_anything_is_launched(rows, queue):
     assert "out: expected int32 of shape (8,), found none" in complaint(x)
     assert complaint(x[:, ::2], out) == "rows: x: is not contiguous, or does not begin where its buffer does"
     assert complaint(x, out, x=x).startswith("rows: x is given twice")
-    assert complaint(x, out, speed=3).startswith("rows: speed was not expected")
+    assert complaint(x, out, speed=3).startswith("rows: speed is unknown; expected some of x, out")
     assert "x, out, unused; 4 were given; numbers are given by name: factor=..." in (
         complaint(x, out, None, None)
     )

@@ -187,7 +187,7 @@ def test_a_key_without_a_result_is_named_and_the_others_are_written(desk):
 def test_a_result_that_launches_another_kernel_is_refused(desk):
     desk.cached(result(1000), when="block < 1024")
     code, said = desk.export("-o", str(desk.triton_cache))
-    assert code == 2 and "the best configuration does not launch double: block=2048" in said
+    assert code == 2 and "the best configuration does not launch scale: block=2048" in said
 
 
 def recorded_with(desk, **changes):

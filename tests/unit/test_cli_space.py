@@ -52,7 +52,7 @@ def test_sizes_that_are_left_out_are_told_in_one_line(folder):
     loop = "    for (int k = threadIdx.x; k < n * 100000; k++)\n        y[k % n] = k;\n"
     (folder.path / "double.cu").write_text(CUDA.replace("{\n", f"{{\n{loop}"))
     command = ("space", "double.yaml", "--device", "sm_90")
-    (line,) = [one for one in folder.run(*command).stdout.split("\n") if one.startswith("left out of")]
+    (line,) = [one for one in folder.run(*command).stdout.split("\n") if one.startswith("not checked: ")]
     left_out = json.loads(folder.run(*command, "--json").stdout)["left_out"]
     assert line == (
         "not checked: accesses of threads at n=1, n=17, n=1,000, which take too long to "

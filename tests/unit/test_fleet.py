@@ -119,7 +119,7 @@ def test_a_second_device_on_which_another_configuration_wins_is_named(folder):
     # in a process of its own, whose pipes are read to their end: no worker may keep them open
     done = folder.run("search", "double.yaml", *options, AUTOTUNE_FAKE_DEVICES="2")
     assert json.loads(done.stdout)["config"] == {"A": 5, "B": 0}
-    assert "fake:1 disagrees with" in done.stderr and "whose best takes 12 ms on fake:1" in done.stderr
+    assert "fake:1 disagrees with" in done.stderr and "whose best takes 12 ms on " in done.stderr
 
 
 def search_with_a_fall(folder, device, when):

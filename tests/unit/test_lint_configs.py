@@ -107,12 +107,12 @@ def test_only_vllms_moe_files_may_state_tritons_version(lint):
     [
         (VLLM.replace("fp8", "int8"), "vllm", "no look-up asks for dtype=int8_w8a8 with a block_shape"),
         (SGLANG, "vllm", f"no look-up asks for this name, but for {VLLM}"),
-        (VLLM, "sglang", f"its own is {SGLANG}"),
+        (VLLM, "sglang", f"but for {SGLANG}"),
         (MOE.replace(".json", ",dtype=bf16.json"), "vllm", "no look-up asks for dtype=bf16"),
         (
             "E=8,N=64,device_name=NVIDIA_H200_NVL.json",
             "vllm",
-            "its own is E=8,N=64,device_name=NVIDIA_H200.json",
+            "but for E=8,N=64,device_name=NVIDIA_H200.json",
         ),
         (VLLM.replace("L40S", "H200"), "vllm", "takes DeepGEMM or CUTLASS"),
         (MOE.replace("H100_80GB_HBM3", "B200"), "vllm", "takes FlashInfer or DeepGEMM on this GPU"),

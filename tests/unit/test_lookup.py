@@ -92,7 +92,7 @@ def test_a_kind_of_device_without_results_gets_the_default(filled):
     assert best.match.tier is Tier.DEFAULT
     assert best.match.detail == (
         "the kernel's default, as no result can be served on cpu-unknown; "
-        "device or sizes not known, so not checked: BLOCK <= device.max_threads_per_block"
+        "not checked, as device or sizes are unknown: BLOCK <= device.max_threads_per_block"
     )
     assert best.slowdown_at_most is None  # ten times on each of two devices: too few to foretell a bound
     with pytest.raises(NoConfig, match="nothing as close as portable for cpu-unknown, int32, n=1024; "):

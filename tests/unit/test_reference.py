@@ -53,15 +53,18 @@ CASES = {
         'return {"y": inputs["x"][0]}',
         "reference() returned an array of shape [3] for y; return one of shape [2, 3], as the",
     ),
-    "the transpose": ('return {"y": inputs["x"].T}', "an array of shape [3, 2]; return one of shape [2, 3]"),
-    "texts": ('return {"y": np.full((2, 3), "a")}', "for y elements of type <U1; expected numbers: float32"),
+    "the transpose": (
+        'return {"y": inputs["x"].T}',
+        "an array of shape [3, 2] for y; return one of shape [2, 3]",
+    ),
+    "texts": ('return {"y": np.full((2, 3), "a")}', "elements of type <U1 for y; expected numbers: float32"),
     "NaN": (
         'y = inputs["x"].copy()\n    y[1, 1] = np.nan\n    return {"y": y}',
-        "NaN in 1 of 6 elements, the first at y[4]",
+        "NaN in 1 of 6 elements of y, the first at flat index 4",
     ),
     "fractions for integers": (
         'return {"y": inputs["x"], "total": 0.5}',
-        "for total 0.5 at element 0, which int32 cannot hold; return whole numbers",
+        "0.5 for total[0], which int32 cannot hold; return whole numbers",
     ),
 }
 
@@ -139,7 +142,7 @@ def test_a_result_of_the_declared_type_is_taken_as_it_is_unless_it_has_nan(dtype
     numbers = result["y"] if result.dtype.names else result
     if dtype != "int32":
         numbers[3] = np.nan
-        with pytest.raises(BrokenReference, match=r"NaN in 1 of 5 elements, the first at y\[3\]"):
+        with pytest.raises(BrokenReference, match=r"NaN in 1 of 5 elements of y, the first at flat index 3"):
             found()
 
 

@@ -50,7 +50,7 @@ def space(tmp_path):
 
 
 REDEFINED = "add.cl:1: WPT: this `#define` replaces the values of the parameter"
-ONLY_DEFINED = "add.cl:1: WPT: each value of the parameter defines this macro, so all values compile to the same"
+ONLY_DEFINED = "add.cl:1: WPT: each value of the parameter defines this macro, so all values compile"
 SOURCES = {  # by the kind of the finding: the source, and what is said of it
     "redefined_parameter": (KERNEL, REDEFINED),
     "only_defined_parameter": (
