@@ -157,9 +157,7 @@ def select(results: Sequence[DeviceResult], sizes: Sizes, dtype: str | None) -> 
     chosen = problem_of(results, sizes, dtype)
     if chosen is None:
         known = dict.fromkeys(_problem_text(result.entry) for result in results)
-        raise InputError(
-            f"no results for this problem; give --size and --dtype of one of: {'; '.join(known)}"
-        )
+        raise InputError(f"no results for this problem; expected --size and --dtype of {'; '.join(known)}")
     return [result for result in results if result.entry.problem == chosen]
 
 

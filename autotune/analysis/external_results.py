@@ -83,10 +83,8 @@ def as_results(
         device = next(known, None) or unknown_device(recording.device, name)
         if (name, entry.problem) in seen:
             problem = problem_text(entry.sizes, entry.dtype, entry.data)
-            other = seen[name, entry.problem]
-            raise InputError(
-                f"{path}: has results of {recording.device}, {problem}, and so has {other}; give only one"
-            )
+            subject = f"{recording.device}, {problem}, and so has {seen[name, entry.problem]}"
+            raise InputError(f"{path}: has results of {subject}; give only one")
         seen[name, entry.problem] = path
         results.append(DeviceResult(f"{name} (imported)", device, entry))
     return results

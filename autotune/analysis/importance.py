@@ -76,9 +76,7 @@ def _timed(trials: Sequence[Trial]) -> list[Trial]:
     if len(timed) < MIN_TRIALS:
         raise InputError(f"importance needs at least {MIN_TRIALS} trials that succeeded, found {len(timed)}")
     if any(trial.config.keys() != timed[0].config.keys() for trial in timed):
-        raise InputError(
-            "importance needs trials with the same parameters; the journal has several sets of them"
-        )
+        raise InputError("importance needs trials with the same parameters; those of the journal differ")
     return timed
 
 

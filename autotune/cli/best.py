@@ -93,9 +93,7 @@ def best_text(best: Best) -> str:
     time_text = f"{best.time_ms:.4g} ms{where}" if best.time_ms is not None else "not timed"
     lines = [str(best.config), f"{match.tier.value}: {match.detail} ({time_text})"]
     if best.expected_slowdown is None:
-        lines.append(
-            "expected slowdown: unknown; `autotune search` for this device and these sizes finds the best"
-        )
+        lines.append("expected slowdown: unknown; `autotune search` for this device and size finds the best")
     elif best.match.tier is not Tier.EXACT:
         most = best.slowdown_at_most
         bound = (

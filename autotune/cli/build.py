@@ -33,10 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="NVIDIA GPUs or architectures, separated by commas (default: those of the GPUs with results)",
     )
     parser.add_argument(
-        "--source",
-        metavar="FILE",
-        type=Path,
-        help="the source, if there is only one KERNEL (default: as for load_kernel)",
+        "--source", metavar="FILE", type=Path, help="source of a single KERNEL (default: as for load_kernel)"
     )
     parser.add_argument(
         "--trusted",

@@ -37,9 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
     mode = parser.add_mutually_exclusive_group()
     opt.add_config(mode, "check this configuration; repeat for more", default=[])
-    mode.add_argument(
-        "--refresh", action="store_true", help="update each cached result with what the check finds"
-    )
+    mode.add_argument("--refresh", action="store_true", help="store what the check finds for each result")
     mode.add_argument(
         "--strength", action="store_true", help="count the planted mistakes that verification catches"
     )

@@ -48,9 +48,7 @@ def parse_sweep(texts: Sequence[str], fixed: Collection[str] = ()) -> list[dict[
             if name in RESERVED_SIZES:
                 raise InputError(f"--sweep {text}: {name} cannot be the name of a size")
             if name in problems[0] or name in fixed:
-                raise InputError(
-                    f"--sweep {text}: {name} is also in --size or another --sweep; leave one out"
-                )
+                raise InputError(f"--sweep {text}: {name} is in --size or another --sweep too; leave one out")
         if any(0 in point.values() for point in points):
             raise InputError(f"--sweep {text}: expected sizes of at least 1")
         if len(problems) * len(points) > MAX_PROBLEMS:

@@ -131,9 +131,7 @@ def _locked_record(name: str) -> int:
     try:
         record = open_own(folder / f"{name}.json", os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise LaunchError(
-            f"{folder}: the clocks cannot be noted before they change: {error.strerror}"
-        ) from None
+        raise LaunchError(f"{folder}: clocks cannot be noted before a change: {error.strerror}") from None
     lock(record)
     return record
 

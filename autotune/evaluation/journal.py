@@ -366,9 +366,7 @@ class _Rows:
             self._count += 1
             place, row = f"{self._path}:{self._count}", _object(line)
             if row is None:
-                raise JournalError(
-                    f"{place}: damaged; delete this line and all after it, or search with --fresh"
-                )
+                raise JournalError(f"{place}: damaged; delete this line and the rest, or search with --fresh")
             if self._count == 1:
                 self.header = _header(row, self._path)
                 continue
@@ -445,7 +443,7 @@ def locked_journal(path: Path) -> Iterator[None]:
     is_there = path.exists() and not path.is_symlink()  # no search writes through a link
     with locked(path.parent), open_to_append(path) if is_there else nullcontext() as file:
         if file is not None and not _lock(file):
-            raise JournalError(f"{path}: a search is writing this journal; try again after it has ended")
+            raise JournalError(f"{path}: a search is writing this file; try again after it has ended")
         yield
 
 
@@ -470,7 +468,7 @@ def _open_locked(path: Path) -> FileIO:
             if not _lock(file):
                 file.close()
                 raise JournalError(
-                    f"{path}: another search is writing this journal; wait for it, or use --journal FILE"
+                    f"{path}: another search is writing this file; wait or give --journal FILE"
                 )
             if is_at(path, file.fileno()):
                 return file

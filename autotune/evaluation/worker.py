@@ -349,9 +349,7 @@ def _unprepared(error: ChildFailed) -> Failure:
     if isinstance(error, ChildTimeout):
         return Failure(Status.TIMEOUT, f"preparing the problem: {error}", error.blame)
     if _is_of_reference(error):
-        return Failure(
-            Status.WRONG_RESULT, f"the reference does not fit the configuration's arrays: {error.message}"
-        )
+        return Failure(Status.WRONG_RESULT, f"the reference does not fit the arrays: {error.message}")
     status = Status.LAUNCH_ERROR if _is_full(error) else Status.CRASHED
     return Failure(status, str(error), error.blame)
 

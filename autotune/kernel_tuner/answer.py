@@ -38,8 +38,7 @@ def read_answer(
     given = _on_host(call.answer)
     if call.verify is None and given is not None and len(given) != len(arguments.listed):
         raise InputError(
-            f"answer: expected {len(arguments.listed)} elements, one for each argument (None for an input), "
-            f"found {len(given)}"
+            f"answer: expected {len(arguments.listed)} elements (None for an input), found {len(given)}"
         )
     judge = _judge(call, given, arguments, parameters, observers)
     return AnswerCheck(

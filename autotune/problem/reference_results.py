@@ -83,9 +83,7 @@ def _as_declared(result: NDArray[Any], array: Array, *, may_be_nan: bool) -> NDA
     else:
         fits = is_floating(result.dtype) or result.dtype.kind in ("biuc" if dtype.kind == "c" else "biu")
     if not fits:
-        raise BrokenReference(
-            f"elements of type {result.dtype} for {array.name}; expected numbers: {array.dtype}"
-        )
+        raise BrokenReference(f"{result.dtype} elements for {array.name}; expected numbers: {array.dtype}")
     flat = result.reshape(-1)
     is_right = may_be_nan and is_floating(dtype)
     if not is_right and flat.dtype.kind not in "biu" and (odd := np.flatnonzero(_nans(flat))).size:

@@ -261,8 +261,6 @@ def open_context(
 def _require_parallel(spec: SpaceSpec) -> None:
     """Raise InputError for features that need one device process for all configurations."""
     if spec.full == TRUSTED:
-        raise InputError(
-            f"{spec.path}: verify.full: {TRUSTED}: search with one device, or write `full: reference`"
-        )
+        raise InputError(f"{spec.path}: full: {TRUSTED}: search with one device, or write `full: reference`")
     if spec.functions.verify is not None:
         raise InputError(f"{spec.path}: a Python function verifies results: search with one device")

@@ -360,7 +360,7 @@ def test_two_threads_cannot_write_one_journal(here):
 
     def inner(trial):
         if not refused:
-            with pytest.raises(JournalError, match="another search is writing this journal") as caught:
+            with pytest.raises(JournalError, match="another search is writing this file") as caught:
                 tune("double.yaml", **SETTINGS)
             refused.append(caught)
 

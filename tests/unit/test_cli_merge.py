@@ -142,9 +142,7 @@ def test_a_journal_that_is_being_written_is_left_alone(two, tmp_path, capsys):
         fcntl.flock(held, fcntl.LOCK_EX)
         before = contents(a / "runs")
         assert merge(b, into=a) == 2
-        assert (
-            "a search is writing this journal" in capsys.readouterr().err and contents(a / "runs") == before
-        )
+        assert "a search is writing this file" in capsys.readouterr().err and contents(a / "runs") == before
 
 
 def test_other_files_are_named_and_a_line_cut_off_is_dropped(two, tmp_path, capsys):
@@ -247,4 +245,4 @@ def test_a_journal_in_use_leaves_all_as_it_was(two, capsys):
         fcntl.flock(held, fcntl.LOCK_EX)
         before = contents(a)
         assert merge(b, into=a) == 2 and contents(a) == before
-    assert "a search is writing this journal" in capsys.readouterr().err
+    assert "a search is writing this file" in capsys.readouterr().err

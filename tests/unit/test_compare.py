@@ -142,7 +142,7 @@ def test_the_problem_of_most_devices_is_chosen_then_the_largest():
     assert {one.entry.sizes["n"] for one in select(results, {}, None)} == {1024}
     assert len(select(results, {"n": 4096}, None)) == 1
     for sizes, dtype in (({"n": 5}, None), ({}, "float32")):
-        with pytest.raises(InputError, match="of one of: int32 n=64; int32 n=1024"):
+        with pytest.raises(InputError, match="--size and --dtype of int32 n=64; int32 n=1024"):
             select(results, sizes, dtype)
 
 

@@ -478,7 +478,7 @@ def test_the_names_of_clock_and_power_limit_set_those_of_the_gpu():
         ({"strategy": "genetic"}, "strategy: 'genetic' is unknown"),
         (
             {"answer": [None]},
-            "answer: expected 4 elements, one for each argument",
+            "answer: expected 4 elements ",
         ),
         ({"restrictions": ["block_size_x is 3"]}, "restrictions: .*write it as a function: lambda p: ..."),
         ({"restrictions": ["block_size_z == 3"]}, "restrictions: unknown name 'block_size_z'"),

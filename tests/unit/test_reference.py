@@ -57,7 +57,7 @@ CASES = {
         'return {"y": inputs["x"].T}',
         "an array of shape [3, 2] for y; return one of shape [2, 3]",
     ),
-    "texts": ('return {"y": np.full((2, 3), "a")}', "elements of type <U1 for y; expected numbers: float32"),
+    "texts": ('return {"y": np.full((2, 3), "a")}', "<U1 elements for y; expected numbers: float32"),
     "NaN": (
         'y = inputs["x"].copy()\n    y[1, 1] = np.nan\n    return {"y": y}',
         "NaN in 1 of 6 elements of y, the first at flat index 4",
@@ -220,7 +220,5 @@ def test_a_configuration_whose_arrays_the_reference_does_not_fit_has_a_wrong_res
     found = folder.search("--budget", "15")
     assert found["counts"] == {"ok": 13, "wrong_result": 2}
     shown = folder.run("show", "double", "--status", "wrong_result").stdout
-    assert "the reference does not fit the configuration's arrays: reference.py:2: " in " ".join(
-        shown.split()
-    )
+    assert "the reference does not fit the arrays: reference.py:2: " in " ".join(shown.split())
     assert "returned an array of shape [1] for y; return one of shape [2]" in " ".join(shown.split())

@@ -186,7 +186,7 @@ def test_sizes_of_a_file_belong_together_and_are_combined_with_those_of_other_wo
         ("N,K\n3,x\n", "'x' is not a whole number"),
         ("N,K\n3,0\n", "expected sizes of at least 1"),
         ("device\n3\n", "device cannot be the name of a size"),
-        ("n\n3\n", "n is also in --size or another --sweep"),
+        ("n\n3\n", "n is in --size or another --sweep too"),
         (b"\xff\xfe", "cannot be read as a CSV file"),
         (None, "no such file; expected a CSV file of sizes"),
     ],
@@ -243,7 +243,7 @@ def test_another_range_is_refused(text, reason):
         (("--sweep", "n=1:4:x2", "--engine", "random", "--stop-when-unlikely"), "cannot tell when to stop"),
         (("--variants", "3"), "only a sweep without --format chooses variants: leave out --variants"),
         (("--sweep", "m=1:4:x2"), "m"),
-        (("--sweep", "n=1:4:x2", "--size", "n=8"), "n is also in --size or another --sweep; leave one out"),
+        (("--sweep", "n=1:4:x2", "--size", "n=8"), "n is in --size or another --sweep too; leave one out"),
     ],
 )
 def test_what_a_sweep_cannot_do_is_said_at_once(folder, arguments, reason):
