@@ -180,7 +180,7 @@ def merge_folders(folders: Sequence[Path], into: Path) -> Merged:
         for device in devices:
             if not same_device(device, devices[0]):
                 raise CacheError(
-                    f"{place}: {devices[0].name} in one cache, {device.name} in another; merge one"
+                    f"{place}: is {devices[0].name} in one cache, {device.name} in another; merge one"
                 )
     try:
         _check_writable(contents, into)
