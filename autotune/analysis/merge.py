@@ -179,9 +179,7 @@ def merge_folders(folders: Sequence[Path], into: Path) -> Merged:
     for place, devices in contents.devices.items():
         for device in devices:
             if not same_device(device, devices[0]):
-                raise CacheError(
-                    f"{place}: is {devices[0].name} in one cache, {device.name} in another; merge one"
-                )
+                raise CacheError(f"{place}: two caches say {devices[0].name} and {device.name}; keep one")
     try:
         _check_writable(contents, into)
         return _write(contents, into)

@@ -127,7 +127,7 @@ def test_what_cannot_be_merged_is_refused_before_anything_is_written(two, tmp_pa
         assert message in capsys.readouterr().err
     write(tmp_path / "d/cache", replace(DEVICE, name="Another GPU"), record(entry(64)))
     assert merge(a, tmp_path / "d", into=into) == 1
-    assert "is Example(R) GPU 100 in one cache, Another GPU in another" in capsys.readouterr().err
+    assert "two caches say Example(R) GPU 100 and Another GPU; keep one" in capsys.readouterr().err
     (b / "runs/reduce.jsonl").write_text('{"journal":1}\n{"trial":{}}\n')
     assert merge(a, b, into=into) == 2
     assert "reduce.jsonl:2: not a row of a journal" in capsys.readouterr().err
