@@ -358,7 +358,7 @@ def test_a_kernel_for_another_compiler_is_refused_in_one_line(rows, queue):
     ],
 )
 def test_options_of_a_wrong_kind_are_bad_input(rows, wrong):
-    with pytest.raises(InputError, match=f": {next(iter(wrong))} is .*; found"):
+    with pytest.raises(InputError, match=f": {next(iter(wrong))}: expected .*, found"):
         load_kernel("rows", **wrong)
 
 
