@@ -68,7 +68,7 @@ class Forked(InputError):
     def __init__(self, driver: str) -> None:
         super().__init__(
             f"{driver} was used before this process was forked, and does not survive a fork: call kernels "
-            "in the forked processes only, or start these with multiprocessing's spawn or forkserver"
+            "in the forked processes only, or start them with multiprocessing's spawn or forkserver"
         )
 
 

@@ -329,7 +329,7 @@ class _Threads(_Way):
         super().__init__(deadline)
         tool = find_host_sanitizer()
         if tool is None:
-            raise SetupError("g++ is not installed, which runs kernels on the CPU; in Debian the package g++")
+            raise SetupError("g++ is not installed; to run kernels on the CPU, install it (in Debian, g++)")
         self.tool = tool.version
         self._sanitizer, self._reference = tool, space.spec.reference
         self._child = Child(_Reference, self._reference, space.device)

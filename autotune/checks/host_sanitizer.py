@@ -223,7 +223,7 @@ class HostSanitizer:
             except ChildDied as error:
                 return Unchecked(str(error), is_late=True)
             except subprocess.TimeoutExpired:
-                return NO_TIME if deadline.is_over else Unchecked(f"ran out of {TIMEOUT_S:g} s")
+                return NO_TIME if deadline.is_over else Unchecked(f"took longer than {TIMEOUT_S:g} s")
         if outcome is PASSED and left:
             return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
         return outcome
@@ -407,7 +407,7 @@ def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, st
     if done.returncode == 0:
         return PASSED
     if done.returncode == -signal.SIGXCPU:
-        return Unchecked(f"ran out of {MAX_CPU_S} s of CPU time")
+        return Unchecked(f"took longer than {MAX_CPU_S} s of CPU time")
     if barrier := _BARRIER.search(done.stdout):
         return _finding(Status.WRONG_RESULT, barrier[1])
     if outside := _OUTSIDE.search(done.stderr):
@@ -431,13 +431,13 @@ def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, st
     if done.returncode == -signal.SIGFPE:
         return _finding(Status.WRONG_RESULT, _TRAPS["FPE"])
     if "stack-overflow" in done.stderr:
-        return Unchecked("the memory of a thread is larger than the CPU gives it")
+        return Unchecked("a thread needs more memory than the CPU gives it")
     if done.returncode == _FOUND:
         error = next((line for line in done.stderr.splitlines() if "ERROR" in line or "error" in line), "")
         detail = error.partition("Sanitizer: ")[2] or error or "ended by a sanitizer"
         return _finding(Status.WRONG_RESULT, detail)
     if done.returncode == _NO_MEMORY or -done.returncode in _ENDED_BY_OTHERS:
-        return Unchecked(f"the program ended with {done.returncode}")
+        return Unchecked(f"the program ended with exit code {done.returncode}")
     code = signal.Signals(-done.returncode).name if done.returncode < 0 else str(done.returncode)
     said = done.stderr.strip().rpartition("\n")[2]  # such as the assertion that failed
     return UnparsedEnd(f"the program ended with {code}{': ' if said else ''}{said}")
@@ -463,7 +463,7 @@ def _unwritten(folder: Path, number: int, workload: Workload) -> Failure | None:
         differs = np.flatnonzero(contents[0] != contents[1])
         if differs.size:
             where = element_text(array, int(differs[0]) // numpy_dtype(array.dtype).itemsize)
-            return _finding(Status.WRONG_RESULT, f"{where} depends on memory that nobody wrote")
+            return _finding(Status.WRONG_RESULT, f"{where} depends on memory that was never written")
     return None
 
 

@@ -203,17 +203,17 @@ def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:
         shaped = {name: value.shape for name, value in values.items() if isinstance(value, np.ndarray)}
         alike = [f"{name} {list(shape)}" for name, shape in shaped.items() if len(shape) == int(match[1])]
         if alike:
-            return f"; an input has the `shape` that the space file gives it: {', '.join(alike)}"
+            return f"; inputs have the `shape` of the space file: {', '.join(alike)}"
     names = list(values)
     if isinstance(error, ModuleNotFoundError):
-        return f"; install it, such as by `pip install {error.name}`, or remove the import"
+        return f"; install it, for example with `pip install {error.name}`, or remove the import"
     if isinstance(error, NameError) and error.name == "np":
         return "; write `import numpy as np` at the top of the file"
     if isinstance(error, AttributeError) and isinstance(error.obj, dict):
-        return f'; these are dictionaries: write ["{error.name}"] for .{error.name}'
+        return f'; inputs and sizes are dictionaries: write ["{error.name}"] for .{error.name}'
     if isinstance(error, KeyError) and names and error.args and isinstance(error.args[0], str):
         key = error.args[0]
-        numbers = "; numbers of the space file are not passed: write the value in the reference"
+        numbers = "; the space file's numbers are not passed to a reference: write the value in it"
         return nearest(key, names) or f"{hint(key, names)}{numbers}"
     return ""
 

@@ -64,7 +64,7 @@ def check_on_host(context: TuningContext, instance: KernelInstance, deadline: De
             outcome, host.check(default.source, of_default.verified, deadline, of_default.looping)
         )
     is_whole = small.is_whole and all(map(can_run_on_cpu, small.looping))
-    loops = PASSED if is_whole else Unchecked("at no size that the CPU can run does every loop turn again")
+    loops = PASSED if is_whole else Unchecked("the CPU can run no size at which every loop turns again")
     return {**dict.fromkeys(HOST_TOOLS, outcome), LOOPS: loops}
 
 

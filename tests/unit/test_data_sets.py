@@ -141,7 +141,7 @@ def test_where_rows_are_constant_the_rounding_of_a_mean_is_no_mistake_but_nan_is
     )
     assert right == serial == "" and divided_by_zero.startswith("with data zeros: y[0] is nan")
     doubts = folder.run("check", "double.yaml", "--device", "fake", "--config", "A=2").stderr
-    assert doubts.count("counts against no configuration: rounding may decide there") == 1, doubts
+    assert doubts.count("count against no configuration, as rounding may decide there") == 1, doubts
     assert "with data smallest: y[0] is" in doubts and ".astype(int)" not in doubts, doubts
     assert "the best: checked without data " in doubts and "(rounding may decide)" in doubts, doubts
 

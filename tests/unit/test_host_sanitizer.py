@@ -87,7 +87,7 @@ BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
     [
         ("", "", None, ""),
         ("BARRIER();", "", WRONG, r"a race: write in last_sum \(last.cu:8\) and read in last_sum"),
-        ("COPY_WAIT(0);", "COPY_WAIT(1);", WRONG, r"sum\[0\] depends on memory that nobody wrote"),
+        ("COPY_WAIT(0);", "COPY_WAIT(1);", WRONG, r"sum\[0\] depends on memory that was never written"),
         (
             "more[i] = 0;",
             "more[i] = 0; ATOMIC_ADD(more, 0);",
@@ -115,8 +115,8 @@ BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
             BOUNDS,
             "member access within misaligned address",
         ),
-        ("    more[i] = 0;\n", "", WRONG, r"sum\[0\] depends on memory that nobody wrote"),
-        ("value = 0", "value", WRONG, r"sum\[0\] depends on memory that nobody wrote"),
+        ("    more[i] = 0;\n", "", WRONG, r"sum\[0\] depends on memory that was never written"),
+        ("value = 0", "value", WRONG, r"sum\[0\] depends on memory that was never written"),
         (
             "k < 32",
             "k < 33 - (max(0.0f, 0.5f) == 0.5f && min(0.1, 0.2f) == 0.1 && max(NAN, 1.0f) == 1.0f &&"
@@ -313,7 +313,7 @@ def test_no_read_of_another_block_is_forgotten_for_those_of_a_few_later_ones(lat
 @pytest.mark.parametrize(
     ("limit", "value", "source", "reason"),
     [
-        ("TIMEOUT_S", 0.0, "", "ran out of 0 s"),
+        ("TIMEOUT_S", 0.0, "", "took longer than 0 s"),
         ("MAX_THREADS", 95, "", "all sizes need more than 95 threads or 64 MiB"),
         ("MAX_BYTES", 11, "", "all sizes need more than 200,000 threads or 0 MiB"),
         ("TIMEOUT_S", 30.0, "#error", r"g\+\+ refuses the source: last.cu:1:2: error: #error"),
@@ -440,7 +440,7 @@ def test_what_the_memory_of_a_thread_does_not_hold_is_not_checked():
         "int value = 0;", "volatile int large[1 << 20]; large[i] = 0; int value = large[i];"
     )
     found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM], Deadline())
-    assert found == Unchecked("the memory of a thread is larger than the CPU gives it")
+    assert found == Unchecked("a thread needs more memory than the CPU gives it")
 
 
 @pytest.mark.parametrize(("kind", "threads"), [("gpu", {"sanitizer_0"}), ("cpu", set())])
@@ -544,7 +544,7 @@ COPIES = """
             WROTE,
             f"{COPIES} barrier(CLK_LOCAL_MEM_FENCE);\n    y[at] = copied[31 - i] * halves[i]",
             WRONG,
-            r"y\[0\] depends on memory that nobody wrote",
+            r"y\[0\] depends on memory that was never written",
         ),
         ("void halve(", "#ifdef HALVES\nhalf2 lost(half2 a) { return a; }\n#endif\nvoid halve(", None, ""),
         ("own, 31 - i", "own, 32 - i", BOUNDS, r"read outside of all arrays in halve \(sums.cl:1\)"),
@@ -697,7 +697,7 @@ template <typename T, int B> __global__ void turn(const T *x, T *y)
             "+ (i < 16 ? __shfl_down_sync(0xffffu, kept[i], 1) : 0) + Turn",
             128,
             WRONG,
-            r"y\[15\] depends on memory that nobody wrote",
+            r"y\[15\] depends on memory that was never written",
         ),
     ],
 )
