@@ -284,7 +284,7 @@ class _Way(ABC):
 class _Interpreted(_Way):
     """Triton: its interpreter on the device of that name, one configuration at a time."""
 
-    checks = "results and writes outside of arrays"
+    checks = "results, reads and writes outside of arrays"
 
     def __init__(self, space: ValidSpace, deadline: Deadline) -> None:
         super().__init__(deadline)
