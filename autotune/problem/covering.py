@@ -111,7 +111,8 @@ class Domain:
                 yield self.declared({**others, name: tile * _BEYOND_16_BITS})
 
     def candidates(self, divisors: Sequence[int], draw: random.Random) -> Iterator[Sizes]:
-        """Sizes that some tiles make interesting, drawn at random; half are equal where the space's are."""
+        """Each size as 1, then sizes that tiles make interesting, drawn; half are equal where the space's are."""
+        yield from ({**sizes, name: 1} for sizes in self._given for name in self._varied)
         near = {times * tile + step for tile in divisors for times in _TIMES for step in (-1, 0, 1)}
         near |= {*_FEW}
         choices = {
@@ -136,7 +137,7 @@ def at_tiles(
 ) -> list[Workload]:
     """Further workloads, in which a configuration does what it does in none that it is verified on.
 
-    At most `count`. `timed` is the workload of the size to tune for; `make` makes the workload of sizes and a
+    At most `count`, and first those with a single size of 1. `timed` is the workload of the size to tune for; `make` makes the workload of sizes and a
     number, and gives None where the configuration is not valid.
     """
     given = (*workloads, timed)
@@ -147,11 +148,12 @@ def at_tiles(
     candidates = domain.candidates(factors, draw)
     shown = set().union(*(_remainders(workload, factors) for workload in given))
     largest = {name: max(workload.problem.sizes[name] for workload in given) for name in timed.problem.sizes}
-    shown |= set().union(*(_doublings(workload) for workload in given))
+    shown |= set().union(*(_doublings(workload) | _single(workload) for workload in given))
 
     def news(workload: Workload) -> set[tuple[object, ...]]:
         beyond = {(name,) for name, size in workload.problem.sizes.items() if size > largest[name]}
-        return (_remainders(workload, factors) | _doublings(workload) | beyond) - shown
+        kinds = _remainders(workload, factors) | _doublings(workload) | beyond | _single(workload)
+        return kinds - shown
 
     left: dict[str, Workload] = {}
     for number in range(_TRIED):
@@ -163,7 +165,9 @@ def at_tiles(
     chosen: list[Workload] = []
     while left and len(chosen) < count:
         news_by_key = {key: news(workload) for key, workload in left.items()}
-        best = max(news_by_key, key=lambda key: len(news_by_key[key]))
+        best = max(
+            left, key=lambda key: (len(news_by_key[key] & _single(left[key])), len(news_by_key[key]))
+        )
         if not news_by_key[best]:
             break
         shown |= news_by_key[best]
@@ -216,6 +220,12 @@ def divisors(workloads: Sequence[Workload], config: Config) -> list[int]:
     }
     factors = sorted(numbers | extents)
     return sorted({factor * other for factor, other in product(factors, [1, *factors])})
+
+
+def _single(workload: Workload) -> set[tuple[object, ...]]:
+    """The one size that is 1 beside larger ones: one row, or one column."""
+    ones = [name for name, size in workload.problem.sizes.items() if size == 1]
+    return {(name, "single") for name in ones} if len(ones) == 1 < len(workload.problem.sizes) else set()
 
 
 def _doublings(workload: Workload) -> set[tuple[object, ...]]:
