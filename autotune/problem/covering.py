@@ -111,8 +111,9 @@ class Domain:
                 yield self.declared({**others, name: tile * _BEYOND_16_BITS})
 
     def candidates(self, divisors: Sequence[int], draw: random.Random) -> Iterator[Sizes]:
-        """Each size as 1, then sizes that tiles make interesting, drawn; half are equal where the space's are."""
-        yield from ({**sizes, name: 1} for sizes in self._given for name in self._varied)
+        """Each size of several as 1, then drawn ones around tiles, half equal where the space's are."""
+        if len(self._largest) > 1:
+            yield from ({**sizes, name: 1} for sizes in self._given for name in self._varied)
         near = {times * tile + step for tile in divisors for times in _TIMES for step in (-1, 0, 1)}
         near |= {*_FEW}
         choices = {
