@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, permutations, product
 
 from autotune.core.records import Config, Sizes
-from autotune.problem.workload import Workload, entries
+from autotune.problem.workload import Make, Workload, entries
 
 _FEW = (1, 7, 31)  # elements: fewer than a warp
 _TIMES = (1, 2, 3, 5, 17)  # tiles
 _CHANGED, _ALIKE = 0.7, 0.5  # shares
 _BEYOND = 4  # times the largest size of the space
+_FAR_BEYOND = 64  # times it: constraints that take such a size are no limits
 _TRIED = 80  # sizes, of which a few are chosen
 _MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of a workload at sizes of tiles
 _LITTLE_WORK = 2**18  # of any problem: its reference is fast
@@ -174,6 +175,23 @@ def at_tiles(
         shown |= news_by_key[best]
         chosen.append(left.pop(best))
     return chosen
+
+
+def at_limits(given: Sequence[Workload], make: Make) -> Iterator[Workload]:
+    """Workloads in which one size is larger than in any given one, and as large as constraints take."""
+    domain = Domain([workload.problem.sizes for workload in given])
+    least = min((workload.problem.sizes for workload in given), key=size_product)
+    for name in least:
+        found, largest = None, max(workload.problem.sizes[name] for workload in given)
+        low, high = largest, largest * _FAR_BEYOND
+        is_limited = make(domain.declared({**least, name: high})) is None
+        while is_limited and high - low > 1:
+            middle = (low + high) // 2
+            workload = make(domain.declared({**least, name: middle}))
+            low, high = (middle, high) if workload else (low, middle)
+            found = workload or found
+        if found is not None:
+            yield found
 
 
 def beyond_16_bits(
