@@ -87,7 +87,7 @@ def _round_to_bfloat16() -> None:
 
 
 def _keep_the_type_of_scalars() -> None:
-    """Have Triton's interpreter spread a scalar with its own type: of a condition it takes what was compared."""
+    """Have Triton's interpreter spread a condition as one: it takes the type of what was compared."""
     from triton.runtime import interpreter
 
     def spread(builder: Any, wanted: Any, scalar: Any) -> Any:

@@ -139,8 +139,8 @@ def at_tiles(
 ) -> list[Workload]:
     """Further workloads, in which a configuration does what it does in none that it is verified on.
 
-    At most `count`, and first those with a single size of 1. `timed` is the workload of the size to tune for; `make` makes the workload of sizes and a
-    number, and gives None where the configuration is not valid.
+    At most `count`, and first those with a single size of 1. `timed` is the workload of the size to tune for;
+    `make` makes the workload of sizes and a number, and gives None where the configuration is not valid.
     """
     given = (*workloads, timed)
     factors = divisors(given, config)
@@ -167,9 +167,7 @@ def at_tiles(
     chosen: list[Workload] = []
     while left and len(chosen) < count:
         news_by_key = {key: news(workload) for key, workload in left.items()}
-        best = max(
-            left, key=lambda key: (len(news_by_key[key] & _single(left[key])), len(news_by_key[key]))
-        )
+        best = max(left, key=lambda key: (len(news_by_key[key] & _single(left[key])), len(news_by_key[key])))
         if not news_by_key[best]:
             break
         shown |= news_by_key[best]

@@ -87,9 +87,7 @@ def pairs(queries, points):
 def test_each_size_is_1_beside_others_that_are_not():
     """One row and one column: a kernel may subtract more from a size than it is."""
     given = [pairs(3, 3), pairs(18, 33), pairs(66, 65), pairs(40, 131), pairs(768, 1024)]
-    found = at_tiles(
-        given[:-1], given[-1], Config({"X": 8, "Y": 4}), lambda sizes, place: pairs(**sizes), 6
-    )
+    found = at_tiles(given[:-1], given[-1], Config({"X": 8, "Y": 4}), lambda sizes, place: pairs(**sizes), 6)
     sizes = [tuple(one.problem.sizes.values()) for one in found]
     assert any(queries == 1 < points for queries, points in sizes), sizes
     assert any(points == 1 < queries for queries, points in sizes), sizes

@@ -243,13 +243,12 @@ def with_data(name, fill, dtype="float32", count=5000):
 
 def test_a_shape_is_tried_where_a_tile_has_a_rest_if_the_space_has_such_a_size():
     """What a kernel puts there is right for the usual data, such as 0 as the least of a maximum."""
-    sizes = [{"m": 1, "n": 1}, {"m": 3, "n": 100}, {"m": 2, "n": 256}, {"m": 5, "n": 511}, {"m": 64, "n": 512}]
-    given = [
-        Workload(
-            Problem(one, "int32"), (Array("x", "int32", (*one.values(),), "in", ("integers", -9, 9)),), (), ()
-        )
-        for one in sizes
-    ]
+
+    def of_rows(m, n):
+        x = Array("x", "int32", (m, n), "in", ("integers", -9, 9))
+        return Workload(Problem({"m": m, "n": n}, "int32"), (x,), (), ())
+
+    given = [of_rows(1, 1), of_rows(3, 100), of_rows(2, 256), of_rows(5, 511), of_rows(64, 512)]
 
     def tried(name, among):
         return {one.usual.problem.sizes["n"] for one in on_other_data(name, among, given[-1])}

@@ -87,8 +87,8 @@ def test_space_run_has_a_line_for_each_configuration_and_keeps_nothing(scale):
         (
             "x + at, mask=at < n)",
             "x + at)",
-            "out_of_bounds: scale, line 3 from its def, `tl.store(y + at, 2 * tl.load(x + at), mask=at < n)`: "
-            "reads outside of all arrays",
+            "out_of_bounds: scale, line 3 from its def, `tl.store(y + at, 2 * tl.load(x + at), "
+            "mask=at < n)`: reads outside of all arrays",
         ),
         ("2 * tl", "3 * tl", "wrong_result: y[0]"),
         (
