@@ -19,6 +19,10 @@
 #define restrict __restrict__
 typedef unsigned char uchar;
 
+#if __GNUC__ >= 10
+#undef __shared__
+#define __shared__ static __constinit __attribute__((used)) /* arrays of vectors need no guard then */
+#endif
 #define CLK_LOCAL_MEM_FENCE 1
 #define CLK_GLOBAL_MEM_FENCE 2
 

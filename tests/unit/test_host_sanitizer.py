@@ -528,7 +528,7 @@ FUNCTIONS = [  # what holds of functions that C++ lacks
 ]
 FUNCTIONS_HOLD = "".join(f"if (!({one})) y[1000000] = 1;\n" for one in FUNCTIONS) + (
     "{ float c, s = sincos(0.f, &c), i, f = fract(2.5f, &i); if (s != 0 || c != 1 || f != 0.5f || i != 2)"
-    " y[1000000] = 1; short4 v = (short4)(1, 2, 3, 4) * (short)2; if (v.w != 8) y[1000000] = 1; }\n"
+    " y[1000000] = 1; short4 v = (short4)(1, 2, 3, 4) * (short)2; if (v.y != 4) y[1000000] = 1; }\n"
 )
 VECTORS_HOLD = "".join(  # else it writes outside of all arrays
     f"{{ {made}; if (!({holds})) y[1000000] = 1; }}\n" for made, holds in VECTORS.items()
@@ -577,6 +577,12 @@ COPIES = """
         ),
         ("y[at] = halves[i]", f"{VECTORS_HOLD} y[at] = halves[i]", None, ""),
         ("y[at] = halves[i]", f"{FUNCTIONS_HOLD} y[at] = halves[i]", None, ""),
+        (
+            "y[at] = halves[i]",
+            "__local float2 pairs[32]; pairs[i] = 0; y[at] = pairs[i].x + halves[i]",
+            None,
+            "",
+        ),
         (
             "y[at] = halves[i]",
             "y[at] = halves[i] + 8 / (*count - (int)i + 3)",
