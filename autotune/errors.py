@@ -165,6 +165,10 @@ class ImpossibleTime(LaunchError):
     """The device reports a time that no run can take."""
 
 
+class OutsideArrays(LaunchError):
+    """The kernel reads outside of its arrays."""
+
+
 class OutOfMemory(LaunchError):
     """The device has too little free memory for an allocation."""
 

@@ -98,7 +98,7 @@ _OPENCL_WORDS = (  # told apart by their place alone: pointers to shared memory,
     (re.compile(_LOCAL + r"(?=[\w\s]*\*)"), ""),
     (re.compile(_LOCAL + r"(?![^;{}()]*,\s*\*)"), "__shared__"),  # g++ refuses both in one declaration
     (
-        re.compile(r"\(\s*((?:float|double|u?int|uchar)(?:2|3|4|8|16))\s*\)\s*(?=\()"),
+        re.compile(r"\(\s*((?:float|double|u?(?:char|short|int|long))(?:2|3|4|8|16))\s*\)\s*(?=\()"),
         r"autotune::make_vector<\1>",
     ),
 )

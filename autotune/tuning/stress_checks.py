@@ -191,7 +191,7 @@ def _with_schedule(
     if isinstance(binary, Failure):
         return Unchecked("with another schedule, the source does not compile")
     verified = instance.verify_workloads or (instance.workload,)
-    workloads = (*verified, *context.further_sizes.small(instance).looping)
+    workloads = (*verified, *context.further_sizes.small(instance).further)
     for workload in verification_order(workloads, context.task.device.kind):
         if deadline.is_over:
             return NO_TIME

@@ -509,6 +509,27 @@ VECTORS = {  # what holds of each, by how it is made
         "v.y == 2 && v.w == 3 && w.y == 5"
     ),
 }
+FUNCTIONS = [  # what holds of functions that C++ lacks
+    "cospi(1.f) == -1 && fabs(sinpi(0.25) - M_SQRT1_2) < 1e-12 && fabs(native_exp2(3.f) - 8) < 1e-5f",
+    "exp10(2.) == 100 && pown(2.f, 3) == 8 && powr(2.f, 3.f) == 8 && rootn(8., 3) == 2",
+    "mix(1.f, 3.f, 0.5f) == 2 && step(2.f, 1.f) == 0 && sign(-3.f) == -1",
+    "smoothstep(0.f, 2.f, 1.f) == 0.5f && fabs(degrees(radians(30.f)) - 30) < 1e-4f",
+    "maxmag(1.f, -3.f) == -3 && minmag(-3.f, 2.f) == 2",
+    "abs_diff(-2147483647, 2147483647) == 4294967294u && add_sat(2147483647, 1) == 2147483647",
+    "sub_sat((uchar)1, (uchar)2) == 0 && add_sat((char)-100, (char)-100) == -128",
+    "hadd(2147483647, 1) == 1 << 30 && rhadd(4, 1) == 3 && mul_hi(1 << 30, -4) == -1",
+    "mul_hi(1ul << 63, 6ul) == 3 && mad_hi(1 << 30, 4, 5) == 6 && rotate(0x80000001u, 1u) == 3",
+    "rotate((uchar)0x81, (uchar)1) == 3 && popcount((char)-1) == 8 && clz(1) == 31",
+    "clz((uchar)1) == 7 && clz(0ul) == 64 && select(1, 2, 1) == 2 && bitselect(12, 10, 3) == 14",
+    "convert_uchar(258) == 2 && convert_uchar_sat(258) == 255 && convert_char_sat(-300.f) == -128",
+    "convert_int_rte(2.5f) == 2 && convert_int_rtz(-2.5f) == -2 && convert_ulong(3) == 3",
+    "convert_double(1) == 1 && as_ulong(1.0) == 0x3ff0000000000000ul && as_uchar((char)-1) == 255",
+    "get_local_linear_id() == get_local_id(0)",
+]
+FUNCTIONS_HOLD = "".join(f"if (!({one})) y[1000000] = 1;\n" for one in FUNCTIONS) + (
+    "{ float c, s = sincos(0.f, &c), i, f = fract(2.5f, &i); if (s != 0 || c != 1 || f != 0.5f || i != 2)"
+    " y[1000000] = 1; short4 v = (short4)(1, 2, 3, 4) * (short)2; if (v.y != 4) y[1000000] = 1; }\n"
+)
 VECTORS_HOLD = "".join(  # else it writes outside of all arrays
     f"{{ {made}; if (!({holds})) y[1000000] = 1; }}\n" for made, holds in VECTORS.items()
 )
@@ -555,6 +576,13 @@ COPIES = """
             "",
         ),
         ("y[at] = halves[i]", f"{VECTORS_HOLD} y[at] = halves[i]", None, ""),
+        ("y[at] = halves[i]", f"{FUNCTIONS_HOLD} y[at] = halves[i]", None, ""),
+        (
+            "y[at] = halves[i]",
+            "__local float2 pairs[32]; pairs[i] = 0; y[at] = pairs[i].x + halves[i]",
+            None,
+            "",
+        ),
         (
             "y[at] = halves[i]",
             "y[at] = halves[i] + 8 / (*count - (int)i + 3)",
