@@ -576,11 +576,6 @@ def test_a_comment_on_pairs_of_halves_needs_no_header_of_the_toolkit(tmp_path):
     assert "#include <cuda_fp16.h>" not in render(read_source(tmp_path / "copy.cu"), {})
 
 
-def test_a_kernel_without_arguments_is_refused_in_one_line():
-    with pytest.raises(InputError, match="k takes no arguments, so no result of it can be checked"):
-        made("__global__ void k() {}")
-
-
 def test_a_structure_of_the_source_may_be_in_a_namespace():
     text = """
         namespace own { struct pair { int a; float b; }; }
