@@ -32,7 +32,7 @@ _PLACEHOLDER = re.compile(  # of a template language; `= {{x}}` is C, and so is 
     r"\$\{[^{}\n]*\}|<%|\{%.*?%\}|\{\{(?<!=\{\{)(?<!= \{\{)\s*[A-Za-z_][\w.]*\s*\}\}|"
     r"%(?:(?<=void %)|(?<=global %)|(?<=local %)|(?<=const %)|(?<=[(,{;\[]%))[A-Z]\w+"
 )
-_HAS_BODY = re.compile(r"[^;{]*\{")
+_HAS_BODY, _IS_DECLARED = re.compile(r"[^;{]*\{"), re.compile(r"[^;{#]*\)\s*;")
 _AN_ARRAY = "take a pointer to its elements instead, for autotune passes arrays and numbers only"
 _UNSUPPORTED = {
     "cudaTextureObject_t": f"is a texture; {_AN_ARRAY}",
@@ -224,13 +224,18 @@ def _first_of(own: str, refusals: Sequence[str]) -> str:
 def _why_none(name: str, own: str) -> InputError:
     """What to say of a source without a kernel, or with one that was not understood."""
     code = without_comments(own)
-    begin = next((match for match in INTRODUCER.finditer(code) if _HAS_BODY.match(code, match.end())), None)
-    if begin is not None:
-        return KernelUnread(name, code.count("\n", 0, begin.start()) + 1)
+    for after, refusal in ((_HAS_BODY, KernelUnread), (_IS_DECLARED, _only_declared)):
+        found = (one for one in INTRODUCER.finditer(code) if after.match(code, one.end()))
+        if begin := next(found, None):
+            return refusal(name, code.count("\n", 0, begin.start()) + 1)
     return InputError(
         f"{name}: no kernel found; expected a function that starts with KERNEL (the portable dialect), "
         "__global__ (CUDA C++) or __kernel (OpenCL C)"
     )
+
+
+def _only_declared(name: str, line: int) -> InputError:
+    return InputError(f"{name}: line {line} only declares a kernel; name the file that has its body")
 
 
 def _stand_ins(
