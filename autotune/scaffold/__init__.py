@@ -35,13 +35,16 @@ class Scaffold:
     guess: Guess
     include_dirs: tuple[str, ...] = ()  # folders of headers, as the space file names them
     option: str = ""  # of the compiler, which the source needs
+    compiler: str = ""  # that the source needs, in place of the usual one
     dtype: str = "float32"  # what DTYPE is first
     complaint: str = ""  # a compiler's, of the default; empty without any
 
     @property
     def space(self) -> str:
         """The text of the space file."""
-        return space_text(self.file, self.name, self.guess, self.include_dirs, self.option, self.dtype)
+        return space_text(
+            *(self.file, self.name, self.guess, self.include_dirs, self.option, self.dtype, self.compiler)
+        )
 
     @property
     def reference(self) -> str:
@@ -94,7 +97,7 @@ def scaffold(
         with suppress(InputError):  # in the branches that its defaults select, it cannot be tuned
             config = _values(launch, launch.default)
             guessed = guess_for(assumed, launch.kernel.name, config, launch.source.macros)
-    return Scaffold(file, name, guessed, include_dirs, assumed.option, dtype or "float32")
+    return Scaffold(file, name, guessed, include_dirs, assumed.option, dtype=dtype or "float32")
 
 
 def _type_macros(guess: Guess) -> list[tuple[str, str]]:

@@ -52,6 +52,7 @@ class Assumptions:
     fixed: frozenset[str] = frozenset()  # macros that stay at their defaults, for the problem depends on them
     generic: str = "DTYPE"  # the type that an instance of a template gets
     is_small: bool = False  # the default has the least of every parameter's values
+    is_large: bool = False  # numbers that the source leaves open are 16, not 1
     option: str = ""  # of the compiler, which the source needs
     is_roomy: bool = False  # arrays get more room than indices show, sizes are smaller, and indices 0
 

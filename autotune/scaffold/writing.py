@@ -31,6 +31,7 @@ def space_text(
     include_dirs: Sequence[str] = (),
     option: str = "",
     dtype: str = "float32",
+    compiler: str = "",
 ) -> str:
     """The text of a space file; `file` names the source, `name` the space, `dtype` what DTYPE is first."""
     return "\n".join(
@@ -40,6 +41,7 @@ def space_text(
             f"kernel: {name}",
             f"dialect: {guess.launch.source.dialect}",
             f"source: {file}",
+            *([f"compiler: {compiler}  # NVRTC, which is faster, refuses the source"] if compiler else []),
             *([f"include_dirs: [{', '.join(include_dirs)}]"] if include_dirs else []),
             f"reference: {name}.py",
             *_dtypes(guess.launch.kernel, dtype),
