@@ -106,7 +106,7 @@ def with_elements(
 ) -> list[GuessedParameter]:
     """Parameters so large that arrays have elements, that nothing is divided by 0, and that asserted is true.
 
-    Only those of `open_names` change whose default is 0 or 1, and none if no numbers are found for that.
+    Only those of `open_names` change, and none if no numbers are found for that.
     """
 
     def sized(part: ast.expr) -> ast.expr:
@@ -116,7 +116,7 @@ def with_elements(
         return part
 
     numbers = {item.name: int(item.default) for item in parameters if not isinstance(item.default, str)}
-    able = {name for name, number in numbers.items() if number in (0, 1)} & {*open_names}
+    able = numbers.keys() & open_names
     written: dict[str, ast.expr] = {}
     for read in functions if able else ():
         needed = [part for variable in read.declared.values() for part in variable.extents]
@@ -138,7 +138,7 @@ def with_elements(
         if not (left := empty()):
             break
         names = sorted(able & names_in(left[0])) or [""]
-        best = min(names, key=lambda name: len(empty(**{name: _PLENTY})))
+        best = min(names, key=lambda name: (len(empty(**{name: _PLENTY})), numbers.get(name, 0) > 1))
         numbers[best] = 2 * numbers.get(best, 0) or 1
     if empty():
         return [*parameters]
