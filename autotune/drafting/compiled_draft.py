@@ -74,12 +74,13 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: f
 
 
 def with_nvcc(kernel: KernelFile, made: Scaffold, end_s: float) -> Scaffold:
-    """A space for nvcc, which has the host's headers, if that compiles its default in time."""
+    """A space for nvcc, which has the host's headers, if it compiles the default, or says more than NVRTC."""
     left_s = end_s - time.monotonic()
     if made.source.dialect != CUDA or left_s <= 0 or find_tool("nvcc") is None:
         return made
     other = replace(made, compiler="nvcc")
-    return made if _complaint(other, _source(kernel), left_s) else replace(other, complaint="")
+    other = replace(other, complaint=_complaint(other, _source(kernel), left_s))
+    return made if _ERROR in made.complaint and other.complaint else other
 
 
 def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:

@@ -158,7 +158,11 @@ def _from(least: int, values: Sequence[Value]) -> tuple[Value, ...]:
 def _is_of(node: ast.expr, names: Collection[str]) -> bool:
     """True if an expression is reckoned of names and whole numbers alone."""
     match node:
-        case ast.BinOp(left=left, right=right) | ast.Compare(left, [_], [right]) | ast.BoolOp(values=[left, right]):
+        case (
+            ast.BinOp(left=left, right=right)
+            | ast.Compare(left, [_], [right])
+            | ast.BoolOp(values=[left, right])
+        ):
             return _is_of(left, names) and _is_of(right, names)
         case ast.Name(id=name):
             return name in names

@@ -386,17 +386,17 @@ def _argument(place: str, declared: FunctionParameter, types: KnownTypes) -> Ker
         )
     dtype, width = types.layout(kind)
     is_pointer = declared.pointers > 0
-    if not kind or (dtype == UNKNOWN and not kind.isidentifier()):
+    is_made = "<" in kind and dtype == UNKNOWN
+    if not kind or (dtype == UNKNOWN and not kind.isidentifier() and not is_made):
         raise InputError(
             f"{place}: the type {kind or 'missing'!r} of {name} is not known; expected a type of C, "
             "or DTYPE, which autotune defines"
         )
     fields = () if is_pointer else types.fields_of(kind)
-    if dtype == STRUCT or (width > 1 and not is_pointer and not fields):
+    if dtype == STRUCT or is_made or (width > 1 and not is_pointer and not fields):
         why = (
-            types.obstacle(kind)
-            or "it is passed by value, and is no plain list of a few numbers without gaps"
-        )
+            f"{kind} is made from a template" if is_made else types.obstacle(kind)
+        ) or "it is passed by value, and is no plain list of a few numbers without gaps"
         raise InputError(
             f"{place}: {name} is a structure that autotune cannot make: {why}; pass its fields as arguments "
             "of their own, or a pointer to a structure without pointers"

@@ -77,7 +77,9 @@ def points_to(link: Path, file: Path) -> bool:
 
 @pytest.mark.parametrize("parameters", ["", "__global const float *x"])
 def test_a_kernel_without_a_result_runs_and_nothing_is_compared(folder, parameters):
-    (folder.path / "none.cl").write_text(f"__kernel void none({parameters}) {{ int i = get_global_id(0); }}\n")
+    (folder.path / "none.cl").write_text(
+        f"__kernel void none({parameters}) {{ int i = get_global_id(0); }}\n"
+    )
     done = folder.run("new", "none.cl")
     assert "returns nothing yet: nothing is compared" in done.stdout
     assert "good  the default took" in done.stdout

@@ -609,6 +609,10 @@ def test_no_reference_is_guessed_without_a_single_formula(body):
             "struct P { int n, *k; }; " + kernel("", "P m"),
             "m is a structure that autotune cannot make: k is a pointer; ",
         ),
+        (
+            "template <class T> struct P { T *p; };\n__global__ void f(float *y, P<float> x) { y[0] = x.p[0]; }",
+            "x is a structure that autotune cannot make: P<float> is made from a template; ",
+        ),
         (kernel("", "float **m"), "float **m: autotune passes plain arrays and numbers only"),
         (kernel("", "cudaTextureObject_t m"), "m is a texture"),
         ("__kernel void sample(read_only image2d_t picture) {}", "picture is an image"),
