@@ -32,6 +32,7 @@ _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
         "cl_khr_int64_extended_atomics",
     ),
 )
+_OF_A_VENDOR = re.compile(r"unsupported OpenCL extension '(cl_(?!khr|ext)\w+)'")
 _ASSEMBLY = re.compile(r"\bin asm\b|'asm'")
 
 
@@ -109,7 +110,8 @@ def _extension(complaint: str) -> str:
         for words, extension in _EXTENSIONS:
             if words.search(text):
                 return extension
-    return ""
+    unsupported = _OF_A_VENDOR.search(complaint)
+    return unsupported[1] if unsupported else ""
 
 
 def _neighbours(source: Path) -> list[Path]:

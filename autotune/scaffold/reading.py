@@ -167,7 +167,8 @@ def read_kernels(
             )
     readable: list[FoundKernel] = []
     refusals: list[str] = []
-    launches = program.launches
+    meaning = KnownTypes.of(program).resolved
+    launches = [replace(one, template=(*map(meaning, one.template),)) for one in program.launches]
     types = KnownTypes.of(source, assumed.generic)
     for function, wanted in kernels_and_wanted:
         if function.source is not types.source:

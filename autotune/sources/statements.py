@@ -15,7 +15,6 @@ from functools import lru_cache
 from tree_sitter import Node
 
 from autotune.core.c_types import SCALARS
-from autotune.core.c_types import SCALARS
 from autotune.sources.tree import SourceTree, descendants, field
 
 POINTER_CAST, ADDRESS, LAUNCH, UNREADABLE = "pointer_cast", "address_of", "launch", "unreadable"

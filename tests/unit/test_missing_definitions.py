@@ -73,6 +73,10 @@ def test_a_function_that_is_only_declared_is_asked_for(source, complaint):
         ("error: use of undeclared identifier 'intel_sub_group_dpas'", "the extension of Intel that has it"),
         ("error: implicit declaration of function 'atom_inc' is invalid", "cl_khr_int64_base_atomics"),
         ("error: implicit declaration of function 'atom_max' is invalid", "cl_khr_int64_extended_atomics"),
+        (
+            "warning: unsupported OpenCL extension 'cl_intel_channels'\nerror: no such address space",
+            "cl_intel_channels",
+        ),
     ],
 )
 def test_what_the_device_lacks_is_named(source, complaint, extension):

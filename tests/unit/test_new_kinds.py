@@ -780,3 +780,9 @@ def test_what_only_nvcc_compiles_gets_a_space_for_it(tmp_path):
     kernel = KernelFile(tmp_path / "outer.cu", "outer", "outer.py", entry="outer")
     draft = compiled(kernel, "", tmp_path / "front.cu", 60.0)
     assert "\ncompiler: nvcc" in draft.space and not draft.complaint
+
+
+def test_a_type_that_only_the_host_names_is_that_of_an_instance():
+    host = "int main() { typedef long long word; chase<word><<<1, 64>>>(y, n); }"
+    text = "template <typename T> __global__ void chase(T *y, int n) { y[threadIdx.x] = n; }"
+    assert made(text, host).kernel.entry == "chase<long long>"

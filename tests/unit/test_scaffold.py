@@ -610,7 +610,7 @@ def test_no_reference_is_guessed_without_a_single_formula(body):
             "m is a structure that autotune cannot make: k is a pointer; ",
         ),
         (
-            "template <class T> struct P { T *p; };\n__global__ void f(float *y, P<float> x) { y[0] = x.p[0]; }",
+            "template <class T> struct P { T *p; }; " + kernel("", "P<float> x"),
             "x is a structure that autotune cannot make: P<float> is made from a template; ",
         ),
         (kernel("", "float **m"), "float **m: autotune passes plain arrays and numbers only"),
