@@ -73,7 +73,8 @@ def limit_of(
         return IndexLimit("")
     way = kernel, condition, holds = min(new)
     turning, where = first(lambda one: way in (_ways(runs, one) or ()), power, large)
-    reason = f"`{condition}` in {kernel} is {str(holds).lower()} {where}, and at no size of the space"
+    value = str(holds).lower()
+    reason = f"`{condition}` in {kernel}, never {value} at sizes of the space, is {value} {where}"
     return IndexLimit(reason, is_known=False, turning=turning)
 
 

@@ -234,7 +234,7 @@ def check_winners(
         if not estimated.done():
             context.observer.stage(Stage("estimating the chance of a faster one"))
     if missed := unchecked_text(remeasured.on_fresh_inputs):
-        context.observer.warn(f"the best are checked {missed}")
+        context.observer.warn(f"the best: checked {missed}")
     if failures:
         return Decision(failures=failures, time=again)
     outcomes = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)

@@ -231,11 +231,11 @@ def _note_failures(failures: dict[Config, Failure], outcomes: OutcomesByConfig) 
             failures.setdefault(config, failure)
 
 
-def _warn_of_missed(observer: Observer, outcomes: Iterable[Outcomes]) -> None:
+def _warn_of_missed(observer: Observer, outcomes: Sequence[Outcomes]) -> None:
     """Warn of the checks that were not made, once for all configurations that lack the same."""
     for text, count in Counter(filter(None, map(unchecked_text, outcomes))).items():
-        kept = "the best is" if count == 1 else f"the best and {count - 1} as fast are"
-        observer.warn(f"{kept} checked {text}")
+        which = "the best" if len(outcomes) == 1 else f"{count} of the best {len(outcomes)}"
+        observer.warn(f"{which}: checked {text}")
 
 
 def expected_checks(context: TuningContext) -> Outcomes:

@@ -143,7 +143,7 @@ def test_where_rows_are_constant_the_rounding_of_a_mean_is_no_mistake_but_nan_is
     doubts = folder.run("check", "double.yaml", "--device", "fake", "--config", "A=2").stderr
     assert doubts.count("counts against no configuration: rounding may decide there") == 1, doubts
     assert "with data smallest: y[0] is" in doubts and ".astype(int)" not in doubts, doubts
-    assert "the best is checked without data " in doubts and "(rounding may decide)" in doubts, doubts
+    assert "the best: checked without data " in doubts and "(rounding may decide)" in doubts, doubts
 
 
 def test_a_default_that_is_wrong_on_other_data_is_doubted_and_no_configuration_is_rejected(folder, check):

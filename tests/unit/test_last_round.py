@@ -293,7 +293,7 @@ def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_wi
     assert done.returncode == 0
     tiles = "sizes of its tiles, " * ("sizes of its tiles" in done.stderr)  # if the one that ran has any
     late = f"many runs, {tiles}12 sets of data"
-    assert "warning: the best are checked without fresh inputs (no time was left)\n" in done.stderr
+    assert "warning: the best: checked without fresh inputs (no time was left)\n" in done.stderr
     assert f" checked without {late} (no time was left)\n" in done.stderr
     missed = f"without {late}, fresh inputs (no time was left)"
     assert f"{missed}\n" in done.stdout

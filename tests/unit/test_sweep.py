@@ -105,7 +105,7 @@ def test_a_sweep_says_what_no_time_was_left_for_in_its_last_rounds(folder, all_d
         "search", "double.yaml", "--device", "fake", "--sweep", "n=500:2000:x4", "--time", "0.001"
     )
     missed = "without many runs, 12 sets of data (no time was left)"
-    assert f"warning: the best is checked {missed}\n" in done.stderr
+    assert f"warning: the best: checked {missed}\n" in done.stderr
     assert f"checks  {missed}: autotune check" in done.stdout
     entries = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
     assert len(entries) == 2 and all(entry.provenance.checked["many runs"] for entry in entries)
