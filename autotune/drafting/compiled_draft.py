@@ -76,11 +76,12 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: f
 def with_nvcc(kernel: KernelFile, made: Scaffold, end_s: float) -> Scaffold:
     """A space for nvcc, which has the host's headers, if it compiles the default, or says more than NVRTC."""
     left_s = end_s - time.monotonic()
-    if made.source.dialect != CUDA or left_s <= 0 or find_tool("nvcc") is None:
+    is_of_toolkit = "pip install" in made.complaint  # a header that nvcc would lack, too
+    if made.source.dialect != CUDA or is_of_toolkit or left_s <= 0 or find_tool("nvcc") is None:
         return made
     other = replace(made, compiler="nvcc")
     other = replace(other, complaint=_complaint(other, _source(kernel), left_s))
-    return made if _ERROR in made.complaint and other.complaint else other
+    return made if "error" in made.complaint and other.complaint else other
 
 
 def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:

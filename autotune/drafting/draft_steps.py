@@ -88,7 +88,7 @@ def compiled(kernel: KernelFile, stand_ins: str, front: Path, within_s: float) -
     if made.complaint and (fronted := with_front(_with_headers(kernel, stand_ins), made, front, end_s)):
         kernel, made = fronted
     if made.complaint:
-        made = with_nvcc(_with_headers(kernel, stand_ins), made, end_s + within_s - 1)
+        made = with_nvcc(_with_headers(kernel, stand_ins), made, end_s + within_s / 2)
     return _described(made, kernel, stand_ins)
 
 

@@ -51,7 +51,8 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     if _ASSEMBLY.search(first_error(complaint)):
         return "; it is in the assembly of another device: search on that one, or write it in C"
     code = bare_code(text)
-    called = [word for word in undefined_names(complaint) if re.search(rf"\b{word}\s*\(", code)]
+    unknown = undefined_names(first_error(complaint))  # others may follow from the first error
+    called = [word for word in unknown if re.search(rf"\b{word}\s*\(", code)]
     missing = next((word for word in (*types, *called) if word not in SCALARS), "")
     if not missing:
         return ""

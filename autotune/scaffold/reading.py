@@ -186,7 +186,7 @@ def read_kernels(
     dialect = next(one.function.source.dialect for one in readable)
     kernels = sorted(
         (replace(kernel, types={**kernel.types, **stand_ins}) for kernel in _told_apart(readable, dialect)),
-        key=lambda kernel: kernel.name in of_headers,
+        key=lambda kernel: (kernel.name in of_headers, not kernel.arguments),
     )
     taken = {
         *(argument.name for kernel in kernels for argument in kernel.arguments),
