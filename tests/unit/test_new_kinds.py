@@ -705,6 +705,14 @@ def test_a_size_is_small_if_each_thread_takes_as_many_turns(body):
     assert made(text).guess.sizes["n"] == (262_144, 8_192)
 
 
+def test_a_size_is_small_if_each_thread_takes_a_thousand_turns():
+    body = "for (int i = 0; i < 1000; i++) y[blockIdx.x * blockDim.x + threadIdx.x] += x;"
+    assert made(f"__global__ void sum(float *y, float x) {{ {body} }}").guess.sizes["n"] == (
+        16_777_216,
+        131_072,
+    )
+
+
 def test_what_only_another_kernel_needs_is_no_parameter():
     body = "const int SIZE = 3, EDGE = 4; y[SIZE * EDGE] = 1;"
     other = f"#ifdef MORE\n__global__ void other(float *y) {{ {body} }}\n#endif"
