@@ -60,7 +60,7 @@ static inline void barrier(int memory)
 typedef int event_t;
 template <class T> static inline event_t async_work_group_copy(T *to, const T *from, size_t count, event_t event)
 {
-    const size_t most = (count + autotune::count - 1) / autotune::count, first = most * autotune::current->number;
+    const size_t most = (count + autotune::count - 1) / autotune::count, first = most * autotune::thread_number();
     if (first < count)
         autotune::begin_copy(to + first, from + first, min(most, count - first) * sizeof(T));
     autotune::end_group();

@@ -1,11 +1,14 @@
-"""Plans: the searches of one command, each chosen by the results so far. One loop carries them out."""
+"""Plans: the searches of one command, each chosen by the results so far.
+
+A plan is a function that gets `Searches`, runs its searches with it, one after the other or several at once,
+and returns what has come of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -45,10 +48,10 @@ class PlannedSearch:
 class PlanResult:
     """The results of a plan, and its failures."""
 
+    results: tuple[SearchResult, ...] = ()
     failures: tuple[str, ...] = ()  # of searches, also of those that could not begin
     failed: str = ""  # follows the number of failures in a message, such as `of 3 spaces failed`
-    results: tuple[SearchResult, ...] = ()
-    known: KnownResult | None = None  # in place of a search
+    known: KnownResult | None = None  # a cached result that took the place of the search
 
     def require_all(self) -> None:
         """Raise SetupError with the failures, if there are any."""
@@ -56,61 +59,53 @@ class PlanResult:
             raise SetupError(f"{len(self.failures)} {self.failed}: {'; '.join(self.failures)}")
 
 
-SearchPlan = Generator[Sequence[PlannedSearch], Mapping[int, SearchResult], PlanResult]
-"""Yields searches that run at once, and is sent all results so far by their numbers, until it returns.
+class Searches:
+    """Runs the searches of a plan, and keeps what has come of them so far."""
 
-`run_searches` adds the results of the searches and their failures to what it returns.
-"""
+    def __init__(
+        self, observer: Observer, on_result: Callable[[SearchResult], object] = lambda _: None
+    ) -> None:
+        """`on_result` is called with each result at once, in the thread of `run`."""
+        self.observer, self._on_result = observer, on_result
+        self.results: dict[int, SearchResult] = {}  # by the number of their search
+        self.failures: list[str] = []  # to which a plan adds what could not begin
 
-
-def run_searches(
-    plan: SearchPlan, observer: Observer, on_result: Callable[[SearchResult], object] = lambda _: None
-) -> PlanResult:
-    """Run the searches of a plan; the failure of one that has a name does not end it.
-
-    `on_result` is called with each result at once, in this thread. Raises what the plan itself raises.
-    """
-    results: dict[int, SearchResult] = {}
-    failures: list[str] = []
-    with closing(plan):
+    def run(self, *searches: PlannedSearch) -> None:
+        """Run searches at once, and wait for all; the failure of one that has a name is kept, not raised."""
+        if len(searches) == 1:
+            self._keep(searches[0], partial(searches[0].run, self.observer))
+            return
+        threads = ThreadPoolExecutor(max(1, len(searches)), thread_name_prefix="search")
         try:
-            batch = next(plan)
-            while True:
-                for planned, result_of in _ended(batch, observer):
-                    try:
-                        result = results[planned.number] = result_of()
-                    except AutotuneError as error:
-                        if not planned.name:
-                            raise
-                        failures.append(f"{planned.name}: {error}")
-                    else:
-                        on_result(result)
-                batch = plan.send(results)
-        except StopIteration as end:
-            ending: PlanResult = end.value
-    in_order = tuple(results[number] for number in sorted(results))
-    return replace(ending, results=in_order, failures=(*failures, *ending.failures))
+            running = {threads.submit(planned.run, self.observer): planned for planned in searches}
+            for ended in as_completed(running):
+                self._keep(running[ended], ended.result)
+        finally:
+            threads.shutdown(wait=False)  # after an interrupt, they end once their devices are given back
+
+    def _keep(self, planned: PlannedSearch, result_of: Callable[[], SearchResult]) -> None:
+        """Keep the result of a search, or its failure."""
+        try:
+            result = self.results[planned.number] = result_of()
+        except AutotuneError as error:
+            if not planned.name:
+                raise
+            self.failures.append(f"{planned.name}: {error}")
+        else:
+            self._on_result(result)
+
+    def done(self, failed: str = "") -> PlanResult:
+        """All results, in the order of their numbers, and all failures, for a message that says `failed`."""
+        in_order = tuple(self.results[number] for number in sorted(self.results))
+        return PlanResult(in_order, tuple(self.failures), failed)
 
 
-def _ended(
-    batch: Sequence[PlannedSearch], observer: Observer
-) -> Iterator[tuple[PlannedSearch, Callable[[], SearchResult]]]:
-    """Run searches at once, and give each with its result when it has ended; a single one, in this thread."""
-    if len(batch) == 1:
-        yield batch[0], partial(batch[0].run, observer)
-        return
-    threads = ThreadPoolExecutor(max(1, len(batch)), thread_name_prefix="search")
-    try:
-        running = {threads.submit(planned.run, observer): planned for planned in batch}
-        for ended in as_completed(running):
-            yield running[ended], ended.result
-    finally:
-        threads.shutdown(wait=False)  # after an interrupt, they end once their devices are given back
+SearchPlan = Callable[[Searches], PlanResult]
 
 
-def plan_of_one(task: TuningTask, options: Options, cluster: Cluster | None = None) -> SearchPlan:
-    """A plan of one search; with the engine `adopt`, a cached result of a full search takes its place."""
+def search_one(task: TuningTask, options: Options, cluster: Cluster | None, searches: Searches) -> PlanResult:
+    """Search once; with the engine `adopt`, a cached result of a full search takes the search's place."""
     if options.engine == ADOPTION and (known := full_search_result(task, options.cache)):
         return PlanResult(known=known)
-    yield [PlannedSearch(0, "", task, options, cluster)]
-    return PlanResult()
+    searches.run(PlannedSearch(0, "", task, options, cluster))
+    return searches.done()

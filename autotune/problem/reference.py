@@ -60,19 +60,23 @@ def run_magnitude(
     arrays: tuple[Array, ...],
     indices: Mapping[str, Indices] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """The sums of magnitudes behind the outputs: `magnitude(inputs, sizes)`, else the reference of |inputs|.
+    """The sums of magnitudes behind the outputs: those of `magnitude`, else the reference of |inputs|.
 
     Arguments and errors are as of `run_reference`. The results have float32 elements.
     """
     wide = tuple(replace(array, dtype="float32") if array.role != "in" else array for array in arrays)
     own = getattr(call(path, _load_module, "the file", path), "magnitude", None)
+    if callable(own):
+        reference = load_function(path, "reference", "reference(inputs, sizes)")
+        if takes_indices(own) != takes_indices(reference):
+            raise BrokenReference(
+                f"{defined_at(own)}: expected magnitude() with the parameters of reference()"
+            )
+        return call_reference(own, partial(call, path, own), inputs, problem, wide, indices, "magnitude")
+    positive = {
+        name: np.abs(values) if values.dtype.kind in "ifcV" else values for name, values in inputs.items()
+    }
     try:
-        if callable(own):
-            results = call(path, own, "magnitude(inputs, sizes)", dict(inputs), dict(problem.sizes))
-            return expected_results(own, results, wide)
-        positive = {
-            name: np.abs(values) if values.dtype.kind in "ifcV" else values for name, values in inputs.items()
-        }
         return run_reference(path, positive, problem, wide, indices)
     except BrokenReference as error:
         raise BrokenReference(f"{error}; it was run on absolute values, to bound rounding errors") from None
@@ -85,6 +89,7 @@ def call_reference(
     problem: Problem,
     arrays: tuple[Array, ...],
     indices: Mapping[str, Indices] | None = None,
+    name: str = "reference",
 ) -> dict[str, NDArray[Any]]:
     """Run a reference, and check and convert what it returns; raises BrokenReference.
 
@@ -92,10 +97,10 @@ def call_reference(
     """
     arguments: tuple[Any, ...] = (dict(inputs), dict(problem.sizes))
     if not takes_indices(function):
-        return expected_results(function, run("reference(inputs, sizes)", *arguments), arrays)
+        return expected_results(function, run(f"{name}(inputs, sizes)", *arguments), arrays)
     outputs = [array for array in arrays if array.role in ("out", "inout")]
     indices = indices or {array.name: sample_indices(array, problem.seed) for array in outputs}
-    results = run("reference(inputs, sizes, indices)", *arguments, dict(indices))
+    results = run(f"{name}(inputs, sizes, indices)", *arguments, dict(indices))
     return expected_results(function, results, arrays, indices)
 
 

@@ -359,7 +359,7 @@ def test_a_program_is_kept_and_serves_other_sizes_but_no_other_source(tmp_path):
     larger = replace(PROBLEM, scalars=scalars, arrays=arrays, launches=launches)
     assert host.check(source, [PROBLEM], Deadline()) is PASSED
     kept = _kept(tmp_path)
-    assert len(kept) == len(host_sanitizer._BUILDS)
+    assert len(kept) == 2 * len(host_sanitizer._BUILDS)  # the program, and what runs the threads of any
     assert host.check(source, [PROBLEM, larger], Deadline()) is PASSED and _kept(tmp_path) == kept
     wrong = source.replace("k < 32", "k <= 32")
     assert host.check(wrong, [larger], Deadline()).status is BOUNDS and len(_kept(tmp_path)) == len(kept) + 1

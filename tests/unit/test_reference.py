@@ -8,7 +8,8 @@ import pytest
 from autotune.core.trials import Problem
 from autotune.devices.element_types import numpy_dtype
 from autotune.errors import BrokenReference
-from autotune.problem.reference import expected_results, run_reference
+from autotune.problem.reference import expected_results, run_magnitude, run_reference
+from autotune.problem.sampling import MAX_WHOLE
 from autotune.problem.workload import Array
 from tests.conftest import KERNEL
 
@@ -219,3 +220,24 @@ def test_a_configuration_whose_arrays_the_reference_does_not_fit_has_a_wrong_res
     shown = folder.run("show", "double", "--status", "wrong_result").stdout
     assert "the reference does not fit its arrays: reference.py:2: " in " ".join(shown.split())
     assert "returned for y an array of shape [1]; return one of shape [2]" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("own", ["(inputs, sizes)", "(inputs, sizes, indices)"])
+@pytest.mark.parametrize("its", ["(inputs, sizes)", "(inputs, sizes, indices)"])
+def test_magnitudes_are_of_the_elements_that_the_reference_computes(tmp_path, its, own):
+    """A sample has other elements than the first ones of the whole."""
+    x, y = (
+        Array(name, "float32", (2 * MAX_WHOLE,), role, None) for name, role in (("x", "in"), ("y", "out"))
+    )
+    picked = {"(inputs, sizes)": "", "(inputs, sizes, indices)": "[indices['y']]"}
+    path, inputs = tmp_path / "reference.py", {"x": np.linspace(-1, 1, x.count, dtype=np.float32)}
+    path.write_text(
+        f"def reference{its}:\n    return {{'y': inputs['x']{picked[its]}}}\n"
+        f"def magnitude{own}:\n    return {{'y': 3 * abs(inputs['x']{picked[own]})}}\n"
+    )
+    given = path, inputs, Problem({}, "float32", 0), (x, y)
+    if own == its:
+        assert np.array_equal(run_magnitude(*given)["y"], 3 * np.abs(run_reference(*given)["y"]))
+    else:
+        with pytest.raises(BrokenReference, match=r"reference.py:3: .* with the parameters of reference"):
+            run_magnitude(*given)
