@@ -81,7 +81,7 @@ def test_a_kernel_without_a_result_runs_and_nothing_is_compared(folder, paramete
         f"__kernel void none({parameters}) {{ int i = get_global_id(0); }}\n"
     )
     done = folder.run("new", "none.cl")
-    assert "returns nothing yet: nothing is compared" in done.stdout
+    assert "returns nothing yet, so nothing is compared" in done.stdout
     assert "good  the default took" in done.stdout
 
 
@@ -388,7 +388,7 @@ def test_a_kernel_without_arguments_gives_way_to_one_that_has_some(folder):
     (folder.path / "two.cl").write_text(text)
     done = folder.run("new", "two.cl")
     assert done.returncode == 0 and done.stdout.startswith(
-        "copy, nothing: dialect opencl; the space is for copy,"
+        "copy, nothing: dialect opencl; the space is for copy;"
     )
 
 
