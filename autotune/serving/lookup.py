@@ -14,7 +14,7 @@ from autotune.core.c_types import require_dtype_name
 from autotune.core.records import DeviceInfo, Tier
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, NoConfig
-from autotune.serving.best import Best
+from autotune.serving.best import Best, NoMatch
 from autotune.serving.cache import VARIABLE, Folder, Stamp, read_roots, stamp
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.cache_schema import damaged
@@ -194,10 +194,10 @@ class _LookUp:
                     return best
         return None
 
-    def _answer_of(self, match: Best | tuple[str, ...]) -> Best | None:
-        """The answer, if a match is an answer; else note its reasons."""
-        if isinstance(match, tuple):
-            self._reasons.extend(match)
+    def _answer_of(self, match: Best | NoMatch) -> Best | None:
+        """The answer if there is a match; else None, and the reasons are noted."""
+        if isinstance(match, NoMatch):
+            self._reasons.extend(match.reasons)
             return None
         return match
 
