@@ -409,10 +409,10 @@ class Tier(Enum):
     PORTABLE = "portable"
     DEFAULT = "default"
 
-    def reaches(self, least: Tier) -> bool:
-        """True if this tier is at least as close a match as another."""
+    def reaches(self, loosest: Tier) -> bool:
+        """True if this tier may be served when `loosest` is the loosest that may."""
         tiers = list(Tier)
-        return tiers.index(self) <= tiers.index(least)
+        return tiers.index(self) <= tiers.index(loosest)
 
 
 @dataclass(frozen=True)

@@ -343,7 +343,7 @@ def load_kernel(
         kernel: Its name in the cache.
         device: As in `best_config`; None is the device of each call's arrays.
         dtype: The element type; None takes the type of the arrays.
-        min_match: The lowest tier that may be served.
+        min_match: The loosest tier that may be served.
         cache: The folder of results; None for the usual ones.
         source: The kernel's source; None is the source that was tuned, else `kernels/<kernel>.cu` or `.cl`
             (for Triton `.py`) in the current folder, else autotune's own.

@@ -60,14 +60,14 @@ def match_other_devices(
 
     The newest record has the kernel's present parameters, constraints and launches.
     """
-    if not Tier.SAME_ARCHITECTURE.reaches(query.least):
+    if not Tier.SAME_ARCHITECTURE.reaches(query.loosest):
         return NoMatch()
     record = latest(device_record.record for device_record in device_records)
     kernel = _kernel_on_target(record, target, query)
     known, sizes = _devices_with_results(device_records, kernel.dtype, query)
     reasons: list[str] = []
     for tier, scope in scopes(target.traits, known):
-        if not tier.reaches(query.least):
+        if not tier.reaches(query.loosest):
             break
         first_refusal: Validity | None = None
         times = columns_for(scope, sizes)
@@ -92,7 +92,7 @@ def match_default(
     device_records: Sequence[DeviceRecord], own: DeviceRecord | None, target: TargetDevice, query: Query
 ) -> Best | NoMatch:
     """The DEFAULT answer from the device's own record, or else the newest; else why it is invalid."""
-    if not Tier.DEFAULT.reaches(query.least):
+    if not Tier.DEFAULT.reaches(query.loosest):
         return NoMatch()
     record = own.record if own else latest(device_record.record for device_record in device_records)
     kernel = _kernel_on_target(record, target, query)

@@ -38,10 +38,10 @@ def match_own_results(folder: str, record: KernelRecord, device: DeviceInfo, que
     reasons: list[str] = []
     for entry in alike:
         match = _match(folder, entry, sizes)
-        if not match.tier.reaches(query.least):
+        if not match.tier.reaches(query.loosest):
             break
         result = f"the result for {size_text(entry.sizes)}"
-        if query.least is Tier.EXACT and not has_compared_output(entry, record):
+        if query.loosest is Tier.EXACT and not has_compared_output(entry, record):
             reasons.append(f"{result} was never compared with a reference")
             continue
         violations = kernel.check(entry.config, sizes, entry.registers).violations
