@@ -22,7 +22,10 @@ from autotune.errors import InputError
 from autotune.hardware.cuda_driver import PointerQuestion, pointer_device, pointer_question
 from autotune.runtime.prepared import LEGACY, PER_THREAD, Launcher, View
 
-ArraySignature = tuple[Any, ...]  # what launches depend on: shapes, types, strides and devices of arrays
+# What launches depend on: shapes, types, strides and devices of arrays. A reader nests the signature of the
+# arrays before in one tuple for each array. For three arrays of CuPy, a list of tuples would take 0.1
+# microseconds longer, and a function for each array, which all readers could share, 0.2.
+ArraySignature = tuple[Any, ...]
 CallKey = tuple[Any, ...]  # see `call_key`
 Reading = tuple[CallKey, list[Any]]  # the key of a call, and the handles of its arrays
 Reader = Callable[[Sequence[Any], Any], Reading]  # takes the arrays, and a stream or None
