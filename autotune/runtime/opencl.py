@@ -88,20 +88,17 @@ class PyopenclPackage(Package):
         return make
 
 
-def call_on_cpu(
-    kernel: Callable[..., Any],
-    label: str,
-    arrays: Mapping[str, Any],
-    written: Set[str],
-    others: Mapping[str, Any],
+def back_on_host(
+    made: Any, there: dict[str, cl_array.Array], arrays: Mapping[str, Any], written: Set[str]
 ) -> Any:
-    """Call a kernel with numpy arrays on the CPU and wait; outputs are numpy arrays, too.
+    """Wait for a call on the CPU, copy the arrays named in `written` back, and return its result in numpy.
 
-    The arrays named in `written` are changed in place. `label` is the kernel's name, and `others` the
-    rest of the call. Raises what `on_cpu` raises.
+    Args:
+        made: The result of the call.
+        there: The copies from `on_cpu`; the dictionary is emptied, so that the pool has their memory back.
+        arrays: The caller's numpy arrays, by the same names.
+        written: The names of the arrays that the kernel writes.
     """
-    there = on_cpu(label, arrays, written)
-    made = kernel(**there, **others)
     for name in arrays.keys() & written:
         arrays[name][...] = _on_host(there[name])
     own = {id(there[name]): arrays[name] for name in arrays}  # the kernel may return arrays that it was given
@@ -115,14 +112,14 @@ def call_on_cpu(
         made = returned(made)
     else:
         made = None
-    del there  # the pool has its memory back
+    there.clear()
     pool = _cpu().pool
     if pool.managed_bytes > _MOST_KEPT_BYTES:
         pool.free_held()
     return made
 
 
-def on_cpu(label: str, arrays: Mapping[str, Any], written: Set[str]) -> dict[str, Any]:
+def on_cpu(label: str, arrays: Mapping[str, Any], written: Set[str]) -> dict[str, cl_array.Array]:
     """Copy the numpy arrays of a call to the CPU's queue; the kernel writes the arrays named in `written`.
 
     Raises:
@@ -134,7 +131,7 @@ def on_cpu(label: str, arrays: Mapping[str, Any], written: Set[str]) -> dict[str
             raise InputError(f"{label}: {name}: the kernel writes it, but the array is read-only")
     require_no_fork()
     queue, _, pool = _cpu()
-    there: dict[str, Any] = {}
+    there: dict[str, cl_array.Array] = {}
     for name, array in arrays.items():
         if array.dtype.hasobject:
             raise InputError(f"{label}: {name}: expected an array of numbers, found one of objects")
