@@ -29,7 +29,7 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 
 ROOT = Path(__file__).parents[1]
-DEFAULT_PROBLEMS = data_checks._default_problems
+DEFAULT_WORKLOADS = data_checks._default_workloads
 sys.path.append(str(ROOT / "benchmarks"))  # scripts there share modules that tests read, too
 settings.register_profile(  # the same examples in every run, however long the machine takes for one
     "repeatable",
@@ -248,11 +248,11 @@ def few_runs_of_winners():
         yield
 
 
-def _fewer_problems(context):
-    """The problems on other data; on the fake device, of the first three sets only."""
-    for name, problem in DEFAULT_PROBLEMS(context):
+def _fewer_workloads(context):
+    """The workloads on other data; on the fake device, of the first three sets only."""
+    for name, workload in DEFAULT_WORKLOADS(context):
         if context.task.device.backend != "fake" or name not in DATA_SETS[3:]:
-            yield name, problem
+            yield name, workload
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -262,14 +262,14 @@ def few_data_sets():
     Real kernels meet all of them, and so do all that tests with `all_data_sets` run.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(data_checks, "_default_problems", _fewer_problems)
+        patch.setattr(data_checks, "_default_workloads", _fewer_workloads)
         yield
 
 
 @pytest.fixture
 def all_data_sets(monkeypatch):
     """All other data sets on the fake device as well."""
-    monkeypatch.setattr(data_checks, "_default_problems", DEFAULT_PROBLEMS)
+    monkeypatch.setattr(data_checks, "_default_workloads", DEFAULT_WORKLOADS)
 
 
 LIMIT_S = 300.0  # longer than what does not hang takes on any loaded machine

@@ -24,7 +24,7 @@ from autotune.evaluation.ledger import OnTrial
 from autotune.evaluation.scoring import OwnObjective
 from autotune.frameworks import FORMATS
 from autotune.plans.open_plan import open_plan, opened_cluster
-from autotune.plans.search_plan import PlanResult, plan_of_one, run_searches
+from autotune.plans.search_plan import PlanResult, Searches, search_one
 from autotune.plans.sweep import Sweep, bind_sweep, sweep
 from autotune.searchers import engine_names, strategy_names
 from autotune.tuning.options import MAX_VARIANTS, Options, read_objective, usual_budget
@@ -110,7 +110,7 @@ def tune(
         present = None if opened is None else [(opened.address, opened.info)]
         task = known.bind(device, sizes, dtype, data, present, given.measure, devices)
         task = alone_if_enough(task, devices, options.budget, progress.warn)
-        done = run_searches(plan_of_one(task, options, opened), progress)
+        done = search_one(task, options, opened, Searches(progress))
     (result,) = _results(done)
     return result
 
@@ -222,7 +222,7 @@ def tune_all(
             target, paths, options, progress, cluster, each_model=each_model, wanted=wanted, recorded=file
         ) as plan,
     ):
-        done = run_searches(plan, progress)
+        done = plan(Searches(progress))
     done.require_all()
     return _results(done)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from statistics import mean
 
 from autotune.core.stages import TIMING, VERIFYING, Stage
-from autotune.tuning.winner_checks import CHECKS
+from autotune.tuning.winner_checks import CHECKS, Cost
 
 _FINALISTS, _STORED = 9, 4  # until they are known: finalists, configurations to check
-_STAGES = (VERIFYING, TIMING, *(check.stage for check in CHECKS))  # of the end, in order
+_OF_FINALISTS = {VERIFYING: Cost(0.5, trials=0.5), TIMING: Cost(0.5, trials=1.1)}
+_STAGES = (*_OF_FINALISTS.items(), *((check.stage, check.cost) for check in CHECKS))  # of the end, in order
+_NAMES = [name for name, _ in _STAGES]
 _PRIOR = 0.3  # of the end's predicted time: how much the prediction weighs against what was seen of it
 
 
@@ -24,7 +26,7 @@ class Forecast:
         self._told_s = began_s  # when something was last known to have ended or begun
         self._place, self._share = 0, 0.0  # in the end
         self._finalists, self._stored = _FINALISTS, _STORED
-        self._steps = {check.stage: steps for check in CHECKS if (steps := check.cost.steps) is not None}
+        self._steps = {name: cost.steps for name, cost in _STAGES if cost.steps is not None}
 
     def tried(self, cost_s: float, now_s: float) -> None:
         """Count a trial."""
@@ -41,9 +43,9 @@ class Forecast:
     def stage(self, stage: Stage, now_s: float) -> None:
         """Note how far the end has come; a reference is computed within one of its stages."""
         self._told_s = now_s
-        if self._end_began_s is None or stage.name not in _STAGES[self._place :]:
+        if self._end_began_s is None or stage.name not in _NAMES[self._place :]:
             return
-        self._place, self._share = _STAGES.index(stage.name), 0.0
+        self._place, self._share = _NAMES.index(stage.name), 0.0
         self._stored = stage.configs or self._stored
         if stage.total:
             self._share = (stage.done - 1) / stage.total
@@ -72,16 +74,16 @@ class Forecast:
         scale = (now_s - self._end_began_s + prior_s) / (done_s + prior_s)
         return (sum(parts_s) - done_s) * scale
 
-    def _parts_s(self, cost_s: float) -> tuple[float, ...]:
+    def _parts_s(self, cost_s: float) -> list[float]:
         """The time of each stage of the end, if a trial took `cost_s` on the device."""
-        return (
-            0.5 + 0.5 * self._finalists * cost_s,
-            0.5 + 1.1 * self._finalists * cost_s,
-            *(
-                cost.base_s + cost.trials * self._steps.get(stage, 1) * self._stored * cost_s
-                for stage, cost in ((check.stage, check.cost) for check in CHECKS)
-            ),
-        )
+        return [
+            cost.base_s + cost.trials * self._configs(name) * self._steps.get(name, 1) * cost_s
+            for name, cost in _STAGES
+        ]
+
+    def _configs(self, name: str) -> int:
+        """The number of configurations that a stage of the end is for."""
+        return self._finalists if name in _OF_FINALISTS else self._stored
 
     def _trials_left_s(self, now_s: float) -> float:
         """The time for trials to come: each takes as long as those of the later half so far."""

@@ -9,6 +9,7 @@ import argparse
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -193,7 +194,7 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
         with timeline.span("import autotune, and find the device and its configurations"):
             plan, progress = opened.enter_context(_opened_plan(parsed, options))
         from autotune.cli.search_summary import plan_json, plan_text, result_line, result_text
-        from autotune.plans.search_plan import run_searches
+        from autotune.plans.search_plan import Searches
 
         def show(result: SearchResult) -> None:
             if _is_several(parsed) and not parsed.json:
@@ -201,7 +202,7 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
                 emit(result_line(result) if by_turns else result_text(result) + "\n")
 
         with timeline.span("search"):
-            done = run_searches(plan, progress, show)
+            done = plan(Searches(progress, show))
     if parsed.json:
         emit(plan_json(done, is_several=_is_several(parsed)))
     elif not _is_several(parsed):
@@ -218,10 +219,10 @@ def _opened_plan(parsed: argparse.Namespace, options: Options) -> Iterator[tuple
     """The plan that the options name; a single search has as many of its devices as pay."""
     if not (parsed.cluster or _is_several(parsed)):  # the devices are listed while modules are imported
         with opt.opened_task(parsed) as (task, progress):
-            from autotune.plans.search_plan import plan_of_one
+            from autotune.plans.search_plan import search_one
 
             task = opt.alone_if_enough(task, parsed.devices, options.budget, progress.warn)
-            yield plan_of_one(task, options), progress
+            yield partial(search_one, task, options, None), progress
         return
     with opt.progress(parsed) as progress:
         from autotune.plans.open_plan import open_plan

@@ -93,7 +93,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         worker, device = self.worker, self.device
         if device is None:  # Dask began the task before it heard of that
             raise DeviceGone("", SetupError("it was given back"))
-        outcome = or_gone(device, lambda: worker.begin_item(self.files.item(item), timeout_s)())
+        outcome = or_gone(device, lambda: worker.run_item(self.files.item(item), timeout_s))
         return ItemResult(outcome, device, self._laps.next_s())
 
     async def call(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
+from functools import cache
 
 from autotune.core.records import Config, Front, Sizes, Value, distance
 from autotune.core.text import shortened
@@ -215,10 +216,9 @@ def fewest_samples(chosen_from: int = 1) -> int:
 
 
 def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[float, float]:
-    """Distribution-free 95% interval of the median from order statistics.
+    """The 95% interval of the median, between two samples: it assumes no distribution.
 
-    It is the whole range of fewer than `fewest_samples`, and below 95%.
-    Source: Conover, Practical Nonparametric Statistics (1999), section 3.2: ranks n/2 -+ z/2 sqrt(n).
+    Of fewer than `fewest_samples` it is the whole range, and below 95%.
 
     Args:
         samples: Independent samples.
@@ -226,20 +226,31 @@ def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[flo
             theirs hold at once (Bonferroni).
     """
     ordered = sorted(samples)
-    count = len(ordered)
-    from statistics import NormalDist
+    left_out = _left_out(len(ordered), chosen_from)
+    return ordered[left_out], ordered[-1 - left_out]
 
-    reach = (0.98 if chosen_from == 1 else NormalDist().inv_cdf(1 - 0.025 / chosen_from) / 2) * count**0.5
-    low = max(0, int(count / 2 - reach))
-    high = min(count - 1, int(count / 2 + reach))
-    return ordered[low], ordered[high]
+
+@cache
+def _left_out(count: int, chosen_from: int) -> int:
+    """The number of samples at each end that are outside the interval.
+
+    Each sample is as likely to be below the median as above it. The interval misses the median if at most as
+    many are on one side as are left out: it may be so in 5% of the 2^count cases, for both sides together.
+    """
+    cases = missing = 1  # of one side: with `left_out` samples there, and with at most that many
+    for left_out in range(count):
+        if 2 * 20 * chosen_from * missing > 2**count:
+            return max(0, left_out - 1)
+        cases = cases * (count - left_out) // (left_out + 1)
+        missing += cases
+    return 0
 
 
 def ratio_interval(rival: Measurement, winner: Measurement) -> tuple[float, float]:
     """The 95% interval of a rival's time over the winner's, by the ratios of both times in each round.
 
     What slows a machine down for a round slows both, so the ratio is steadier than either time. The method is
-    that of `median_interval`: order statistics of the ratios, widened for the winner's choice.
+    that of `median_interval`, widened for the winner's choice.
 
     Args:
         rival: Measured in turns with the winner; rounds that only one of them has count for nothing.

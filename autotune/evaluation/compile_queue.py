@@ -21,9 +21,9 @@ from autotune.evaluation.ledger import Ledger
 class Submission:
     """A configuration on its way to a device."""
 
-    compilation: Future[Compilation]  # done at once where the trial is known
+    compilation: Future[Compilation]  # done, and without a binary, if the trial is known
     instance: KernelInstance | None  # None if none could be made, which is why it failed
-    known_trial: Trial | None = None  # if it needs no run
+    known_trial: Trial | None = None  # the trial, if no run is needed for it
 
 
 class CompileQueue:

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.core import timeline
-from autotune.core.retried import retried
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Measurement, Rule, Status
 from autotune.devices import Address, backend
@@ -26,7 +25,6 @@ from autotune.devices.base import Buffer, Device, Program
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
 from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers, launch_arguments
 from autotune.evaluation.measure import IncumbentTimer, impossible, measure
-from autotune.evaluation.poison import StartStates
 from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.stopwatch import Stopwatch
 from autotune.evaluation.verify import (
@@ -39,7 +37,7 @@ from autotune.evaluation.verify import (
 )
 from autotune.evaluation.work_item import WorkItem
 from autotune.evaluation.wrong_result import WrongArrays
-from autotune.problem.inputs import draw_inputs
+from autotune.problem.inputs import draw_inputs, load_array
 from autotune.problem.reference_cache import ReferenceCache, save_results
 from autotune.problem.workload import Workload, verification_order
 
@@ -66,7 +64,7 @@ class DeviceState:
         self._address, self._wrong_arrays = setting.address, setting.wrong_arrays
         self.reference = setting.reference
         self._loaded: dict[str, SharedBuffers] = {}
-        self._inputs: dict[str, Mapping[str, NDArray[Any]]] = {}  # of problems that run without checks
+        self._inputs: dict[str, Mapping[str, NDArray[Any]]] = {}  # of workloads that run without checks
         self.programs: dict[str, Program] = {}  # that stay loaded, by the hashes of their binaries
         self.passed: set[tuple[str, str]] = set()  # keys of items that were right on their verify_workloads
         self._incumbent_timer: IncumbentTimer | None = None
@@ -265,10 +263,9 @@ def verify_often(
     """
     began_s = time.perf_counter()
     program, buffers = state.program(binary, keep=True), state.buffers(workload)
-    states = StartStates.of_seed(workload.problem.seed)._replace(few_differ=True)
     for number in range(1, count + 1):
         if number % 2:
-            failure = after_other_inputs(program, buffers, states)
+            failure = after_other_inputs(program, buffers, few=True)
         else:
             failure = run_and_check(program, buffers, kept=kept, inputs=False).failure
         if failure is not None:
@@ -319,8 +316,7 @@ def arrays_after_run(
 
 def read_and_remove(path: str) -> NDArray[Any]:
     """Load the array in a .npy file and delete the file."""
-    # numpy parses the header as Python, which other threads disturb
-    array: NDArray[Any] = retried(lambda: np.load(path), SystemError)
+    array: NDArray[Any] = np.array(load_array(path))
     Path(path).unlink()
     return array
 

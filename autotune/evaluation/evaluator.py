@@ -30,11 +30,11 @@ from autotune.evaluation.worker import DeviceWorker
 from autotune.space.functions import function_name
 
 MIN_TIMEOUT_S = 10.0
-COMPILE_AHEAD = 4  # configurations per compiler process
+COMPILE_AHEAD = 4  # configurations per compiler process that are compiled ahead of the devices
 BY_MACHINE = "the machine may be the cause: the next search tries again"
 TIMEOUT_FACTOR = 20  # a trial may take this many times as long as the default's
 LOST = Failure(Status.CRASHED, "the workers that ran it were lost", Blame.MACHINE)
-_PATIENCE_S = 5.0  # without an event, before looking for devices
+_PATIENCE_S = 5.0  # without an event for so long, it asks whether a device is left
 _CHOOSING = Stage("choosing what to try next")
 
 
@@ -82,7 +82,7 @@ class Evaluator:
         self._ledger, self.policy = ledger, policy
         self._timeout_s, self._on_stage = timeout_s, on_stage
         self.beside_budget = 0  # trials that cost no budget
-        self.time_was_over = False  # before all configurations were tried or the other limit was reached
+        self.time_was_over = False  # True if the time limit ended the search, and nothing else had
         # called when the last configurations that the budget covers begin to compile, perhaps more than once
         self.on_spent: Callable[[], object] = lambda: None
         # few under a time limit: many would overrun it
@@ -93,7 +93,7 @@ class Evaluator:
         self._queue = CompileQueue(maker, pool, ledger, self._events.put, in_order=devices.parallel == 1)
         self._running: dict[Future[list[ItemResult]], list[RunningItem]] = {}
         self._ended: deque[Trial] = deque()
-        self._duplicates: dict[RunKey, list[Submission]] = {}  # by key of a running item
+        self._duplicates: dict[RunKey, list[Submission]] = {}  # by the running item that they wait for
         self._retries: deque[RunningItem] = deque()
         self._retry: Future[list[ItemResult]] | None = None
         self._under_way: set[Config] = set()  # submitted, and not ended
@@ -307,7 +307,7 @@ class Evaluator:
 
     def _wait_for_events(self) -> None:
         """Wait for an event, and take all that have happened."""
-        self._devices.wait()
+        self._devices.finish_jobs()
         try:
             with timeline.span("wait: devices" if self._running else "wait: compilers"):
                 events = [self._events.get(timeout=_PATIENCE_S)]

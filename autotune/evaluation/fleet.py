@@ -152,9 +152,6 @@ class Fleet(JobRunner):
         """Number of jobs that keeps all devices busy."""
         return QUEUED * self.count
 
-    def wait(self) -> None:
-        """Do nothing: other threads wait."""
-
 
 class LocalFleet(Fleet):
     """Devices of this machine, each with a worker of its own; whichever is free takes the next job.
@@ -227,7 +224,7 @@ class LocalFleet(Fleet):
         while (worker := self._workers.get(device := self._free.get())) is None:
             if not device:
                 raise JobDropped  # the search has ended
-        outcome = or_gone(device, lambda: worker.begin_item(item, timeout_s)())
+        outcome = or_gone(device, lambda: worker.run_item(item, timeout_s))
         result = ItemResult(outcome, device, self._laps[device].next_s())
         self._free.put(device)
         return [result]

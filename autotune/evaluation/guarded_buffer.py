@@ -24,7 +24,7 @@ from autotune.problem.sampling import sample_indices
 from autotune.problem.workload import Array
 
 PAGE_BYTES = 4096  # regions of device memory start at multiples of this
-_READ_BYTES = 2**22  # per transfer to the host when an image is compared there
+_READ_BYTES = 2**22  # read at once when the host compares an image
 PINNED_BYTES = 2**26  # larger host memory is pinned while it is copied: three times as fast
 PLACES = 32  # elements of an array that are made wrong or replaced, a few at a time
 AT_ONCE = 4
@@ -100,7 +100,7 @@ class GuardedBuffer:
         self.count, self.size_bytes = array.count, array.size_bytes
         self.dtype = numpy_dtype(array.dtype)
         self.item_bytes = self.dtype.itemsize
-        self.is_pristine = False  # known to hold its initial content, guard zones included
+        self.is_pristine = False  # True if it is known to hold its initial content, guard zones included
         self._device = device
         draw = np.random.default_rng([data.problem.seed, self.count])
         self._places = draw.choice(self.count, min(self.count, PLACES), replace=False)  # in no order
@@ -113,7 +113,7 @@ class GuardedBuffer:
         self.from_offset = self._memory.from_offset
         self._region = self.from_offset(0)
         self._expected_values = expected  # one per element, or per element of the sample
-        self._magnitudes = data.magnitudes.get(array.name)  # likewise
+        self._magnitudes = data.magnitudes.get(array.name)  # as many
         self._device_magnitudes: Buffer = None
         if self._magnitudes is not None and self._magnitudes.size == self.count:
             self._device_magnitudes = device.allocate(self._magnitudes.nbytes)

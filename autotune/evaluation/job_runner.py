@@ -24,7 +24,7 @@ class JobRunner(Protocol):
     """Runs jobs of work items, as many at the same time as there are slots."""
 
     stage: Stage  # for the progress line
-    laps: Laps  # of trials that end without a run; of one device, of all
+    laps: Laps  # what trials without a run cost; with one device, what all trials cost
 
     @property
     def count(self) -> int:
@@ -43,10 +43,11 @@ class JobRunner(Protocol):
         """Number of work items that one job should have."""
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[ItemResult]]:
-        """Begin a job; `result` takes the future once it is done."""
+        """Begin a job; once its future is done, `result` takes it."""
 
-    def wait(self) -> None:
-        """Wait for running jobs, if no other thread does."""
+    def finish_jobs(self) -> None:
+        """Wait for running jobs, and set their futures; does nothing where threads do that."""
+        return
 
     def result(self, future: Future[list[ItemResult]]) -> list[ItemResult]:
         """The outcomes of a finished job.
@@ -64,7 +65,7 @@ class JobRunner(Protocol):
 
 
 class OneDevice(JobRunner):
-    """The device of one worker. It runs while compilers and the searcher work; `wait` takes its answers."""
+    """The device of one worker: it runs while compilers and the searcher work, and no thread waits for it."""
 
     stage = Stage("verifying and timing")
     count = parallel = slots = job_items = 1
@@ -81,13 +82,12 @@ class OneDevice(JobRunner):
         self._running = job, self._worker.begin_item(item, timeout_s)
         return job
 
-    def wait(self) -> None:
-        """Wait for the running item, if there is one."""
-        running, self._running = self._running, None
-        if running is not None:
-            job, wait_for_outcome = running
-            outcome = wait_for_outcome()
-            job.set_result([ItemResult(outcome, "", self.laps.next_s())])
+    def finish_jobs(self) -> None:
+        """Wait for the running item, if there is one, and set its future."""
+        if self._running is None:
+            return
+        (job, wait_for_outcome), self._running = self._running, None
+        job.set_result([ItemResult(wait_for_outcome(), "", self.laps.next_s())])
 
     def result(self, future: Future[list[ItemResult]]) -> list[ItemResult]:
         """The outcomes; the worker has replaced a process that was lost."""

@@ -26,8 +26,8 @@ _HASHED = {  # the subjects of the hashes in a header
 class JournalChanges:
     """The changes since a journal was begun, and the trials that still hold."""
 
-    changes: tuple[str, ...]  # in words
-    kept: tuple[Trial, ...]  # with their present keys
+    changes: tuple[str, ...]  # what has changed, in words
+    kept: tuple[Trial, ...]  # trials that still hold, with their present keys
     is_harmless: bool  # True if every trial holds, and nothing has to be verified again
 
 
@@ -54,7 +54,8 @@ def edit_of(
     is_only_checked = set(changed) <= {"arguments", "reference", "special", "variants"}
     is_same_work = WORKLOAD in notes and stored.get(WORKLOAD) == notes[WORKLOAD]
     kept, every = [], list(trials)
-    for trial in every if is_only_checked else ():
+    may_hold = every if is_only_checked else []
+    for trial in may_hold:
         key = key_of(trial.config)
         is_timed = trial.status is Status.OK
         is_same = key == trial.key and (is_timed or "reference" not in changed)

@@ -30,7 +30,7 @@ class Ledger:
         self._started_s, self._resumed_s = time.perf_counter(), 0.0
         # a trial for each binary with its launches and arguments
         self.trials_by_run: dict[RunKey, Trial] = {}
-        self._unreported: list[tuple[Trial, Trial | None]] = []  # each with its row, if it has none yet
+        self._unreported: list[tuple[Trial, Trial | None]] = []  # each with its row, if it needs one
         self.trials: dict[Config, Trial] = {}
         self.best: Trial | None = None
         self.incumbent: Incumbent | None = None

@@ -13,7 +13,7 @@ from autotune.evaluation.stopwatch import CLOCK_JUMP, Stopwatch
 from autotune.evaluation.work_item import MeasurementPolicy, WorkItem
 
 # the warm-ups of the default decide about the batch of a whole search: one may be slow by chance
-MAYBE_SHORT = 20  # multiples of the time below which runs are batched
+MAYBE_SHORT = 20  # a warm-up below so many times `batch_ms` may be of a run that is to be batched
 DECIDING_WARMUPS = 4
 MAX_INCUMBENT_AGE_S = 0.05  # a machine that slows down stays slow for longer
 
@@ -35,18 +35,22 @@ class IncumbentTimer:
 
     def slower_ms(self, earlier_ms: float, batch: int) -> float:
         """The slower of the incumbent's earlier time and its time now, with `batch` runs per sample."""
-        if time.perf_counter() - self._latest_s > MAX_INCUMBENT_AGE_S:
-            self.is_running = True
-            stopwatch = self._open()
-            if stopwatch is not None:
-                stopwatch.batch = batch
-                self._latest = stopwatch.sample_ms(earlier_ms) / earlier_ms
-                self._latest_s = time.perf_counter()
-            self.is_running = False
-            if stopwatch is None:
-                return earlier_ms
+        is_old = time.perf_counter() - self._latest_s > MAX_INCUMBENT_AGE_S
+        if is_old and not self._time_now(earlier_ms, batch):
+            return earlier_ms
         self.ratio = self._latest
         return earlier_ms * max(1.0, self.ratio)
+
+    def _time_now(self, earlier_ms: float, batch: int) -> bool:
+        """Time the incumbent; False if it cannot run here."""
+        self.is_running = True  # and stays so after an error, which is its own
+        stopwatch = self._open()
+        if stopwatch is not None:
+            stopwatch.batch = batch
+            self._latest = stopwatch.sample_ms(earlier_ms) / earlier_ms
+            self._latest_s = time.perf_counter()
+        self.is_running = False
+        return stopwatch is not None
 
 
 def measure(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,26 +26,20 @@ def poison(array: Array, seed: int, *, may_be_nan: bool) -> Bytes:
     return np.broadcast_to(np.uint8(poisons[seed % len(poisons)]), array.size_bytes)  # takes no memory
 
 
-class StartStates(NamedTuple):
-    """The order of the two checked runs that verify a workload, and the content of memory before them.
+def others_come_first(seed: int) -> bool:
+    """True if the run after other inputs is the first of the two that verify a workload.
 
-    One is on poisoned outputs, the other follows a run on other inputs. The problem's seed chooses one of
-    four cases. Workloads to verify on have different seeds, so together they have all.
-
-    Attributes:
-        others_first: The run after other inputs is the first; its outputs start with the results for these,
-            and the memory of blocks is dirty in the run on poisoned outputs. Else it is the second, and its
-            outputs start with the right results except for a part.
-        few_differ: A few of the other inputs differ, instead of half.
+    Its outputs then start with the results for these, and the memory of blocks is dirty in the run on
+    poisoned outputs. Else it is the second, and its outputs start with the right results except for a part.
+    Workloads to verify on have different seeds, so together they have both orders, each with few and with
+    many other inputs.
     """
+    return seed % 2 == 1
 
-    others_first: bool
-    few_differ: bool
 
-    @classmethod
-    def of_seed(cls, seed: int) -> StartStates:
-        """The states that a seed chooses."""
-        return cls(others_first=seed % 2 == 1, few_differ=seed // 2 % 2 == 1)
+def few_others_differ(seed: int) -> bool:
+    """True if a few of the other inputs differ from the right ones, instead of half."""
+    return seed // 2 % 2 == 1
 
 
 def guard_zone(array: Array, seed: int) -> Bytes:

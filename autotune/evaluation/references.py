@@ -21,7 +21,7 @@ from autotune.problem.reference_cache import ReferenceCache
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 
-MAX_JUDGED_S = 1.0  # on one set of data: slower sizes get no further ones
+MAX_JUDGED_S = 1.0  # a size at which one data set took longer gets no further ones
 
 
 class References:
@@ -76,7 +76,7 @@ class _Keeper:
 
     def __init__(self, reference: Path, cache: ReferenceCache) -> None:
         self._reference, self._cache = reference, cache
-        self._slow: set[str] = set()  # sizes that get no further data
+        self._slow: set[str] = set()  # sizes that get no further data sets
 
     def keep(self, workload: Workload) -> None:
         """Compute and keep the results of a workload, unless they are on disk or the reference is fast."""

@@ -12,11 +12,11 @@ from autotune.errors import ImpossibleTime
 from autotune.evaluation.buffers import WorkloadBuffers
 from autotune.evaluation.guarded_buffer import GuardedBuffer
 
-GPU_START_MS = 0.02  # overhead on a GPU of a run that no other precedes
+GPU_START_MS = 0.02  # overhead of a run on a GPU that no other run precedes
 CPU_START_MS = 1.0  # the same on a CPU
-SETTLING_MS = 5.0  # until a CPU's threads and caches settle
+SETTLING_MS = 5.0  # in which a CPU's threads and caches settle
 MAX_WARMUPS = 100
-MAX_POISONED_BYTES = 2**18  # of a scratch array before a timed run: little compared with a run's traffic
+MAX_POISONED_BYTES = 2**18  # larger scratch arrays are not poisoned before a timed run: it would slow it
 MAX_BATCH_MS = 20.0  # the longest batch: its sample is far above the timer's resolution
 ENERGY_RESOLUTION = 0.02  # relative: the counter has steps, and temperature drifts
 ENERGY_BATCH_MS = 20.0  # runs queued at once, to keep the device busy
@@ -112,8 +112,9 @@ class Stopwatch:
         for guarded in self._to_restore:
             guarded.restore()
         self._to_restore = self._restored
-        for guarded in self._scratch if self._turn % 2 else ():
-            guarded.restore()
+        if self._turn % 2:
+            for guarded in self._scratch:
+                guarded.restore()
         for guarded in self._outputs:
             guarded.spoil(self._turn)
         self._turn += 1

@@ -69,7 +69,8 @@ class TrustingWorker(Worker):
                 f"{spec.source}: the default configuration fails, so its results cannot be trusted: {binary}"
             )
         reason = "none of them is right at verify_sizes with a binary of its own"
-        for config in [self._second] if self._second is not None else self._other_configs():
+        others = self._other_configs() if self._second is None else [self._second]
+        for config in others:
             second_binary = self._write_results(config, workload, second, unlike=binary)
             if isinstance(second_binary, Failure) or second_binary == binary:
                 continue

@@ -16,7 +16,7 @@ from autotune.devices.base import Program
 from autotune.errors import Blame
 from autotune.evaluation.buffers import WorkloadBuffers
 from autotune.evaluation.guarded_buffer import GuardedBuffer
-from autotune.evaluation.poison import StartStates
+from autotune.evaluation.poison import few_others_differ, others_come_first
 from autotune.evaluation.wrong_result import describe, element_text
 from autotune.problem.workload import Array, Workload
 
@@ -32,27 +32,31 @@ def verify(program: Program, buffers: WorkloadBuffers) -> Failure | None:
     """Check a run of the plan on poisoned outputs, and another one after a run on other inputs.
 
     The second finds a kernel that works only once, or skips work that looks done. Where it comes first, it
-    finds a kernel that keeps its first results in a variable as well. The seed chooses among the cases, which
-    `StartStates` describes. Raises what `Device.run` raises.
+    finds a kernel that keeps its first results in a variable as well. The problem's seed decides that, and
+    how many inputs differ. Raises what `Device.run` raises.
     """
-    states = StartStates.of_seed(buffers.workload.problem.seed)
-    if not states.others_first:
-        return run_and_check(program, buffers).failure or after_other_inputs(program, buffers, states)
-    kept = after_other_inputs(program, buffers, states)
+    seed = buffers.workload.problem.seed
+    few = few_others_differ(seed)
+    if not others_come_first(seed):
+        return run_and_check(program, buffers).failure or after_other_inputs(program, buffers, few=few)
+    kept = after_other_inputs(program, buffers, few=few)
     buffers.device.dirty_block_memory()
     return run_and_check(program, buffers).failure or kept  # what is always wrong is told as such
 
 
-def after_other_inputs(program: Program, buffers: WorkloadBuffers, states: StartStates) -> Failure | None:
-    """Run the plan on other inputs, then check a run on the right ones; raises what `Device.run` raises."""
+def after_other_inputs(program: Program, buffers: WorkloadBuffers, *, few: bool) -> Failure | None:
+    """Run the plan on other inputs, then check a run on the right ones; raises what `Device.run` raises.
+
+    A few of the other inputs differ, or half of them.
+    """
     others = altered(buffers.workload.arrays)
     for guarded in buffers.arrays():
         if guarded.array.name in others:
-            guarded.alter(few=states.few_differ)
+            guarded.alter(few=few)
         else:
             guarded.restore()
     buffers.run(program)
-    if not states.others_first:
+    if not others_come_first(buffers.workload.problem.seed):
         for guarded in buffers.arrays():
             if guarded.array.role == "out" and guarded.count > 1:
                 guarded.write_nearly_expected()

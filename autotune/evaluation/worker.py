@@ -151,9 +151,13 @@ class Worker:
         if (unprepared := self.load(*item.verify_workloads, item.workload)) is not None:
             return lambda: unprepared
         process = self._begin_run(verify_and_time, item, timeout_s=timeout_s)
-        process.runs += item.runs_incumbent
+        process.runs += item.runs_incumbent  # which is a run as well
         again = partial(self._begin_run, verify_and_time, replace(item, is_alone=True), timeout_s=timeout_s)
         return partial(self._wait_or_repeat, again, timeout_s)
+
+    def run_item(self, item: WorkItem, timeout_s: float) -> Measurement | Failure:
+        """Run an item, and wait for the outcome."""
+        return self.begin_item(item, timeout_s)()
 
     def _begin_run(
         self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any

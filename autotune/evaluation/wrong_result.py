@@ -23,10 +23,10 @@ from autotune.processes.files import writing
 
 MAX_EXAMINED = 2**24  # elements from the first wrong one on; more would take seconds
 MAX_KEPT = 5  # wrong results per search whose arrays are written
-_ROUNDING = 2**8  # relative errors up to so many units of the last place look like rounding
-_MOST = 2**-5  # but no larger ones, also with 16 bits
-_MAX_TYPICAL = 2**16  # elements that give a typical magnitude
-_CANCELLED = 2**4  # so do errors up to so many units of a typical element, where large terms cancel
+_ROUNDING = 2**8  # a relative error up to so many units of the last place looks like rounding
+_MOST = 2**-5  # unless the error is larger than this, which units of 16 bits would allow
+_MAX_TYPICAL = 2**16  # elements of which a typical magnitude is taken
+_CANCELLED = 2**4  # so does one up to so many units of a typical element, where large terms cancel
 _NUMBERED = re.compile(r"wrong-(\d{1,9})")
 
 

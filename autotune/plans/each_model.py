@@ -14,7 +14,7 @@ from autotune.core.trials import Trial
 from autotune.errors import AutotuneError
 from autotune.evaluation.journal import Journal
 from autotune.hardware.names import traits_of
-from autotune.plans.search_plan import PlannedSearch, PlanResult, SearchPlan
+from autotune.plans.search_plan import PlannedSearch, PlanResult, Searches
 from autotune.searchers import learns_from_priors
 from autotune.searchers.base import PriorResults
 from autotune.tuning.observer import Observer
@@ -25,27 +25,28 @@ from autotune.tuning.task import Target, TuningTask, bind_target
 from autotune.tuning.tuner import choose_engine, priors_of
 
 
-def plan_of_models(
-    target: Target, options: Options, observer: Observer, clusters: Sequence[Cluster]
-) -> SearchPlan:
-    """A plan that searches on all models at once, each with the budget; they share the compilers."""
-    failures: list[str] = []
+def search_models(
+    target: Target, options: Options, clusters: Sequence[Cluster], searches: Searches
+) -> PlanResult:
+    """Search on all models at once, each with the budget; they share the compilers."""
     models: list[_Model] = []
-    shared = _SharedObserver(observer)
+    shared = _SharedObserver(searches.observer)
     for cluster in clusters:
         try:
-            task = bind_target(target, observer.stage, [(cluster.address, cluster.info)])
+            task = bind_target(target, searches.observer.stage, [(cluster.address, cluster.info)])
             models.append(_Model(task, cluster, shared, models))
         except AutotuneError as error:
-            failures.append(f"{cluster.info.name}: {error}")
+            searches.failures.append(f"{cluster.info.name}: {error}")
     try:
-        yield [
-            model.planned(number, _share(options, model.task, len(models)))
-            for number, model in enumerate(models)
-        ]
+        searches.run(
+            *(
+                model.planned(number, _share(options, model.task, len(models)))
+                for number, model in enumerate(models)
+            )
+        )
     finally:
         shared.close()
-    return PlanResult(tuple(failures), f"of {len(clusters)} models failed")
+    return searches.done(f"of {len(clusters)} models failed")
 
 
 def _share(options: Options, task: TuningTask, searches: int) -> Options:
@@ -82,7 +83,7 @@ class _Model(Observer):
         self._stage = Stage("starting")
         self._cluster = cluster
         self._observer = observer
-        self._lock = Lock()  # of the times
+        self._lock = Lock()  # guards the times, which other searches read
         self._models = models
         self._times: dict[Config, float | None] = {}
         self._best_ms = math.inf

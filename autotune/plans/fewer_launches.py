@@ -13,7 +13,7 @@ from autotune.core.records import Config
 from autotune.errors import ExpressionError
 from autotune.space import ValidSpace
 
-MAX_CHANGES = 2  # of parameters
+MAX_CHANGES = 2  # parameters in which a configuration differs from the known one, at most
 
 _Launches = tuple[tuple[str, tuple[str, ...]], ...]  # kernel and arguments of each launch
 
@@ -23,9 +23,11 @@ def with_fewer_launches(space: ValidSpace, known: Sequence[Config]) -> list[Conf
 
     It differs from a known one in at most MAX_CHANGES parameters.
     """
-    most = max((len(_plan(space, config)) for config in known[:1]), default=0)
+    most = len(_plan(space, known[0])) if known else 0
+    if most <= 1:
+        return []
     by_plan: dict[_Launches, Config] = {}
-    for base in known if most > 1 else ():
+    for base in known:
         for config in space.neighbours(base, MAX_CHANGES):
             plan = _plan(space, config)
             if 0 < len(plan) < most:

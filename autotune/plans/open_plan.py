@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autotune.core.stages import Stage
-from autotune.plans.requests import plan_of_requests, requests_of_misses, requests_of_tunings
-from autotune.plans.search_plan import SearchPlan, plan_of_one
-from autotune.plans.several_spaces import plan_of_spaces
+from autotune.plans.requests import requests_of_misses, requests_of_tunings, search_requests
+from autotune.plans.search_plan import SearchPlan, search_one
+from autotune.plans.several_spaces import search_spaces
 from autotune.recording.tunings import read_recorded
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
@@ -43,23 +44,24 @@ def open_plan(
     if wanted:
         observer.stage(Stage("finding devices"))
         requests = requests_of_misses(options.cache, target.device, *spaces)
-        yield plan_of_requests(requests, options, observer.stage)
+        yield partial(search_requests, requests, options)
     elif recorded:
         requests = requests_of_tunings(read_recorded(recorded), spaces, target.device)
-        yield plan_of_requests(requests, options, observer.stage)
+        yield partial(search_requests, requests, options)
     elif each_model:
         from autotune.cluster.connection import open_each_model
-        from autotune.plans.each_model import plan_of_models
+        from autotune.plans.each_model import search_models
 
         with open_each_model(str(cluster), target.device, observer.stage, observer.warn) as clusters:
-            yield plan_of_models(targets[0], options, observer, clusters)
+            yield partial(search_models, targets[0], options, clusters)
     else:
         with opened_cluster(cluster, target.device, observer) as opened:
             if len(targets) > 1:
-                yield plan_of_spaces(targets, options, observer.stage, opened)
+                yield partial(search_spaces, targets, options, opened)
             else:
                 devices = None if opened is None else [(opened.address, opened.info)]
-                yield plan_of_one(bind_target(targets[0], observer.stage, devices), options, opened)
+                task = bind_target(targets[0], observer.stage, devices)
+                yield partial(search_one, task, options, opened)
 
 
 @contextmanager

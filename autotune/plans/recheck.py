@@ -53,7 +53,7 @@ class CheckedEntry:
     entry: Entry
     state: CheckState
     detail: str
-    time_ms: float | None = None  # of the cached configuration, now
+    time_ms: float | None = None  # what the cached configuration takes now
     refreshed: Entry | None = None  # the entry that a refresh stores; None if nothing was found
 
 
@@ -108,10 +108,10 @@ def _decide(
     """Time in turns the configurations that have not failed, until none fails; add failures to `failures`."""
     checks = WinnerChecks()
     while left := [trial for config, trial in trials.items() if config not in failures]:
-        decision = remeasure_and_check(context, left, checks, LastRoundTime())
-        if not decision.failures:
-            return decision
-        failures |= decision.failures
+        end = remeasure_and_check(context, left, checks, LastRoundTime())
+        if isinstance(end, Decision):
+            return end
+        failures |= end.failures
     return None
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autotune.compilers.kernel_source import packaged
-from autotune.core.stages import OnStage
 from autotune.core.text import problem_text
 from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError, InputError
-from autotune.plans.search_plan import PlannedSearch, PlanResult, SearchPlan
+from autotune.plans.search_plan import PlannedSearch, PlanResult, Searches
 from autotune.recording.tunings import Tuning
 from autotune.serving.cache import writable_root
 from autotune.serving.miss_log import CacheMiss, forget_miss, read_misses
@@ -26,7 +25,7 @@ class Requests(NamedTuple):
 
     targets: list[tuple[Target, CacheMiss | None]]  # each with the cache miss that it answers, if any
     failures: list[str]  # why others cannot be tuned
-    failed: str = "requests failed"  # for the message
+    failed: str = "requests failed"  # follows the numbers in a message of failures
 
 
 def requests_of_misses(cache: Path | None, device: str | None, space: Path | None = None) -> Requests:
@@ -88,17 +87,17 @@ def _target(tuning: Tuning, spec: SpaceSpec, device: str | None) -> Target:
     return Target(spec.path, device, sizes, dtype)
 
 
-def plan_of_requests(requests: Requests, options: Options, on_stage: OnStage) -> SearchPlan:
-    """A plan that searches each target, and deletes its miss once the result is stored."""
-    failures = [*requests.failures]
+def search_requests(requests: Requests, options: Options, searches: Searches) -> PlanResult:
+    """Search each target, and delete its miss once the result is stored."""
+    searches.failures += requests.failures
     for number, (target, miss) in enumerate(requests.targets):
         name = f"{target.space.stem}: {problem_text(target.sizes, target.dtype)}"
         try:
-            task = bind_target(target, on_stage)
-            results = yield [PlannedSearch(number, name, task, options)]
-            if miss is not None and number in results:
+            task = bind_target(target, searches.observer.stage)
+            searches.run(PlannedSearch(number, name, task, options))
+            if miss is not None and number in searches.results:
                 forget_miss(writable_root(options.cache), miss)
         except AutotuneError as error:
-            failures.append(f"{name}: {error}")
+            searches.failures.append(f"{name}: {error}")
     total = len(requests.targets) + len(requests.failures)
-    return PlanResult(tuple(failures), f"of {total} {requests.failed}")
+    return searches.done(f"of {total} {requests.failed}")

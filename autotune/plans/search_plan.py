@@ -1,11 +1,14 @@
-"""Plans: the searches of one command, each chosen by the results so far. One loop carries them out."""
+"""Plans: the searches of one command, each chosen by the results so far.
+
+A plan is a function that gets `Searches`, runs its searches with it, one after the other or several at once,
+and returns what has come of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -45,10 +48,10 @@ class PlannedSearch:
 class PlanResult:
     """The results of a plan, and its failures."""
 
+    results: tuple[SearchResult, ...] = ()
     failures: tuple[str, ...] = ()  # of searches, also of those that could not begin
     failed: str = ""  # follows the number of failures in a message, such as `of 3 spaces failed`
-    results: tuple[SearchResult, ...] = ()
-    known: KnownResult | None = None  # in place of a search
+    known: KnownResult | None = None  # a cached result that took the place of the search
 
     def require_all(self) -> None:
         """Raise SetupError with the failures, if there are any."""
@@ -56,40 +59,36 @@ class PlanResult:
             raise SetupError(f"{len(self.failures)} {self.failed}: {'; '.join(self.failures)}")
 
 
-SearchPlan = Generator[Sequence[PlannedSearch], Mapping[int, SearchResult], PlanResult]
-"""Yields searches that run at once, and is sent all results so far by their numbers, until it returns.
+class Searches:
+    """Runs the searches of a plan, and keeps what has come of them so far."""
 
-`run_searches` adds the results of the searches and their failures to what it returns.
-"""
+    def __init__(
+        self, observer: Observer, on_result: Callable[[SearchResult], object] = lambda _: None
+    ) -> None:
+        """`on_result` is called with each result at once, in the thread of `run`."""
+        self.observer, self._on_result = observer, on_result
+        self.results: dict[int, SearchResult] = {}  # by the number of their search
+        self.failures: list[str] = []  # to which a plan adds what could not begin
+
+    def run(self, *searches: PlannedSearch) -> None:
+        """Run searches at once, and wait for all; the failure of one that has a name is kept, not raised."""
+        for planned, result_of in _ended(searches, self.observer):
+            try:
+                result = self.results[planned.number] = result_of()
+            except AutotuneError as error:
+                if not planned.name:
+                    raise
+                self.failures.append(f"{planned.name}: {error}")
+            else:
+                self._on_result(result)
+
+    def done(self, failed: str = "") -> PlanResult:
+        """All results, in the order of their numbers, and all failures, for a message that says `failed`."""
+        in_order = tuple(self.results[number] for number in sorted(self.results))
+        return PlanResult(in_order, tuple(self.failures), failed)
 
 
-def run_searches(
-    plan: SearchPlan, observer: Observer, on_result: Callable[[SearchResult], object] = lambda _: None
-) -> PlanResult:
-    """Run the searches of a plan; the failure of one that has a name does not end it.
-
-    `on_result` is called with each result at once, in this thread. Raises what the plan itself raises.
-    """
-    results: dict[int, SearchResult] = {}
-    failures: list[str] = []
-    with closing(plan):
-        try:
-            batch = next(plan)
-            while True:
-                for planned, result_of in _ended(batch, observer):
-                    try:
-                        result = results[planned.number] = result_of()
-                    except AutotuneError as error:
-                        if not planned.name:
-                            raise
-                        failures.append(f"{planned.name}: {error}")
-                    else:
-                        on_result(result)
-                batch = plan.send(results)
-        except StopIteration as end:
-            ending: PlanResult = end.value
-    in_order = tuple(results[number] for number in sorted(results))
-    return replace(ending, results=in_order, failures=(*failures, *ending.failures))
+SearchPlan = Callable[[Searches], PlanResult]
 
 
 def _ended(
@@ -108,9 +107,9 @@ def _ended(
         threads.shutdown(wait=False)  # after an interrupt, they end once their devices are given back
 
 
-def plan_of_one(task: TuningTask, options: Options, cluster: Cluster | None = None) -> SearchPlan:
-    """A plan of one search; with the engine `adopt`, a cached result of a full search takes its place."""
+def search_one(task: TuningTask, options: Options, cluster: Cluster | None, searches: Searches) -> PlanResult:
+    """Search once; with the engine `adopt`, a cached result of a full search takes the search's place."""
     if options.engine == ADOPTION and (known := full_search_result(task, options.cache)):
         return PlanResult(known=known)
-    yield [PlannedSearch(0, "", task, options, cluster)]
-    return PlanResult()
+    searches.run(PlannedSearch(0, "", task, options, cluster))
+    return searches.done()

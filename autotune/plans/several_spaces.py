@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from autotune.core.stages import OnStage
 from autotune.devices.listing import listing_for
 from autotune.errors import AutotuneError, InputError
-from autotune.plans.search_plan import PlannedSearch, PlanResult, SearchPlan
+from autotune.plans.search_plan import PlannedSearch, PlanResult, Searches
 from autotune.processes.deadline import Deadline
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
@@ -24,15 +23,15 @@ FIRST_TRIALS = 50
 MIN_GAIN = 0.001  # expected share of the best time, below which a space is done
 
 
-def plan_of_spaces(
-    targets: Sequence[Target], options: Options, on_stage: OnStage, cluster: Cluster | None = None
-) -> SearchPlan:
-    """A plan that searches all targets, each of another kernel on the same devices, in parts.
+def search_spaces(
+    targets: Sequence[Target], options: Options, cluster: Cluster | None, searches: Searches
+) -> PlanResult:
+    """Search all targets, each of another kernel on the same devices, in parts.
 
     A part starts from the trials in the space's journal, and so does the same command when it is started
     again. A space is done when its budget is used up, when it promises no more, or after a part without a new
-    trial, which the next would only repeat. The plan ends when all spaces are done. Of the budget, trials
-    count per space, and seconds for all together.
+    trial, which the next would only repeat. Of the budget, trials count per space, and seconds for all
+    together.
 
     Raises InputError if the options name a journal, a space file is missing, or two spaces are of the same
     kernel.
@@ -43,35 +42,33 @@ def plan_of_spaces(
         resolve(target)
     devices = None if cluster is None else [(cluster.address, cluster.info)]
     listing = listing_for(targets[0].devices or targets[0].device) if cluster is None else None
-    failures: list[str] = []
     tasks: dict[int, TuningTask] = {}
     for number, target in enumerate(targets):
         try:
-            tasks[number] = bind_target(target, on_stage, devices, listing)
+            tasks[number] = bind_target(target, searches.observer.stage, devices, listing)
         except AutotuneError as error:
-            failures.append(f"{target.space.stem}: {error}")
+            searches.failures.append(f"{target.space.stem}: {error}")
     kernels = [task.spec.kernel for task in tasks.values()]
     if twice := next((name for name in kernels if kernels.count(name) > 1), None):
         raise InputError(f"two of the spaces are of the kernel {twice}; search them one after the other")
     deadline = Deadline.after(options.budget.seconds)
-    results: Mapping[int, SearchResult] = {}
     while tasks and not deadline.is_over:
         promises = {
-            number: promise(results.get(number), task, options.budget.trials)
+            number: promise(searches.results.get(number), task, options.budget.trials)
             for number, task in tasks.items()
         }
         number = max(promises, key=lambda number: promises[number])
         if promises[number] <= 0:
             break
-        earlier = results.get(number)
+        task, earlier = tasks[number], searches.results.get(number)
         part = _part(options, earlier, deadline.left_s())
-        results = yield [PlannedSearch(number, tasks[number].spec.kernel, tasks[number], part, cluster)]
-        result = results.get(number)  # the earlier one after a failure
+        searches.run(PlannedSearch(number, task.spec.kernel, task, part, cluster))
+        result = searches.results.get(number)  # the earlier one after a failure
         if result is None or (earlier is not None and len(result.trials) <= len(earlier.trials)):
             del tasks[number]
-    late = (task.spec.kernel for number, task in tasks.items() if number not in results)
-    failures += (f"{kernel}: no time was left; give a longer --time" for kernel in late)
-    return PlanResult(tuple(failures), f"of {len(targets)} spaces failed")
+    late = (task.spec.kernel for number, task in tasks.items() if number not in searches.results)
+    searches.failures += (f"{kernel}: no time was left; give a longer --time" for kernel in late)
+    return searches.done(f"of {len(targets)} spaces failed")
 
 
 def promise(result: SearchResult | None, task: TuningTask, max_trials: int | None) -> float:

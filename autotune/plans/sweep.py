@@ -49,15 +49,15 @@ from autotune.tuning.tuner import choose_engine, explore, require_usable
 if TYPE_CHECKING:  # takes long to import
     from autotune.searchers.surrogate import Pool
 
-MIN_TRIALS = 6  # per problem
+MIN_TRIALS = 6  # of each problem, at least
 # Shares of the budget for the problems after the first. Small sizes get more: they differ from each other,
 # few configurations come close to the best, and trials are quick. Large ones are limited by memory bandwidth,
 # and alike.
 SHARE_FOR_SMALLER, SHARE_FOR_LARGER = 0.6, 0.1
-MAX_NEIGHBOURS = 4  # the search starts from the results of so many
-MAX_KNOWN = 2  # of a larger problem, to try with fewer launches
+MAX_NEIGHBOURS = 4  # nearest problems, from whose results a search starts
+MAX_KNOWN = 2  # the best of a larger problem that are tried with fewer launches
 TRIED_PER_VARIANT = 2  # so many candidates, besides TRIED_OF_EACH of each size, are also timed at other sizes
-STORED_OF_EACH = 1  # of these best of each size, so many have their times stored
+STORED_OF_EACH = 1  # the best of each size whose times are stored
 # A midpoint is rounded to this fraction of the largest power of two that divides both sizes, so a kernel that
 # only takes multiples of 64 still has one between 512 and 1,024.
 HALFWAY_PARTS = 8
@@ -68,10 +68,10 @@ class Sweep:
     """The results of a sweep."""
 
     results: tuple[SearchResult, ...]  # one for each problem
-    rows: tuple[SizeRow, ...]  # relative times at each, of the candidates or of what a framework serves
+    rows: tuple[SizeRow, ...]  # relative times at each problem, of candidates or of what a framework serves
     tables: tuple[VariantTable, ...]  # one for each element type; none for a framework
     seconds: float
-    form: Format | None = None  # of the files that the results are for
+    form: Format | None = None  # the framework's files that the results are for
 
 
 def bind_sweep(
@@ -182,7 +182,8 @@ def sweep(
     for problem in problems:
         of_type.setdefault(problem.task.space.problem.dtype, []).append(problem)
     for dtype, of_dtype in of_type.items():
-        for wider in () if form else _wider_tables(of_dtype, root):
+        replaced = [] if form else _wider_tables(of_dtype, root)
+        for wider in replaced:
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
             observer.warn(f"the variants of this sweep replace those of a wider one: {swept}")
     with open_processes(first, options, observer) as processes:

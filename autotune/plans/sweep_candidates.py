@@ -35,7 +35,7 @@ from autotune.tuning.shared_processes import Processes
 from autotune.tuning.task import TuningTask
 from autotune.tuning.winner_checks import WinnerChecks
 
-TRIED_OF_EACH = 3  # best of each size, which are also timed at others
+TRIED_OF_EACH = 3  # the best of each size that are also timed at others
 FAR_SLOWER = 1.2  # times the best of a size: a slower candidate is not tried at the neighbours
 LARGE_BYTES = 2**29  # arrays of at least this size in device memory take long to draw
 LABEL = "sweep"  # the engine's name in the cache
@@ -47,8 +47,8 @@ class SweepProblem:
 
     journaled: JournaledTask
     searched: tuple[Trial, ...] = ()
-    tried: tuple[Trial, ...] = ()  # the search's and the candidates'
-    resumed: int = 0  # the search's
+    tried: tuple[Trial, ...] = ()  # by the search, and candidates of other sizes
+    resumed: int = 0  # trials of the search that the journal had
 
     @property
     def task(self) -> TuningTask:
@@ -90,7 +90,7 @@ class Candidates:
         self._observer, self._processes, self._root = observer, processes, root
         self._checks = WinnerChecks()
         self._failures: dict[Config, Failure] = {}  # failures that these checks found
-        self._left_out: set[SweepProblem] = set()  # failures at the sizes half-way
+        self._left_out: set[SweepProblem] = set()  # half-way problems that failed
         self._halfway = list(filter(self._is_small, halfway))
         self._all = sorted((*problems, *self._halfway), key=lambda problem: problem.elements)
 
@@ -135,7 +135,8 @@ class Candidates:
         downwards = range(len(self._all) - 1, -1, -1)
         upwards = (place for place in reversed(downwards) if not self._is_large(self._all[place]))
         for place in [*downwards, *upwards]:
-            near = _rows(self._all[sum(pair) - place] for pair in pairs if place in pair)
+            beside = [high if place == low else low for low, high in pairs if place in (low, high)]
+            near = _rows(self._all[other] for other in beside)
             fast = {
                 config for row in near for config, time in row.relative_times.items() if time <= FAR_SLOWER
             }

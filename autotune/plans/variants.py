@@ -40,8 +40,10 @@ def cover(rows: Sequence[SizeRow], limit: int) -> list[Config]:
 
 def neighbours(sizes: Sequence[Sizes]) -> list[tuple[int, int]]:
     """Pairs of sizes that differ in one dimension and have no other size between them."""
-    pairs = []
-    for name in sizes[0] if sizes else ():
+    pairs: list[tuple[int, int]] = []
+    if not sizes:
+        return pairs
+    for name in sizes[0]:
         lines: dict[tuple[tuple[str, int], ...], list[int]] = {}
         for place in sorted(range(len(sizes)), key=lambda place: sizes[place][name]):
             others = {other: size for other, size in sizes[place].items() if other != name}

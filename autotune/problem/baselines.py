@@ -46,8 +46,8 @@ _MAX_REPEATS = 200
 _ROUNDS = 3
 _LONG_MS = 500.0  # a longer run is not repeated
 _COMMON = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-fno-math-errno")
-_TIMEOUT_S = 60.0  # of the C compiler
-_TOLERANCE = 1e-3  # of the largest result: sums in float32 in another order
+_TIMEOUT_S = 60.0  # the C compiler may take this long
+_TOLERANCE = 1e-3  # relative to the largest result: float32 is added up in another order
 
 
 class Build(NamedTuple):

@@ -17,11 +17,11 @@ from itertools import islice, permutations, product
 from autotune.core.records import Config, Sizes
 from autotune.problem.workload import Workload, entries
 
-_FEW = (1, 7, 31)  # elements: fewer than a warp
-_TIMES = (1, 2, 3, 5, 17)  # tiles
+_FEW = (1, 7, 31)  # small sizes: fewer elements than a warp has threads
+_TIMES = (1, 2, 3, 5, 17)  # further sizes, in tiles
 _CHANGED, _ALIKE = 0.7, 0.5  # shares
-_BEYOND = 4  # times the largest size of the space
-_TRIED = 80  # sizes, of which a few are chosen
+_BEYOND = 4  # a further size is at most so many times the space's largest
+_TRIED = 80  # sizes that are tried, of which a few are chosen
 _MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of a workload at sizes of tiles
 _LITTLE_WORK = 2**18  # of any problem: its reference is fast
 _BITS_16 = 2**16  # an index of so many bits has no more values
@@ -93,11 +93,11 @@ class Domain:
 
     def excluding(self, sizes: Sizes) -> list[str]:
         """Constraints that the space's sizes keep and these do not."""
-        rules = [f"{name} >= {self._smallest[name]}" for name in sizes if sizes[name] < self._smallest[name]]
-        rules += [f"{name} % {self._steps[name]} == 0" for name in sizes if sizes[name] % self._steps[name]]
-        rules += [f"{equal} == {name}" for name, equal in self._equals.items() if sizes[name] != sizes[equal]]
-        rules += [f"{name} <= {self._largest[name]}" for name in sizes if sizes[name] > self._largest[name]]
-        return rules
+        texts = [f"{name} >= {self._smallest[name]}" for name in sizes if sizes[name] < self._smallest[name]]
+        texts += [f"{name} % {self._steps[name]} == 0" for name in sizes if sizes[name] % self._steps[name]]
+        texts += [f"{equal} == {name}" for name, equal in self._equals.items() if sizes[name] != sizes[equal]]
+        texts += [f"{name} <= {self._largest[name]}" for name in sizes if sizes[name] > self._largest[name]]
+        return texts
 
     def declared(self, sizes: Sizes) -> Sizes:
         """The next larger sizes that divide as the space's do, and are equal where these are."""

@@ -13,8 +13,8 @@ from autotune.problem.shapes import SHAPES, fill_of_shape
 from autotune.problem.workload import Array, Workload
 
 DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest", "denormals", *SHAPES)
-MAX_BYTES = 2**22  # of the size to tune for: its reference runs for each data set
-_MARGIN = 1 / 8  # of the tolerance, for the default: other orders of additions may be off by more
+MAX_BYTES = 2**22  # a larger size to tune for gets no shapes: its reference would run for each
+_MARGIN = 1 / 8  # of the tolerance, in which the default has to be: other orders of additions are further off
 
 
 def other_data(workload: Workload, name: str) -> Workload | None:

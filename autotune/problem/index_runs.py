@@ -20,8 +20,8 @@ from autotune.sources.triton_dry_run import TritonDryRun
 from autotune.sources.triton_module import TritonModule
 from autotune.space.signatures import arguments_of_template, own_name
 
-AGAIN = 2  # turns of a loop; what further ones change is unknown
-_STEPS = 6000  # of a launch
+AGAIN = 2  # turns of a loop that are followed: what further ones change is unknown
+_STEPS = 6000  # of one launch, after which it is given up
 _Passed = dict[str, FollowedArray | int | None]  # the arguments of launches, by name
 
 

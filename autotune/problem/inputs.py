@@ -151,10 +151,15 @@ def is_drawn_alone(array: Array) -> bool:
     return array.fill is not None and not {"copy", "transpose"} & {*array.fill}
 
 
+def load_array(path: str | Path) -> Any:
+    """The array in a .npy file, mapped into memory; raises what `np.load` raises."""
+    # numpy parses the header as Python, which other threads disturb
+    return retried(lambda: np.load(path, mmap_mode="r"), SystemError)
+
+
 def _from_file(path: str, dtype: str) -> NDArray[Any]:
     """The array in a .npy file, which the parent process has checked."""
-    # numpy parses the header as Python, which other threads disturb
-    return loaded(np.asarray(retried(lambda: np.load(path, mmap_mode="r"), SystemError)), dtype)
+    return loaded(np.asarray(load_array(path)), dtype)
 
 
 def _fill(

@@ -16,8 +16,8 @@ from autotune.problem.covering import Domain
 from autotune.problem.index_runs import IndexRuns
 from autotune.problem.workload import Make, Workload
 
-LARGE = (32, 31)  # powers of two, in elements, that numbers of 32 bits do not hold
-_SMALL = 24  # a power that they hold
+LARGE = (32, 31)  # arrays of more than 2 to these powers have indices that 32 bits may not hold
+_SMALL = 24  # a limit is looked for down to 2 to this power
 _SPARE = 1.1
 
 _Way = tuple[str, str, bool]  # the kernel, a condition, and whether it holds

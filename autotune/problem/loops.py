@@ -17,8 +17,8 @@ from autotune.problem.index_runs import AGAIN, IndexRuns
 from autotune.problem.workload import Make, Workload
 
 _Loop = tuple[str, int]  # the kernel, and the loop's place in the source
-_CLOSE = 1 / 64  # shares of the way to the size to tune for
-_EXACT = 3  # leading bits of a size on the way
+_CLOSE = 1 / 64  # a size is found to within this share of the way to the size to tune for
+_EXACT = 3  # leading bits of a size on the way; the others are 0 if they are in the size to tune for
 
 
 class Loops:

@@ -26,9 +26,9 @@ from autotune.processes.files import remove_oldest
 from autotune.processes.own_files import open_own, write_own
 
 KEPT_FROM_S = 0.2  # faster references just run again
-BYTES_PER_S = 2**30  # likewise: results that were computed faster would take longer to write
-OF_RUN_FROM_S = 0.02  # likewise in the folder of a run, whose two device processes need the same results
-OF_RUN_BYTES = 2**22  # larger results are not kept there
+BYTES_PER_S = 2**30  # so do those that compute more bytes per second: to write them would take longer
+OF_RUN_FROM_S = 0.02  # slower ones are kept while a run lasts, whose two device processes need them
+OF_RUN_BYTES = 2**22  # larger results are not kept for a run
 LIMIT_BYTES = 4 * 2**30  # size of the folder; a problem needs results for three seeds
 _ALIGNED_BYTES = 64
 _VERSION = 2  # raised whenever a seed draws different inputs

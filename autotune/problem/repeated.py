@@ -25,11 +25,11 @@ from autotune.problem.reference import run_magnitude, run_reference
 from autotune.problem.sampling import sample_indices
 from autotune.problem.workload import Array, Make, Workload
 
-FEW = (3, 4, 5)  # periods: the first and the last have ends, those between have none
-_PERIOD = 2**18  # elements of the largest array
-_LEAST = 64  # periods: five of fewer and larger ones would take the host long
-_SPARE = 17 / 16  # times the elements that the largest array is to pass: others are smaller by a halo
-_OF_SUMS = 0.01  # of a typical sum, its tolerance: a part that is lost or counted twice is a seventeenth
+FEW = (3, 4, 5)  # numbers of periods: the first and the last are at an end, those between are not
+_PERIOD = 2**18  # elements of a period of the largest array
+_LEAST = 64  # periods in the long workload: of fewer and larger ones, five would take the host long
+_SPARE = 17 / 16  # the largest array passes the limit by so much: others are smaller by a halo
+_OF_SUMS = 0.01  # tolerance of a sum, relative to a typical one: a part that is lost is a seventeenth
 
 Values = Mapping[str, NDArray[Any]]
 Places = Mapping[str, Indices]  # by output: flat indices
@@ -59,7 +59,7 @@ class Repeated(NamedTuple):
 
     few: tuple[Workload, ...]
     many: Workload
-    periods: int  # in the workload of many
+    periods: int  # the number of periods of `many`
 
     def growth(self, name: str) -> Growth | None:
         """How an array grows with the number of periods; None if not along one axis by equal steps."""

@@ -19,8 +19,8 @@ from autotune.problem.reference import run_magnitude, run_reference
 from autotune.problem.workload import Workload
 
 _MAX_PARTS = 9
-_SHARE = 0.25  # of the tolerance, for inputs that differ in their last bits
-_MAX_RATIO = 4.0  # to the change that these make on the usual data
+_SHARE = 0.25  # of the tolerance: last bits of inputs may always change a result by this much
+_MAX_RATIO = 4.0  # or by so many times the change that they make on the usual data
 _MIXER = 0x9E3779B1  # multiples of it have mixed high bits
 
 

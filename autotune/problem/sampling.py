@@ -15,8 +15,8 @@ from autotune.problem.workload import Array
 INDICES = "indices"  # the parameter of a reference that computes samples
 # A change of these changes samples: raise the version in `reference_cache` as well.
 MAX_WHOLE = 2**14  # elements; smaller outputs are compared in full
-_SAMPLE = 1024  # elements of larger ones
-_ENDS = 32  # of these, elements at either end
+_SAMPLE = 1024  # elements of a larger output that are compared
+_ENDS = 32  # of these, the elements at either end
 
 
 def takes_indices(reference: Callable[..., Any]) -> bool:

@@ -22,15 +22,15 @@ from autotune.core.records import Value
 Fill = tuple[Value, ...]
 _Reals = NDArray[np.float64]
 
-_DEVIATIONS = 4.0  # of a normal fill: few numbers are farther from the mean
-_FAR = 32.0  # times the range, beyond it: exp overflows in float32, and the last bits still say little
-_LARGE = 1024.0  # times the range
+_DEVIATIONS = 4.0  # bounds of a normal fill, in deviations: few numbers are farther from the mean
+_FAR = 32.0  # far values lie so many extents away: exp overflows in float32, and last bits still say little
+_LARGE = 1024.0  # a large value is so many times the extent of the others
 _FEW = 3
 _CLOSE_STEPS = 16
 _WIDE = 2**24 + 1
 _WIDE_SHARE = 64  # one element in so many is wide, or near a limit
-_NEAR = 8  # numbers next to a limit
-_EXACT_BITS = 53  # of a float64, in which values are drawn
+_NEAR = 8  # values near a limit are one of so many numbers next to it
+_EXACT_BITS = 53  # of a float64: values are drawn in that type
 
 
 class _Drawn(NamedTuple):

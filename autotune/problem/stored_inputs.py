@@ -20,12 +20,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.core.retried import retried
 from autotune.core.text import size_text
 from autotune.core.trials import Problem
 from autotune.devices.element_types import is_floating, loaded, numpy_dtype
 from autotune.errors import BrokenReference, ChildFailed, ChildRaised, InputError, SetupError
-from autotune.problem.inputs import draw_inputs
+from autotune.problem.inputs import draw_inputs, load_array
 from autotune.problem.reference import call, call_reference, load_function
 from autotune.problem.workload import Array, StoredArray
 from autotune.processes.child import Child
@@ -187,8 +186,7 @@ def _inputs_in_child(
 def _from_file(path: Path, name: str, dtype: str, folder: Path) -> StoredArray:
     """Use a .npy file if it has the argument's element type; else store a converted copy."""
     try:
-        # numpy parses the header as Python, which other threads disturb
-        array = retried(lambda: np.load(path, mmap_mode="r", allow_pickle=False), SystemError)
+        array = load_array(path)
     except OSError as error:
         reason = f"cannot be read: {error.strerror}"
         raise InputError(f"{path}: {reason}; argument {name} is filled from it") from None

@@ -43,8 +43,8 @@ class Array:
     role: str  # "in", "out", "inout" or "scratch"
     fill: tuple[Value, ...] | None
     path: str = field(default="", compare=False)  # not compared: the hash identifies the content
-    symbol: str = ""  # the variable in the source that it is copied to
-    is_kept: bool = field(default=False, compare=False)  # filled once for all calls
+    symbol: str = ""  # a variable of the source that it is copied to, in place of an argument
+    is_kept: bool = field(default=False, compare=False)  # True if a program fills it once for all calls
 
     @property
     def count(self) -> int:

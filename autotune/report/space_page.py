@@ -17,8 +17,8 @@ from autotune.report.page import cut, page_html, short
 from autotune.report.search import Search
 from autotune.report.search_page import search_json
 from autotune.space import ConstraintReport, Finding, ValidSpace
-from autotune.space.enumeration import RowLimits, RowRule, Rows, count_rows
-from autotune.space.rules import Rules
+from autotune.space.constraints import RowConstraints
+from autotune.space.enumeration import RowConstraint, RowLimits, Rows, count_rows
 
 _SAMPLE = 4_000  # configurations drawn for charts of two parameters or more
 _LIMITS = RowLimits(rows=1_000_000)  # larger intermediate results are estimated
@@ -134,10 +134,10 @@ class Left:
 
 def funnel(space: ValidSpace) -> tuple[Left, ...]:
     """Count what is left after each constraint; where that takes too long, estimate it from a sample."""
-    stages = Rules(space.spec, space.device, space.problem).stages()
+    stages = RowConstraints(space.spec, space.device, space.problem).stages()
     parameters = space.parameters
     exact = [
-        count_rows(parameters, [rule for rules in stages[: number + 2] for rule in rules], _LIMITS)
+        count_rows(parameters, [part for parts in stages[: number + 2] for part in parts], _LIMITS)
         for number in range(len(stages) - 1)
     ]
     if None not in exact:
@@ -147,17 +147,17 @@ def funnel(space: ValidSpace) -> tuple[Left, ...]:
     rows: Rows = np.stack(columns, axis=1).astype(space.rows.dtype)
     total = math.prod(len(parameter.values) for parameter in parameters)
     counts = []
-    for rules, count in zip(stages, [None, *exact], strict=True):
-        for rule in rules:
-            rows = rows[_holds(rule, rows)]
+    for parts, count in zip(stages, [None, *exact], strict=True):
+        for part in parts:
+            rows = rows[_holds(part, rows)]
         estimate = round(total * len(rows) / _DRAWN) or None
         counts.append(Left(estimate if count is None else count, count is not None))
     return tuple(counts[1:])
 
 
-def _holds(rule: RowRule, rows: Rows) -> NDArray[np.bool_]:
-    """A mask of the rows that satisfy a rule, from its table if it has one."""
-    if rule.columns and rule.is_tabled(_LIMITS) and rule.table is not None:
-        allowed: NDArray[np.bool_] = rule.table[tuple(rows[:, column] for column in rule.columns)]
+def _holds(constraint: RowConstraint, rows: Rows) -> NDArray[np.bool_]:
+    """A mask of the rows that satisfy a constraint, from its table if it has one."""
+    if constraint.columns and constraint.is_tabled(_LIMITS) and constraint.table is not None:
+        allowed: NDArray[np.bool_] = constraint.table[tuple(rows[:, column] for column in constraint.columns)]
         return allowed
-    return rule.keep(rows)
+    return constraint.keep(rows)

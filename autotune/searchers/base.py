@@ -141,4 +141,4 @@ class StoppingEstimate:
     tried: int
     valid: int  # configurations in the space
     improvement_probability: float | None  # that an untried one is faster; None if too few have a time
-    expected_improvement: float | None  # as a share of the best time, by trying all; None likewise
+    expected_improvement: float | None  # by trying all the rest, as a share of the best time; None likewise

@@ -88,14 +88,14 @@ def completed(
 ) -> dict[str, Value] | None:
     """Values for all parameters that satisfy the constraints on parameters alone; None if none are found."""
     domains = {item.name: (values[item.name],) if item.name in values else item.values for item in parameters}
-    rules = []
+    parsed = []
     for text in constraints:
         with suppress(ExpressionError):  # told where the constraints are read
-            rules.append(parse(text))
-    rules = [rule for rule in rules if rule.names <= {*domains}]
+            parsed.append(parse(text))
+    read = [constraint for constraint in parsed if constraint.names <= {*domains}]
     choices = (dict(zip(domains, choice, strict=True)) for choice in product(*domains.values()))
     tried = islice(choices, _MAX_TRIED)
-    return next((choice for choice in tried if all(rule.holds(choice) for rule in rules)), None)
+    return next((choice for choice in tried if all(constraint.holds(choice) for constraint in read)), None)
 
 
 def read_landmarks(

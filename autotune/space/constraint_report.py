@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from autotune.core.expressions import names_behind, parse
+from autotune.space.constraints import RowConstraints
 from autotune.space.findings import Finding
-from autotune.space.rules import Rules
 from autotune.space.space import ValidSpace
 
 
@@ -32,12 +32,12 @@ class ConstraintReport:
 
 def constraint_report(space: ValidSpace) -> tuple[ConstraintReport, ...]:
     """Count what each constraint of a space removes, in the order of the file."""
-    rules = Rules(space.spec, space.device, space.problem)
+    constraints = RowConstraints(space.spec, space.device, space.problem)
     return tuple(
         ConstraintReport(
-            constraint.text, constraint.line, rules.violating(number), rules.violating_only(number)
+            one.text, one.line, constraints.violating(number), constraints.violating_only(number)
         )
-        for number, constraint in enumerate(space.spec.constraints)
+        for number, one in enumerate(space.spec.constraints)
     )
 
 
@@ -46,10 +46,10 @@ def limit_report(space: ValidSpace) -> tuple[ConstraintReport, ...]:
 
     Limits that remove nothing are left out.
     """
-    rules = Rules(space.spec, space.device, space.problem)
+    constraints = RowConstraints(space.spec, space.device, space.problem)
     reports = (
-        ConstraintReport(text, 0, rules.violating(number), rules.violating_only(number))
-        for number, text in enumerate(rules.limits, len(space.spec.constraints))
+        ConstraintReport(text, 0, constraints.violating(number), constraints.violating_only(number))
+        for number, text in enumerate(constraints.limits, len(space.spec.constraints))
     )
     return tuple(report for report in reports if report.appear_without)
 
@@ -75,5 +75,5 @@ def _removes_at_checks(space: ValidSpace, constraint: int) -> bool:
     problems = (
         replace(space.problem, sizes={**space.problem.sizes, **sizes}) for sizes in space.spec.verify_sizes
     )
-    rules = (Rules(space.spec, space.device, problem) for problem in problems)
-    return any(rules_at_size.violating(constraint) != 0 for rules_at_size in rules)
+    constraints = (RowConstraints(space.spec, space.device, problem) for problem in problems)
+    return any(at_sizes.violating(constraint) != 0 for at_sizes in constraints)

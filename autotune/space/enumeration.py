@@ -1,9 +1,10 @@
 """Exact construction of all valid configurations without visiting the whole Cartesian product.
 
-Every constraint is split at its `and`s into rules. Each becomes a truth table over only the parameters that
-it reads. Parameters are then joined one at a time, and every rule filters the rows as soon as all its
-parameters are joined. The result is that of plain evaluation, at the price of a table look-up. A rule that
-reads too many parameters for a table is evaluated on the distinct combinations among the remaining rows.
+Every constraint is split at its `and`s, and its parts are constraints of their own. Each becomes a truth
+table over only the parameters that it reads. Parameters are then joined one at a time, and every constraint
+filters the rows as soon as all its parameters are joined. The result is that of plain evaluation, at the
+price of a table look-up. A constraint that reads too many parameters for a table is evaluated on the distinct
+combinations among the remaining rows.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ class TooManyRows(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class RowRule:
-    """A part of a constraint, or a limit of the device, on the parameters at `columns` in ascending order.
+class RowConstraint:
+    """A constraint, a part of one or a limit of the device, on the parameters at `columns`, which ascend.
 
     `derived` are the names to evaluate first, in order. An expression that cannot be evaluated does not
-    hold, so a negated rule, which is satisfied where the expression does not hold, is satisfied there.
+    hold, so a negated constraint, which is satisfied where the expression does not hold, is satisfied there.
     """
 
     expression: Expression
@@ -60,8 +61,8 @@ class RowRule:
     is_negated: bool = False
 
     @property
-    def negation(self) -> RowRule:
-        """The rule that is satisfied where this one is violated."""
+    def negation(self) -> RowConstraint:
+        """The constraint that is satisfied where this one is violated."""
         return replace(self, is_negated=not self.is_negated)
 
     @cached_property
@@ -85,7 +86,7 @@ class RowRule:
         return ~holds if self.is_negated else holds
 
     def is_tabled(self, limits: RowLimits) -> bool:
-        """True if the rule has a table within the limits, which `allows` needs and `keep` does not."""
+        """True if the constraint has a table within the limits, which `allows` needs and `keep` does not."""
         return self.combinations <= limits.table and self.table is not None
 
     def share(self, limits: RowLimits) -> float:
@@ -107,7 +108,7 @@ class RowRule:
         return np.take(table.reshape(-1, table.shape[-1]), index, axis=0)
 
     def keep(self, rows: Rows) -> NDArray[np.bool_]:
-        """A mask of the rows that satisfy the rule; every distinct combination is evaluated once."""
+        """A mask of the rows that satisfy the constraint; every distinct combination is evaluated once."""
         if not self.columns:
             return np.full(len(rows), self.table)
         distinct, index = np.unique(_row_bytes(rows[:, self.columns]), return_inverse=True)
@@ -144,23 +145,23 @@ class Scope:
     def _tables(self) -> Tables:
         return Tables(self.parameters, self.derived, self.constants)
 
-    def rule(self, expression: Expression) -> RowRule:
-        """An expression as one rule."""
-        return self._rule(expression, expression.names)
+    def whole(self, expression: Expression) -> RowConstraint:
+        """An expression as one constraint."""
+        return self._constraint(expression, expression.names)
 
-    def rules(self, expression: Expression) -> list[RowRule]:
-        """The expression as one rule for each part between its `and`s."""
-        return [self.rule(part) for part in conjuncts(expression)]
+    def parts(self, expression: Expression) -> list[RowConstraint]:
+        """An expression as one constraint for each part between its `and`s."""
+        return [self.whole(part) for part in conjuncts(expression)]
 
-    def derived_rules(self) -> list[RowRule]:
-        """One rule for each derived name, satisfied where the name can be evaluated."""
-        return [self._rule(parse("True"), {name}) for name in self.derived]
+    def of_derived(self) -> list[RowConstraint]:
+        """One constraint for each derived name, satisfied where the name can be evaluated."""
+        return [self._constraint(parse("True"), {name}) for name in self.derived]
 
-    def _rule(self, expression: Expression, names: Iterable[str]) -> RowRule:
-        """A rule on the parameters that `names` stand for, directly or through derived names."""
+    def _constraint(self, expression: Expression, names: Iterable[str]) -> RowConstraint:
+        """A constraint on the parameters that `names` stand for, directly or through derived names."""
         needed = names_behind(names, self.derived)
         columns = [column for column, item in enumerate(self.parameters) if item.name in needed]
-        return RowRule(
+        return RowConstraint(
             expression=expression,
             derived=tuple((name, parse(text)) for name, text in self.derived.items() if name in needed),
             parameters=tuple(self.parameters[column] for column in columns),
@@ -171,9 +172,9 @@ class Scope:
 
 
 def enumerate_rows(
-    parameters: Sequence[Parameter], rules: Sequence[RowRule], limits: RowLimits = LIMITS
+    parameters: Sequence[Parameter], constraints: Sequence[RowConstraint], limits: RowLimits = LIMITS
 ) -> Rows:
-    """All rows that satisfy every rule, in lexicographic order of the positions.
+    """All rows that satisfy every constraint, in lexicographic order of the positions.
 
     Returns:
         Shape (valid, parameters), in the smallest unsigned type that holds every position, big-endian so
@@ -182,44 +183,46 @@ def enumerate_rows(
     Raises:
         TooManyRows: There are more than `limits.rows`, or joining the parameters takes as many.
     """
-    rows = _constrained_rows(parameters, rules, limits)
-    for column in _free_columns(parameters, rules):
+    rows = _constrained_rows(parameters, constraints, limits)
+    for column in _free_columns(parameters, constraints):
         rows = _join(rows, column, len(parameters[column].values), (), limits)
     return rows[np.argsort(_row_numbers(rows))]
 
 
 def count_rows(
-    parameters: Sequence[Parameter], rules: Sequence[RowRule], limits: RowLimits = COUNTING_LIMITS
+    parameters: Sequence[Parameter], constraints: Sequence[RowConstraint], limits: RowLimits = COUNTING_LIMITS
 ) -> int | None:
-    """Number of rows that satisfy every rule; None if too many would have to be enumerated.
+    """Number of rows that satisfy every constraint; None if too many would have to be enumerated.
 
-    Parameters that no rule reads are not enumerated: they multiply the count.
+    Parameters that no constraint reads are not enumerated: they multiply the count.
     """
     try:
-        rows = _constrained_rows(parameters, rules, limits)
+        rows = _constrained_rows(parameters, constraints, limits)
     except TooManyRows:
         return None
-    free = _free_columns(parameters, rules)
+    free = _free_columns(parameters, constraints)
     return len(rows) * math.prod(len(parameters[column].values) for column in free)
 
 
-def _constrained_rows(parameters: Sequence[Parameter], rules: Sequence[RowRule], limits: RowLimits) -> Rows:
-    """The rows that satisfy every rule, unsorted, with 0 for every parameter that no rule reads."""
+def _constrained_rows(
+    parameters: Sequence[Parameter], constraints: Sequence[RowConstraint], limits: RowLimits
+) -> Rows:
+    """The rows that satisfy every constraint, unsorted, with 0 for every parameter that none reads."""
     lengths = [len(parameter.values) for parameter in parameters]
     dtype = np.min_scalar_type(max(lengths) - 1).newbyteorder(">")
-    is_possible = all(rule.share(limits) > 0 for rule in rules)
+    is_possible = all(constraint.share(limits) > 0 for constraint in constraints)
     rows = np.zeros((int(is_possible), len(parameters)), dtype)
     joined: set[int] = set()
-    for column in _join_order(lengths, rules, limits):
+    for column in _join_order(lengths, constraints, limits):
         joined.add(column)
-        complete = [rule for rule in rules if _completes(rule, column, joined)]
+        complete = [constraint for constraint in constraints if _completes(constraint, column, joined)]
         rows = _join(rows, column, lengths[column], complete, limits)
     return rows
 
 
-def _free_columns(parameters: Sequence[Parameter], rules: Sequence[RowRule]) -> list[int]:
-    """The columns of the parameters that no rule reads."""
-    constrained = {column for rule in rules for column in rule.columns}
+def _free_columns(parameters: Sequence[Parameter], constraints: Sequence[RowConstraint]) -> list[int]:
+    """The columns of the parameters that no constraint reads."""
+    constrained = {column for constraint in constraints for column in constraint.columns}
     return [column for column in range(len(parameters)) if column not in constrained]
 
 
@@ -258,19 +261,21 @@ def _row_numbers(rows: Rows) -> NDArray[np.int64]:
     return numbers
 
 
-def _completes(rule: RowRule, column: int, joined: set[int]) -> bool:
-    """True if joining `column` last has made a rule's parameters complete."""
-    return column in rule.columns and joined.issuperset(rule.columns)
+def _completes(constraint: RowConstraint, column: int, joined: set[int]) -> bool:
+    """True if joining `column` last has made a constraint's parameters complete."""
+    return column in constraint.columns and joined.issuperset(constraint.columns)
 
 
-def _join_order(lengths: Sequence[int], rules: Sequence[RowRule], limits: RowLimits) -> Iterator[int]:
+def _join_order(
+    lengths: Sequence[int], constraints: Sequence[RowConstraint], limits: RowLimits
+) -> Iterator[int]:
     """The constrained columns, always next the one that is expected to multiply the rows by the least."""
-    constrained = {column for rule in rules for column in rule.columns}
+    constrained = {column for constraint in constraints for column in constraint.columns}
     joined: set[int] = set()
 
     def growth(column: int) -> tuple[float, int]:
         after = joined | {column}
-        shares = (rule.share(limits) for rule in rules if _completes(rule, column, after))
+        shares = (one.share(limits) for one in constraints if _completes(one, column, after))
         return lengths[column] * math.prod(shares), column
 
     while constrained - joined:
@@ -279,11 +284,13 @@ def _join_order(lengths: Sequence[int], rules: Sequence[RowRule], limits: RowLim
         yield column
 
 
-def _join(rows: Rows, column: int, length: int, rules: Sequence[RowRule], limits: RowLimits) -> Rows:
-    """The rows with every value of one more parameter that the rules it completes allow."""
-    tabled = [rule for rule in rules if rule.is_tabled(limits)]
-    others = [rule for rule in rules if not rule.is_tabled(limits)]
-    if not rules and len(rows) * length > limits.rows:
+def _join(
+    rows: Rows, column: int, length: int, constraints: Sequence[RowConstraint], limits: RowLimits
+) -> Rows:
+    """The rows with every value of one more parameter that the constraints it completes allow."""
+    tabled = [constraint for constraint in constraints if constraint.is_tabled(limits)]
+    others = [constraint for constraint in constraints if not constraint.is_tabled(limits)]
+    if not constraints and len(rows) * length > limits.rows:
         raise TooManyRows
     parts, candidates = [rows[:0]], 0
     step = max(1, limits.chunk // length)
@@ -292,17 +299,17 @@ def _join(rows: Rows, column: int, length: int, rules: Sequence[RowRule], limits
         candidates += len(part)
         if candidates > limits.rows:
             raise TooManyRows
-        for rule in others:
-            part = part[rule.keep(part)]
+        for constraint in others:
+            part = part[constraint.keep(part)]
         parts.append(part)
     return np.concatenate(parts, dtype=rows.dtype)  # which would otherwise become native in byte order
 
 
-def _extend(rows: Rows, column: int, length: int, rules: Iterable[RowRule]) -> Rows:
-    """The rows with every value of one more parameter that the rules' tables allow."""
+def _extend(rows: Rows, column: int, length: int, constraints: Iterable[RowConstraint]) -> Rows:
+    """The rows with every value of one more parameter that the constraints' tables allow."""
     keep = np.ones((len(rows), length), np.bool_)
-    for rule in rules:
-        keep &= rule.allows(rows, column)
+    for constraint in constraints:
+        keep &= constraint.allows(rows, column)
     owners, chosen = np.nonzero(keep)
     extended = rows[owners]
     extended[:, column] = chosen

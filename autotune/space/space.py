@@ -16,9 +16,9 @@ from autotune.core.records import Config, DeviceInfo, Launch, Sizes, Value
 from autotune.core.text import hint, nearest
 from autotune.core.trials import Problem
 from autotune.errors import ExpressionError, InputError, SpaceError
+from autotune.space.constraints import RowConstraints, device_limits
 from autotune.space.enumeration import Rows, find_row
 from autotune.space.functions import function_name
-from autotune.space.rules import Rules, device_limits
 from autotune.space.spec import SpaceSpec
 
 _UNLIMITED = 2**31 - 1  # bytes
@@ -84,10 +84,10 @@ def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> ValidSpace:
     """
     if device.backend == "hip":  # formulas are for NVIDIA's pipelines; the compiler knows what fits on AMD's
         device = replace(device, shared_bytes_per_block=_UNLIMITED)
-    rules = Rules(spec, device, problem)
-    rows = rules.rows()
+    constraints = RowConstraints(spec, device, problem)
+    rows = constraints.rows()
     if not len(rows):
-        line, reason = rules.contradiction()
+        line, reason = constraints.contradiction()
         raise SpaceError(f"{spec.path}:{line}: no configuration is valid on {device.name}: {reason}")
     space = ValidSpace(spec, device, problem, rows)
     if spec.declared_wrong:
@@ -196,8 +196,8 @@ class ValidSpace:
             values = self.values(config)
         except ExpressionError as error:
             return (f"a derived name cannot be evaluated: {error}",)
-        rules = (*self._constraints, *self._limits)
-        broken = [_violation(rule, values) for rule in rules if not rule.holds(values)]
+        constraints = (*self._constraints, *self._limits)
+        broken = [_violation(one, values) for one in constraints if not one.holds(values)]
         functions = self.spec.functions.constraints
         broken += [
             f"{function_name(function)} does not hold" for function in functions if not function(values)

@@ -175,8 +175,8 @@ def read_space(root: Element, data: bytes, functions: Functions, *, has_source: 
     conditions = read_conditions(top["parameters"], names)
     first_values = {item.name: item.values[0] for item in parameters if item.name in conditions}
     constraints = _constraints(top, names, parameters, conditions)
-    rules = (constraint.text for constraint in constraints)
-    default = read_config(top["default"], parameters, first_values, rules)
+    texts = (constraint.text for constraint in constraints)
+    default = read_config(top["default"], parameters, first_values, texts)
     arguments = read_arguments(top["arguments"], dtypes, names, dialect)
     metrics = _derived(top["metrics"], {*names, *MEASURED}) if "metrics" in top else {}
     measured = {*names, *MEASURED, *metrics}
@@ -248,9 +248,9 @@ def _examples(root: Element) -> dict[str, str]:
     entries = root.mapping()
     with suppress(SpaceError):
         if "parameters" in entries and "default" not in entries:
-            rules = (str(constraint.value()) for constraint in _items(entries, "constraints"))
+            texts = (str(constraint.value()) for constraint in _items(entries, "constraints"))
             parameters = read_parameters(entries["parameters"], ())
-            whole = completed({}, parameters, rules) or {parameter.name: "..." for parameter in parameters}
+            whole = completed({}, parameters, texts) or {parameter.name: "..." for parameter in parameters}
             values = ", ".join(f"{name}: {value}" for name, value in whole.items())
     return {**_EXAMPLES, "default": f"{{{values}}}"}
 

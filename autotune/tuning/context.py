@@ -68,7 +68,7 @@ class TuningContext:
     default: KernelInstance  # of the default configuration
     worker: DeviceWorker  # for the last round and its checks; with several devices, one of them
     ledger: Ledger
-    evaluator: Evaluator  # of the search; it has devices of its own
+    evaluator: Evaluator  # runs the trials, on all devices
     timeout_s: float
     observer: Observer
     references: References

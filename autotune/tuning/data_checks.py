@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from enum import Enum
 from functools import partial
 from typing import TypeGuard
 
@@ -33,10 +34,23 @@ from autotune.tuning.check_outcomes import OutcomesByConfig, is_finding, outcome
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.task import TuningTask
 
-OTHER_DATA, VARIANTS = of_last_round("other data"), of_last_round("variants")  # stages
-DOUBTFUL = Unchecked("rounding may decide")
-UNSUITABLE = Unchecked("the set does not apply")  # never an outcome of a configuration
-DOUBTED = 16.0  # times the tolerance: rounding alone is not so far off on data of one kind
+OTHER_DATA, VARIANTS = "other data", "variants"
+DOUBTED = 16.0  # an error above so many tolerances is no rounding, on data of one kind
+
+
+class DataVerdict(Enum):
+    """How a data set counts at one size.
+
+    The value is the outcome of configurations that are not checked there, and of the default, which judged
+    the set.
+    """
+
+    _value_: Outcome
+    COUNTS = PASSED  # configurations are checked
+    UNSUITABLE = Unchecked("the set does not apply")  # they are not, and this outcome is not kept
+    LATE = NO_TIME
+    DISPUTED = Unchecked("default and reference disagree")
+    DOUBTFUL = Unchecked("rounding may decide")
 
 
 def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
@@ -48,13 +62,13 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
     another warning names these sets. Special values always count, because the space asks for them.
     """
     # the names of the sets that the inputs can have
-    sets = list(dict.fromkeys(name for name, _ in _default_problems(context))) if builds else []
+    sets = list(dict.fromkeys(name for name, _ in _default_workloads(context))) if builds else []
     if not sets:
         return {}
     on_sets = _OtherSets(context, builds, deadline)
     for number, name in enumerate(sets, 1):
         for workloads in on_sets.by_size(name):
-            context.observer.stage(Stage(OTHER_DATA, number, len(sets)))
+            context.observer.stage(Stage(of_last_round(OTHER_DATA), number, len(sets)))
             context.references.settle(tuple(workload.other for workload in workloads.values()))
             on_sets.check(name, workloads)
     if on_sets.doubts:
@@ -74,9 +88,9 @@ class _OtherSets:
         self._context, self._deadline = context, deadline
         self._default, self._special = context.task.spec.default, context.task.spec.special
         self._builds, self._with_default = builds, {**context.build([self._default])[0], **builds}
-        self._slow: set[str] = set()  # sizes whose reference would take the time of the other checks
+        self._slow: set[str] = set()  # sizes at which a set took too long to judge
         self.outcomes: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
-        self.doubts: dict[str, Failure] = {}  # the first wrong result on each set that does not count
+        self.doubts: dict[str, Failure] = {}  # by data set: the first wrong result that counts against nobody
 
     def by_size(self, name: str) -> Iterable[dict[Config, OnOtherData]]:
         """The workloads with a data set, size by size: memory holds one size at a time."""
@@ -89,51 +103,51 @@ class _OtherSets:
 
     def check(self, name: str, workloads: dict[Config, OnOtherData]) -> None:
         """Check the configurations that have not failed on a data set at one size."""
-        applies = PASSED if name in self._special else self._judge(name, workloads.pop(self._default, None))
-        if applies is UNSUITABLE:
+        of_default = None if name in self._special else workloads.pop(self._default, None)
+        verdict = self._verdict(name, of_default)
+        if verdict is DataVerdict.UNSUITABLE:
             return
+        if of_default is not None and self._default in self.outcomes:
+            self._note(self._default, name, verdict.value)
         for config, workload in workloads.items():
-            if first_failure(self.outcomes[config]) is None:
-                outcome = self._outcome(config, name, workload, applies)
-                applies = DOUBTFUL if outcome is DOUBTFUL else applies  # nor is a later one judged here
-                self._note(config, name, outcome)
+            if first_failure(self.outcomes[config]) is not None:
+                continue
+            verdict = DataVerdict.LATE if self._deadline.is_over else verdict
+            outcome = verdict.value
+            if verdict is DataVerdict.COUNTS:
+                outcome = _verify(self._context, self._builds[config].binary, workload.other, name)
+            if name not in self._special and self._is_doubtful(outcome, workload):
+                self.doubts.setdefault(name, outcome)
+                verdict = DataVerdict.DOUBTFUL  # of later configurations as well
+                outcome = verdict.value
+            self._note(config, name, outcome)
 
-    def _outcome(self, config: Config, name: str, workload: OnOtherData, applies: Outcome) -> Outcome:
-        outcome = NO_TIME if self._deadline.is_over else applies
-        if outcome is PASSED:
-            outcome = _verify(self._context, self._builds[config].binary, workload.other, name)
-        if name not in self._special and _may_be_rounding(outcome, self._context.worker, workload):
-            self.doubts.setdefault(name, outcome)
-            return DOUBTFUL
-        return outcome
+    def _is_doubtful(self, outcome: Outcome, workload: OnOtherData) -> TypeGuard[Failure]:
+        """True if a configuration gave numbers that are wrong where rounding may decide."""
+        number = outcome.fault.found if isinstance(outcome, Failure) and outcome.fault is not None else ""
+        is_number = bool(number) and not ("nan" in number or "inf" in number)
+        return is_number and not allows_rounding(self._context.worker, workload)
 
     def _note(self, config: Config, name: str, outcome: Outcome) -> None:
         outcomes, check = self.outcomes[config], data_check(name)
         outcomes[check] = worst((outcomes.get(check, PASSED), outcome))
 
-    def _judge(self, name: str, workload: OnOtherData | None) -> Outcome:
-        """PASSED if a data set counts by the default's workload, else UNSUITABLE or why that is unknown."""
-        if workload is None:  # the reference may not take a shape, which only the default shows
-            return UNSUITABLE if name in SHAPES else PASSED
-        applies = self._applies(name, workload)
-        if applies is not UNSUITABLE and self._default in self.outcomes:
-            self._note(self._default, name, applies)
-        return applies
-
-    def _applies(self, name: str, workload: OnOtherData) -> Outcome:
-        """The default's judgement, as far as there is time for it."""
-        size, began_s = size_text(workload.usual.problem.sizes), time.perf_counter()
+    def _verdict(self, name: str, of_default: OnOtherData | None) -> DataVerdict:
+        """The verdict on a data set, by the default's workload with it, as far as there is time for that."""
+        if of_default is None:  # the reference may not take a shape, which only the default shows
+            return DataVerdict.UNSUITABLE if name in SHAPES else DataVerdict.COUNTS
         if self._deadline.is_over:
-            return NO_TIME
+            return DataVerdict.LATE
+        size, began_s = size_text(of_default.usual.problem.sizes), time.perf_counter()
         if name in SHAPES and size in self._slow:
-            return UNSUITABLE
-        applies = self._on_default(name, workload)
+            return DataVerdict.UNSUITABLE
+        verdict = self._by_default(name, of_default)
         if time.perf_counter() - began_s > MAX_JUDGED_S:
             self._slow.add(size)
-        return applies
+        return verdict
 
-    def _on_default(self, name: str, workload: OnOtherData) -> Outcome:
-        """PASSED if the default is right on other data; if it clearly is not where that counts, warn of it.
+    def _by_default(self, name: str, workload: OnOtherData) -> DataVerdict:
+        """The set counts if the default is right; if it clearly is not where that counts, warn of it.
 
         The reference may be wrong as well, for example where it orders equal values in another way. So no
         configuration fails, but none is checked on data that a call may have.
@@ -141,26 +155,19 @@ class _OtherSets:
         context, default = self._context, self._with_default[self._default].binary
         answer = context.run(verify_once, default, with_margin(workload.other))
         if answer is None:
-            return PASSED
+            return DataVerdict.COUNTS
         answer = context.run(verify_once, default, with_tolerance(workload.other, DOUBTED))
         if not is_finding(answer) or answer.status is Status.CRASHED:
-            return UNSUITABLE
-        if not is_robust_to_rounding(context.worker, workload):
-            return UNSUITABLE
+            return DataVerdict.UNSUITABLE
+        if not allows_rounding(context.worker, workload):
+            return DataVerdict.UNSUITABLE
         inputs = f" (inputs: {SHAPES[name]})" if name in SHAPES else ""
         context.observer.warn(
             f"default and reference disagree with {data_check(name)}{inputs}: {answer.detail}; "
             "no configuration is rejected because of these data; to repeat: "
             f"{default_command(context.task, 'check')}; see docs/checks.md, When a set counts"
         )
-        return UNSUITABLE if name in BEYOND_FILLS else Unchecked("default and reference disagree")
-
-
-def _may_be_rounding(outcome: Outcome, worker: DeviceWorker, workload: OnOtherData) -> TypeGuard[Failure]:
-    """True if a configuration gave numbers that are wrong where rounding may decide."""
-    number = outcome.fault.found if isinstance(outcome, Failure) and outcome.fault is not None else ""
-    is_number = bool(number) and not ("nan" in number or "inf" in number)
-    return is_number and not is_robust_to_rounding(worker, workload)
+        return DataVerdict.UNSUITABLE if name in BEYOND_FILLS else DataVerdict.DISPUTED
 
 
 def _verify(context: TuningContext, binary: Binary, workload: Workload, name: str) -> Outcome:
@@ -181,12 +188,12 @@ def small_data_workloads(context: TuningContext) -> list[Workload]:
     """The workloads on other data whose results are small enough to be kept ahead, in the order of checks."""
     return [
         workload
-        for workload in (on_set.other for _, on_set in _default_problems(context))
+        for workload in (on_set.other for _, on_set in _default_workloads(context))
         if sum(array.size_bytes for array in workload.arrays if array.role in ("out", "inout")) <= MAX_BYTES
     ]
 
 
-def _default_problems(context: TuningContext) -> Iterator[tuple[str, OnOtherData]]:
+def _default_workloads(context: TuningContext) -> Iterator[tuple[str, OnOtherData]]:
     """The workloads of the default on other data, each with the name of the set."""
     default = context.default
     for name in (*DATA_SETS, *context.task.spec.special):
@@ -194,8 +201,8 @@ def _default_problems(context: TuningContext) -> Iterator[tuple[str, OnOtherData
             yield name, workload
 
 
-def is_robust_to_rounding(worker: DeviceWorker, workload: OnOtherData) -> bool:
-    """True if rounding cannot decide the verdict on other data."""
+def allows_rounding(worker: DeviceWorker, workload: OnOtherData) -> bool:
+    """True if rounding alone explains no wrong result on other data, as a device process finds."""
     judged = workload.other, workload.usual
     return worker.run(DeviceState.allows_rounding, *judged, timeout_s=SETUP_TIMEOUT_S) is True
 
@@ -204,7 +211,7 @@ def check_variants(context: TuningContext, builds: Builds, deadline: Deadline) -
     """The outcome of each configuration on each variant of the inputs, which the space asks for."""
     by_config: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
     for number, name in enumerate(context.task.spec.variants, 1):
-        context.observer.stage(Stage(VARIANTS, number, len(context.task.spec.variants)))
+        context.observer.stage(Stage(of_last_round(VARIANTS), number, len(context.task.spec.variants)))
         for config, (instance, binary) in builds.items():
             outcomes = map(partial(_on_variant, context, config, binary, name), instance.verify_workloads)
             by_config[config][data_check(name)] = NO_TIME if deadline.is_over else worst(outcomes)

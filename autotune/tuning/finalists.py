@@ -17,14 +17,14 @@ from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.turns import Series, Turns
 
 MAX_FINALISTS = 8
-MAX_SLOWER = 1.5  # a multiple of the fastest trial's time
-MAX_BEHIND = 1.25  # the same for configurations that are named
+MAX_SLOWER = 1.5  # times as long as the fastest trial: one that takes longer is no finalist
+MAX_BEHIND = 1.25  # the same for one that is named before
 # on an unsteady machine, a few turns among more trials choose the finalists
 MAX_CANDIDATES = 24
 MAX_FEW = 12  # up to so many candidates all take part: choosing among them would take longer
 SELECTION_ROUNDS = 6
 UNSTEADY = 0.05  # relative difference between a control and its earlier time that counts as unsteady
-UNSTEADY_SHARE = 0.1  # share of unsteady controls above which the machine counts as unsteady
+UNSTEADY_SHARE = 0.1  # with more unsteady controls, the machine counts as unsteady
 
 
 def by_score(trials: Iterable[Trial]) -> list[Trial]:
@@ -119,7 +119,7 @@ class FinalistChoice:
         return finalists_in_time(chosen, distinct, left_s)
 
 
-FASTEST = FinalistChoice()  # names none
+FASTEST = FinalistChoice()  # the fastest trials, without any that are named
 
 
 def _preselect(context: TuningContext, trials: Sequence[Trial], deadline: Deadline) -> list[Trial]:

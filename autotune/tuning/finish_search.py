@@ -36,7 +36,7 @@ def finish_search(
         CacheError: The cache cannot be written.
     """
     checks = WinnerChecks() if checks is None else checks
-    trials: dict[Config, Trial] = {}  # of the round before, with the failures that it found
+    trials: dict[Config, Trial] = {}  # as the round before left them, with its failures marked
     while True:
         cached = _evaluate_cached(context, setting.root)
         candidates = {**_known_trials(context), **trials}

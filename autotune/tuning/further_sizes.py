@@ -20,10 +20,10 @@ from autotune.problem.loops import Loops
 from autotune.problem.repeated import Repeated, repeated
 from autotune.problem.workload import Make, Workload, entries
 
-MAX_SIZES = 6  # that the tiles of a configuration make interesting
-MAX_TURNING_BYTES = 2**31  # of a workload at which a condition turns
-TURNING_SHARE = 1 / 16  # and of the device's memory: a CPU needs it for the reference as well
-_SEED_OFFSET_OF_LOOPS = 1000  # of their seeds: workloads at sizes of tiles have the smaller ones
+MAX_SIZES = 6  # sizes near the tiles of a configuration, at most
+MAX_TURNING_BYTES = 2**31  # of the arrays of a workload at which a condition turns, at most
+TURNING_SHARE = 1 / 16  # and this share of the device's memory, which on a CPU is the reference's as well
+_SEED_OFFSET_OF_LOOPS = 1000  # first seed of workloads for loops: those near tiles have smaller ones
 
 
 class SmallWorkloads(NamedTuple):
@@ -145,8 +145,9 @@ class FurtherSizes:
         """
         timed, domain, make = instance.workload, self._domain(instance), self._make(instance)
         compiled = entries(*instance.verify_workloads, timed)
-        is_plain = not timed.views and not any(array.symbol for array in timed.arrays)
-        for name in timed.problem.sizes if is_plain else ():
+        if timed.views or any(array.symbol for array in timed.arrays):
+            return
+        for name in timed.problem.sizes:
             planned = [(power, repeated(timed, name, 2**power, domain, make)) for power in powers]
             fitting = ((power, one) for power, one in planned if one and one.many.size_bytes <= free_bytes)
             power, workloads = next(fitting, (0, None))

@@ -61,7 +61,9 @@ def _members(space: ValidSpace, trials: Iterable[Trial]) -> dict[str, list[Trial
     """The trials of each group, by its name, in the order of the space file."""
     conditions = {name: parse(text) for name, text in space.spec.contrast.items()}
     members: dict[str, list[Trial]] = {name: [] for name in conditions}
-    for trial in trials if conditions else ():
+    if not conditions:
+        return members
+    for trial in trials:
         values = space.values(trial.config)
         for name, condition in conditions.items():
             if condition.holds(values):

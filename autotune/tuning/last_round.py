@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from autotune.tuning.sanitizer_checks import sanitizers
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.winner_checks import EarlyChecks, WinnerChecks, early_checks
 
-MAX_TIES = 5  # that are checked and stored
+MAX_TIES = 5  # more ties are neither checked nor stored
 
 Remeasure = Callable[[TuningContext, Sequence[Trial], Deadline], Remeasurement]
 Estimate = Callable[[Trial], StoppingEstimate | None]
@@ -52,18 +52,25 @@ class LastRoundSetting:
 
 @dataclass(frozen=True)
 class Decision:
-    """The end of a last round: the failures, or, if there are none, the winner."""
+    """The end of a last round in which no configuration failed."""
 
-    measurements: Mapping[str, Measurement] = field(default_factory=dict)  # of finalists, by content key
-    stored: tuple[Trial, ...] = ()  # the winner, then its ties
-    outcomes: tuple[Outcomes, ...] = ()  # of the checks of each
-    ties_left: tuple[Trial, ...] = ()  # further ties, which are neither checked nor stored
-    failures: Mapping[Config, Failure] = field(default_factory=dict)
-    time: LastRoundTime = field(default_factory=LastRoundTime)  # of a round that repeats this one
-    estimate: StoppingEstimate | None = None  # of what is left to find; None if nobody asks
+    measurements: Mapping[str, Measurement]  # of finalists, by content key
+    stored: tuple[Trial, ...]  # the winner, then its ties
+    outcomes: tuple[Outcomes, ...]  # of the checks, for each of `stored`
+    ties_left: tuple[Trial, ...]  # further ties, which are neither checked nor stored
+    estimate: StoppingEstimate | None  # of what is left to find; None if nobody asks
+    time: LastRoundTime  # for a round that repeats this one
 
 
-def begin_process(context: TuningContext) -> None:
+@dataclass(frozen=True)
+class Rejection:
+    """The end of a last round in which configurations failed."""
+
+    failures: Mapping[Config, Failure]
+    time: LastRoundTime  # for the round without these
+
+
+def begin_spare(context: TuningContext) -> None:
     """Begin the device process of the last round while the last trials run.
 
     None begins on a CPU, where that would disturb times, nor if the space sets the device's clock or power:
@@ -91,19 +98,17 @@ def run_last_round(
     while True:
         chosen, known = _finalists(context, setting, trials)
         if known is not None:
-            decision = check_winners(context, chosen, known, checks, setting.time, estimate)
+            end = check_winners(context, chosen, known, checks, setting.time, estimate)
         else:
-            decision = remeasure_and_check(
-                context, chosen, checks, setting.time, setting.measure_again, estimate
-            )
-        if not decision.failures:
-            _journal_round(context, decision)
-            return trials, decision
-        if default in decision.failures:
-            raise SetupError(f"the default fails in the last round: {decision.failures[default].detail}")
-        for config, failure in decision.failures.items():
+            end = remeasure_and_check(context, chosen, checks, setting.time, setting.measure_again, estimate)
+        if isinstance(end, Decision):
+            _journal_round(context, end)
+            return trials, end
+        if default in end.failures:
+            raise SetupError(f"the default fails in the last round: {end.failures[default].detail}")
+        for config, failure in end.failures.items():
             trials[config] = mark_failed(context.journal, trials[config], failure)
-        setting = replace(setting, time=decision.time)
+        setting = replace(setting, time=end.time)
 
 
 def time_finalists(
@@ -199,7 +204,7 @@ def remeasure_and_check(
     time: LastRoundTime,
     measure_again: Remeasure = remeasure,
     estimate: Estimate = lambda _: None,
-) -> Decision:
+) -> Decision | Rejection:
     """Verify the finalists on fresh inputs, time them in turns, and check the winner and its ties.
 
     During the checks, `estimate` estimates what is left to find.
@@ -210,7 +215,7 @@ def remeasure_and_check(
     with early_checks(context, unchecked, time.checks_deadline()) as early:
         remeasured = measure_again(context, chosen, time.round)
         if remeasured.rejected:
-            return Decision(failures=remeasured.rejected, time=time)
+            return Rejection(remeasured.rejected, time)
         return check_winners(context, chosen, remeasured, checks, time, estimate, early)
 
 
@@ -222,7 +227,7 @@ def check_winners(
     time: LastRoundTime,
     estimate: Estimate = lambda _: None,
     early: EarlyChecks | None = None,
-) -> Decision:
+) -> Decision | Rejection:
     """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
     stored = tied[: 1 + MAX_TIES]
@@ -236,10 +241,10 @@ def check_winners(
     if missed := unchecked_text(remeasured.on_fresh_inputs):
         context.observer.warn(f"the best: checked {missed}")
     if failures:
-        return Decision(failures=failures, time=again)
+        return Rejection(failures, again)
     outcomes = tuple({**checks.outcomes[trial.config], **remeasured.on_fresh_inputs} for trial in stored)
     gain, ties_left = estimated.result(), tied[1 + MAX_TIES :]
-    return Decision(remeasured.measurements, stored, outcomes, ties_left, estimate=gain, time=again)
+    return Decision(remeasured.measurements, stored, outcomes, ties_left, gain, again)
 
 
 def _estimate_untried(

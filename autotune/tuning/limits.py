@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from autotune.processes.deadline import Deadline
 from autotune.tuning.options import Options
 
-LAST_ROUND_SHARE = 0.2  # share of a time limit
-MIN_LAST_ROUND_S = 3.0  # at least, where it gets a share of the search's time
-MIN_UNLIMITED_S = 30.0  # at least, without a limit, where it may take as long as the search took
-CHECKS_SHARE = 0.1  # of a time limit, in addition to what the last round leaves
-MIN_CHECKS_S = 8.0  # a winner and its ties take 3 to 6 s on a GPU
+LAST_ROUND_SHARE = 0.2  # of a time limit: the part that is kept for the last round
+MIN_LAST_ROUND_S = 3.0  # least time of a last round that gets a share of the search's time
+MIN_UNLIMITED_S = 30.0  # without a limit it may take as long as the search took, or this long
+CHECKS_SHARE = 0.1  # of a time limit, for checks; they also get what the last round leaves
+MIN_CHECKS_S = 8.0  # least time of all checks: a winner and its ties take 3 to 6 s on a GPU
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from autotune.devices.listing import ALL, Found, Listing
 from autotune.errors import InputError
 from autotune.evaluation.instance import environment
 
-MORE_S = 1.2  # that several devices take longer than one to start and, after the last trial, to end
+MORE_S = 1.2  # by which several devices start later than one, and end later after the last trial
 TRIAL_S = 0.01  # the shipped kernels take 2 to 30 ms on an H200
 
 

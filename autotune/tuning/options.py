@@ -13,9 +13,9 @@ if TYPE_CHECKING:  # loads numpy, and progress should show from the start
     from autotune.evaluation.scoring import OwnObjective
 
 DEFAULT_BUDGET = Budget(trials=100)
-_ADOPTION_BUDGET = Budget(trials=11)  # the default and ten that others predict
-MAX_VARIANTS = 8  # that a sweep chooses
-MAX_PROBLEMS = 1024  # of a sweep
+_ADOPTION_BUDGET = Budget(trials=11)  # the default, and ten that results of other devices predict
+MAX_VARIANTS = 8  # of a sweep, unless the user asks for more
+MAX_PROBLEMS = 1024  # of one sweep
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from autotune.tuning.data_checks import small_data_workloads
 from autotune.tuning.turns import Series, Turns, is_precise, remove_shifts
 
 ROUNDS = 12
-MAX_ROUNDS = 48  # while the fastest finalist's time is not precise
+MAX_ROUNDS = 48  # in all, if the fastest finalist's time is not precise before
 MAX_EXTRA_S = 2.0
-FRESH_SEEDS = (1, 2)  # added to the search's seed
-OWN_SEED = 0  # likewise: it gives the search's own inputs
+FRESH_SEEDS = (1, 2)  # added to the problem's seed, they give inputs that the search has not used
+OWN_SEED = 0  # added to it, gives the search's own inputs
 SEEDS = (*FRESH_SEEDS, OWN_SEED)  # of the inputs to verify on, in this order
 
 
@@ -88,7 +88,7 @@ class _Finalists:
         """Compile the finalists."""
         self._context, self._trials = context, {trial.config: trial for trial in trials}
         self._builds, self.rejected = context.build(self._trials, COMPILING)
-        self._repeatable: dict[Config, bool] = {}  # of each that passed
+        self._repeatable: dict[Config, bool] = {}  # False: runs need restored arrays
 
     def verify(self, seeds: Sequence[int], number: int) -> None:
         """Verify every finalist on the inputs of one seed; the last seed's are timed as well."""

@@ -22,7 +22,7 @@ class SearchResult:
     task: TuningTask
     engine: str
     winner: Trial
-    final: Measurement  # of the winner
+    final: Measurement  # of the winner, in the last round
     default: Measurement
     ties: tuple[Config, ...]  # cannot be told from the winner
     unchecked_ties: tuple[Config, ...]  # nor can these, which are neither checked before storing nor stored
@@ -30,8 +30,8 @@ class SearchResult:
     trials: tuple[Trial, ...]
     resumed: int  # trials taken from the journal
     beside_budget: int  # trials of configurations that the cache held, which cost no budget
-    time_was_over: bool  # it ended the search
-    timed_again: frozenset[Config]  # in the last round, themselves or as the same binary
+    time_was_over: bool  # True if the time limit ended the search
+    timed_again: frozenset[Config]  # that the last round timed, or another one of the same binary
     lacked_time: bool  # True if a time limit kept others out of the last round
     journal: Path
     cache_file: Path
@@ -43,7 +43,7 @@ class SearchResult:
     stopping_estimate: StoppingEstimate
     uncompared: tuple[str, ...]  # outputs that the reference does not return
     front: Front  # Pareto front of time and energy, where energy is measured
-    search_seconds: float  # without the last round
+    search_seconds: float  # of the search without its last round
     seconds: float
     cores_of_others: float  # CPU cores that other programs kept busy meanwhile, on average
     data_sha256: str  # of inputs that come from files or from `inputs`; empty where there are none

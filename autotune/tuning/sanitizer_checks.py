@@ -15,14 +15,13 @@ from autotune.checks.host_sanitizer import (
     judged,
 )
 from autotune.core.outcomes import PASSED, Outcomes, Unchecked
-from autotune.core.stages import of_last_round
 from autotune.evaluation.instance import KernelInstance
 from autotune.processes.deadline import Deadline
 from autotune.tuning.check_outcomes import OutcomesByConfig
 from autotune.tuning.context import Builds, TuningContext
 
-SANITIZERS = of_last_round("under sanitizers")  # the stage
-LOOPS = "loops that turn again"  # under the sanitizers of the CPU
+SANITIZERS = "under sanitizers"
+LOOPS = "loops that turn again"  # a check under the sanitizers of the CPU
 
 
 def sanitizers(context: TuningContext) -> str | None:

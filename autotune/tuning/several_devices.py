@@ -31,9 +31,9 @@ from autotune.tuning.result import SearchResult
 from autotune.tuning.ties import winner_and_ties
 from autotune.tuning.turns import Series, Turns
 
-CONFIGURATIONS = 4  # that every device times
+CONFIGURATIONS = 4  # that every device times, to be compared with the others
 ROUNDS = 8
-MAX_OFF = 0.02  # relative difference to the other devices, and half the width of its interval
+MAX_OFF = 0.02  # a device is unlike if it differs by more, or half of its interval is wider
 
 _Times = list[list[float]]  # by configuration, in ms; empty if it fails
 

@@ -49,7 +49,7 @@ class Processes:
         """Start nothing yet; what is started later is closed with `opened`."""
         self._task, self._options, self._opened = task, options, opened
         self._on_stage = observer.stage
-        self.skips_sanitizers = not options.sanitizer  # although there may be some
+        self.skips_sanitizers = not options.sanitizer  # as the options say, whether or not any is installed
         self.scratch = opened.enter_context(scratch_folder())
         self._awaited = opened.enter_context(ExitStack())  # waits for workers that are being killed
         self.binaries = default_folder() if options.binary_cache else Path(self.scratch) / "binaries"
@@ -61,9 +61,9 @@ class Processes:
             of_run=Path(self.scratch) / "references",
         )
         self._workers: dict[Address, Worker] = {}
-        self._stored: tuple[Problem, StoredInputs] | None = None  # the latest problem's
+        self._stored: tuple[Problem, StoredInputs] | None = None  # of the latest problem
         self._makers: dict[JournaledTask, InstanceMaker] = {}
-        self._finding = Lock()  # of the sanitizer, which has processes: two of them would have twice as many
+        self._finding = Lock()  # so that two threads do not find two sanitizers, each with processes
 
     @cached_property
     def pool(self) -> CompilerPool:

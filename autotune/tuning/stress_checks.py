@@ -28,14 +28,14 @@ from autotune.tuning.check_outcomes import OutcomesByConfig, is_finding, outcome
 from autotune.tuning.context import Builds, BuiltConfig, TuningContext
 
 MANY_RUNS, TILE_SIZES, OTHER_SCHEDULES = "many runs", "sizes of its tiles", "other schedules"
-SCHEDULES = (1, 2)  # seeds: one odd and one even give the two orders of perturb.h
-MAX_RUNS, MAX_RUNS_S = 200, 0.5  # for running a configuration again and again
-MAX_SIZES_S = 3.0  # for a configuration at sizes of its tiles
-MAX_S = 10.0  # of one run with another schedule
-MAX_LARGE_S = 20.0  # of a run beyond the space's sizes or 2^31 elements, and of what prepares it
-_REFERENCES = 5  # runs of the reference before it
+SCHEDULES = (1, 2)  # seeds of schedules: an odd and an even one give the two orders of perturb.h
+MAX_RUNS, MAX_RUNS_S = 200, 0.5  # limits of `check_many_runs`, for a configuration
+MAX_SIZES_S = 3.0  # limit of `check_tile_sizes`, for a configuration
+MAX_S = 10.0  # limit of one run with another schedule
+MAX_LARGE_S = 20.0  # limit of a run beyond the space's sizes or 2^31 elements, and of its preparation
+_REFERENCES = 5  # how often the reference runs to prepare such a run
 _CONSTRAIN = "if no call has such sizes, write their limit into `constraints` of the space"
-_FREE_SHARE = 0.75  # of the device's memory for this run: other programs use some as well
+_FREE_SHARE = 0.75  # of the device's memory that such a run may take: other programs use some
 
 
 def check_many_runs(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:

@@ -65,7 +65,7 @@ class TuningTask:
     source: SourceText
     space: ValidSpace
     others: tuple[Address, ...] = ()  # devices of this machine like the first, which search with it
-    served_elsewhere: tuple[Config, ...] = ()  # by a framework so far; the last round compares them
+    served_elsewhere: tuple[Config, ...] = ()  # what a framework serves now: the last round compares it
 
     @property
     def dialect(self) -> str:

@@ -11,7 +11,7 @@ from autotune.core.trials import Measurement, Objective, Trial
 from autotune.processes.machine_load import CpuTimes, cores, cpu_times, governors
 from autotune.tuning.result import SearchResult
 
-SHIFT = 1.3  # of the last round against the search: of best and default, or of one configuration
+SHIFT = 1.3  # a larger ratio of a last round's time to the search's, or the inverse, is doubtful
 # share of the cores that other programs use, above which times are unsteady; a CPU's kernels need the cores
 BUSY_SHARE = {"cpu": 0.25, "gpu": 0.75}
 

@@ -31,7 +31,7 @@ from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, TuningCo
 from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
-from autotune.tuning.last_round import LastRoundSetting, begin_process
+from autotune.tuning.last_round import LastRoundSetting, begin_spare
 from autotune.tuning.limits import last_round_time, options_before_last_round
 from autotune.tuning.observer import Observer, StageTimes
 from autotune.tuning.options import Options
@@ -82,23 +82,23 @@ def search(
         policy = ENERGY_POLICY
     else:
         policy = POLICY if journaled.scoring.objective is Objective.TIME else FULL_POLICY
-    began = cpu_times()
+    cpu_at_start = cpu_times()
     times = StageTimes(observer)
     make = partial(make_searcher, engine, strategy, priors=priors, stop_when_unlikely=stops)
     making = _in_thread("import and make the searcher", make)
     search_options = options_before_last_round(options)
     with open_context(journaled, search_options, times, policy, processes, cluster) as context:
-        context.evaluator.on_spent = partial(begin_process, context)
+        context.evaluator.on_spent = partial(begin_spare, context)
         context.evaluator.prefetch([task.spec.default])
         searcher = making.result()
         started_from = tuple(priors)  # more may come
         note = f"started from {priors_text(started_from)}" if started_from else ""
-        explore(context, searcher, search_options, note, began, last_round_follows=True)
+        explore(context, searcher, search_options, note, cpu_at_start, last_round_follows=True)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
         time = last_round_time(options, seconds)
-        setting = LastRoundSetting(root, label, options.seed, seconds, began, time, tuple(priors))
+        setting = LastRoundSetting(root, label, options.seed, seconds, cpu_at_start, time, tuple(priors))
         if context.fleet is None:
             result = finish_search(context, setting)
         else:
@@ -115,7 +115,7 @@ def explore(
     searcher: Searcher,
     options: Options,
     note: str,
-    began: CpuTimes,
+    cpu_at_start: CpuTimes,
     enqueued: Iterable[Config] = (),
     *,
     warns: bool = True,
@@ -128,7 +128,7 @@ def explore(
         searcher: Proposes configurations.
         options: The budget and the seed.
         note: A text of what the search starts from, for the observer.
-        began: CPU times at the start, to warn of other programs.
+        cpu_at_start: CPU times before the search, to warn of other programs.
         enqueued: Configurations to try before the searcher's proposals.
         warns: False leaves out the warnings of other programs and of mistakes in the source, which an earlier
             search gave.
@@ -142,9 +142,9 @@ def explore(
     looking = look_for_mistakes(task, warns=warns)
     load = searcher.get_ready if isinstance(searcher, ProposesAhead) else lambda: None
     loading = _in_thread("load what the searcher needs", load)
-    known = [*task.served_elsewhere, *(recommended_configs(task) if options.transfer else ()), *enqueued]
+    enqueued = [*(recommended_configs(task) if options.transfer else ()), *enqueued]
     total = None if limit is None else min(limit, len(task.space))
-    _prefetch(context, searcher, known, options.seed, total)  # while the default is verified
+    _prefetch(context, searcher, enqueued, options.seed, total)  # while the default is verified
     context.observer.started(task, total, context.journal, note)
     _in_thread("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
     wait_for_quiet(task, looking, loading)
@@ -152,14 +152,14 @@ def explore(
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
     if warns and task.address.backend != INTERPRETER:  # whose times mean nothing
-        for warning in cpu_load_warnings(default, task.device.kind, began):
+        for warning in cpu_load_warnings(default, task.device.kind, cpu_at_start):
             context.observer.warn(warning)
     if context.fleet is not None:
         calibrate(context, context.fleet)
     for served in task.served_elsewhere:  # which stays unless it is beaten, so it is timed in any case
         context.evaluator.evaluate_beside_budget(served)
     with suppress(NoMoreTrials):
-        evaluate(context.evaluator, known)
+        evaluate(context.evaluator, enqueued)
         searcher.search(task.space, context.evaluator, seed=options.seed)
         while True:  # what it left under way
             context.evaluator.collect()
@@ -167,14 +167,15 @@ def explore(
 
 
 def _prefetch(
-    context: TuningContext, searcher: Searcher, known: Sequence[Config], seed: int, total: int | None
+    context: TuningContext, searcher: Searcher, enqueued: Sequence[Config], seed: int, total: int | None
 ) -> None:
-    """Begin to compile what is tried first: the default or what all devices time, then the opening."""
+    """Begin to compile what `explore` tries first, in its order."""
     space, is_one = context.task.space, context.fleet is None
     first = [space.spec.default] if is_one else calibration_configs(space)
     opening = searcher.opening(space, seed=seed) if isinstance(searcher, ProposesAhead) else []
-    chosen = dict.fromkeys([*first, *known, *opening[: PREFETCHED * context.pool.size]])
-    context.evaluator.prefetch(islice(chosen, total))
+    proposed = opening[: PREFETCHED * context.pool.size]
+    in_order = dict.fromkeys([*first, *context.task.served_elsewhere, *enqueued, *proposed])
+    context.evaluator.prefetch(islice(in_order, total))
 
 
 def choose_engine(options: Options, valid: int) -> tuple[str, str | None]:
@@ -257,8 +258,11 @@ def try_default(context: TuningContext, options: Options, looking: Future[tuple[
 
 def look_for_mistakes(task: TuningTask, *, warns: bool = True) -> Future[tuple[Finding, ...]]:
     """Begin to look for likely mistakes in the source; without `warns`, none are found."""
-    look: Callable[[], tuple[Finding, ...]] = partial(lint_source, task.space, task.source.text)
-    return _in_thread("find mistakes in the source", look if warns else tuple)
+
+    def look() -> tuple[Finding, ...]:
+        return lint_source(task.space, task.source.text) if warns else ()
+
+    return _in_thread("find mistakes in the source", look)
 
 
 def _in_thread(span: str, function: Callable[[], _T]) -> Future[_T]:

@@ -31,9 +31,9 @@ class Series:
 
     built: BuiltConfig
     batch: int  # runs per sample
-    repeatable: bool  # without restoring its arrays
+    repeatable: bool  # True if runs need no restored arrays
     values_ms: list[float] = field(default_factory=list)
-    stays: bool = False  # to the last round, however slow
+    stays: bool = False  # True if it is timed in every round, however slow
     leader: Series | None = None  # the fastest series when this one left
     ratios: tuple[float, ...] = ()  # ratios to the leader's times, round by round
 

@@ -66,7 +66,7 @@ class Cost:
 
     base_s: float = 0.0
     trials: float = 0.0
-    steps: int | None = None  # until progress reports their number; None: it reports none
+    steps: int | None = None  # their number until progress reports it; None: the check has one step
 
 
 @dataclass(frozen=True)
@@ -74,26 +74,31 @@ class Check:
     """A check of winners, or several that are made together: a row of CHECKS.
 
     Attributes:
-        stage: Its stage, for progress.
+        name: The name of its stage, and of its outcome.
         run: Makes it, of the configurations that have not failed.
-        names: The names of its outcomes, as far as they are known before it is made.
         obstacle: The reason why it cannot be made here, which is then its outcome.
         applies: False where it makes no sense: there it has no outcomes.
         is_concurrent: It needs no device process, and runs beside the other checks.
+        names: The names of its outcomes, where there are others; not all need be known before it is made.
         early: Begins it on a likely winner, without a binary. If that gives no outcome, `run` follows.
         processes: Its processes. They stand by, without a device, while likely winners are timed.
         cost: Its predicted time.
     """
 
-    stage: str
+    name: str
     run: Callable[[TuningContext, Builds, Deadline], OutcomesByConfig]
-    names: Callable[[TuningContext], Iterable[str]] = lambda _: ()
     obstacle: Callable[[TuningContext], Unchecked | None] = lambda _: None
     applies: Callable[[TuningContext], bool] = lambda _: True
     is_concurrent: bool = False
+    names: Callable[[TuningContext], Iterable[str]] | None = None
     early: Callable[[TuningContext, KernelInstance, Deadline], Outcomes] | None = None
     processes: Callable[[TuningContext], AbstractContextManager[None]] = lambda _: nullcontext()
     cost: Cost = Cost()
+
+    @property
+    def stage(self) -> str:
+        """Its stage, for progress."""
+        return of_last_round(self.name)
 
     def can_run(self, context: TuningContext) -> bool:
         """True unless the check makes no sense or cannot be made here."""
@@ -103,7 +108,8 @@ class Check:
         """Its outcomes before it is made: the obstacle, else NO_TIME."""
         if not self.applies(context):
             return {}
-        return dict.fromkeys(self.names(context), self.obstacle(context) or NO_TIME)
+        names = (self.name,) if self.names is None else self.names(context)
+        return dict.fromkeys(names, self.obstacle(context) or NO_TIME)
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,7 @@ class EarlyChecks:
     """The checks that run on likely winners while these are timed."""
 
     runs: Mapping[tuple[Check, Config], Future[Outcomes]] = field(default_factory=dict)
-    processes: Killable = field(default_factory=Killable)  # that the runs wait for
+    processes: Killable = field(default_factory=Killable)  # child processes that the runs wait for
 
     def outcomes(self, check: Check, configs: Iterable[Config]) -> dict[Config, Outcomes]:
         """Wait for a check of configurations, and return the outcomes of the configurations that have any."""
@@ -155,7 +161,9 @@ class WinnerChecks:
         """Reuse journaled outcomes in which no expected check is missing, if the sanitizers are the same."""
         tools, expected = sanitizers(context), expected_checks(context).keys()
         for last_round in context.journal.last_rounds.values():
-            for trial in trials if tools is None or last_round.sanitizers == tools else ():
+            if tools is not None and last_round.sanitizers != tools:
+                continue
+            for trial in trials:
                 outcomes = last_round.outcomes.get(trial.key, {})
                 if expected <= outcomes.keys() and not is_late(outcomes):
                     self.outcomes.setdefault(trial.config, outcomes)
@@ -280,64 +288,48 @@ def _is_cuda(context: TuningContext) -> bool:
 
 
 CHECKS: tuple[Check, ...] = (  # in this order
+    Check(MANY_RUNS, check_many_runs, _lacks_sizes, cost=Cost(0.1, trials=0.3)),
+    Check(TILE_SIZES, check_tile_sizes, _lacks_sizes, cost=Cost(0.2, trials=0.1)),
     Check(
-        of_last_round(MANY_RUNS), check_many_runs, _named(MANY_RUNS), _lacks_sizes, cost=Cost(0.1, trials=0.3)
-    ),
-    Check(
-        of_last_round(TILE_SIZES),
-        check_tile_sizes,
-        _named(TILE_SIZES),
-        _lacks_sizes,
-        cost=Cost(0.2, trials=0.1),
-    ),
-    Check(
-        of_last_round(OTHER_SCHEDULES),
+        OTHER_SCHEDULES,
         check_other_schedules,
-        _named(OTHER_SCHEDULES),
         applies=has_schedules,
         early=compile_schedules,
         cost=Cost(0.2, trials=1.0),
     ),
-    Check(OTHER_DATA, check_other_data, cost=Cost(0.2, trials=0.45, steps=11)),
+    Check(OTHER_DATA, check_other_data, names=_named(), cost=Cost(0.2, trials=0.45, steps=11)),
     Check(
         VARIANTS,
         check_variants,
-        lambda context: map(data_check, context.task.spec.variants),
         _lacks_sizes,
         applies=lambda context: bool(context.task.spec.variants),
+        names=lambda context: map(data_check, context.task.spec.variants),
         cost=Cost(trials=0.25, steps=0),
     ),
+    Check(LARGER_SIZES, read_larger_sizes, applies=has_indices, is_concurrent=True),
     Check(
-        of_last_round(LARGER_SIZES),
-        read_larger_sizes,
-        _named(LARGER_SIZES),
-        applies=has_indices,
-        is_concurrent=True,
-    ),
-    Check(
-        of_last_round(LARGER_SIZES),
+        LARGER_SIZES,
         check_larger_sizes,
-        _named(LARGER_SIZES),
         applies=lambda context: context.task.device.kind == "gpu" and has_indices(context),
         cost=Cost(0.9),
     ),
     Check(
         SANITIZERS,
         under_host_sanitizer,
-        _named(*HOST_TOOLS, LOOPS),
         _lacks_host_sanitizer,
         applies=lambda context: context.task.is_c,
         is_concurrent=True,
+        names=_named(*HOST_TOOLS, LOOPS),
         early=check_on_host,
         cost=Cost(1.5),
     ),
     Check(
         SANITIZERS,
         under_device_sanitizer,
-        _named(*TOOLS),
         _lacks_device_sanitizer,
         applies=_is_cuda,
         is_concurrent=True,
+        names=_named(*TOOLS),
         processes=sanitizer_processes,
     ),
 )

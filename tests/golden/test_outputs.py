@@ -17,7 +17,7 @@ import pytest
 
 from autotune.cli.parsing import GROUPS
 from autotune.tuning import data_checks
-from tests.conftest import DEFAULT_PROBLEMS, Folder, run_in_process
+from tests.conftest import DEFAULT_WORKLOADS, Folder, run_in_process
 
 GOLDEN = Path(__file__).parent
 RECORDED = GOLDEN / "outputs"
@@ -121,7 +121,7 @@ def shown(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in TERMINAL.items():
             patch.setenv(name, value)
-        patch.setattr(data_checks, "_default_problems", DEFAULT_PROBLEMS)  # all data sets
+        patch.setattr(data_checks, "_default_workloads", DEFAULT_WORKLOADS)  # all data sets
         return outputs(tmp_path_factory.mktemp("outputs"))
 
 

@@ -15,7 +15,7 @@ from autotune.core.records import Config, Parameter
 from autotune.core.trials import Problem
 from autotune.errors import SpaceError
 from autotune.space import Constraint, SpaceSpec, ValidSpace, bind
-from autotune.space.enumeration import RowLimits, RowRule, Scope, TooManyRows, enumerate_rows
+from autotune.space.enumeration import RowConstraint, RowLimits, Scope, TooManyRows, enumerate_rows
 from tests.space_example import GPU
 
 DEVICE = replace(GPU, warp_size=8, has_shuffle=False, registers_per_block=None)
@@ -152,14 +152,14 @@ def a_telling_space(rng: random.Random) -> tuple[SpaceSpec, list[tuple[int, ...]
             return spec, expected
 
 
-def rules_of(spec: SpaceSpec) -> list[RowRule]:
+def constraints_of(spec: SpaceSpec) -> list[RowConstraint]:
     scope = Scope(
         spec.parameters,
         spec.derived,
         device_values(DEVICE) | dict(PROBLEM.sizes) | {"DTYPE": PROBLEM.dtype},
     )
-    parts = [scope.rules(parse(constraint.text)) for constraint in spec.constraints]
-    return [*scope.derived_rules(), *(rule for rules in parts for rule in rules)]
+    parts = [scope.parts(parse(constraint.text)) for constraint in spec.constraints]
+    return [*scope.of_derived(), *(part for whole in parts for part in whole)]
 
 
 @pytest.mark.parametrize("batch", range(10))
@@ -168,7 +168,7 @@ def test_enumeration_equals_plain_python_on_random_spaces(batch):
     for _ in range(50):
         spec, expected = a_telling_space(rng)
         limits = RowLimits(table=rng.choice((1, 8, 100_000)), chunk=rng.choice((1, 7, 1_000_000)))
-        rows = enumerate_rows(spec.parameters, rules_of(spec), limits)
+        rows = enumerate_rows(spec.parameters, constraints_of(spec), limits)
         assert [tuple(row) for row in rows.tolist()] == expected, (spec, limits)
         if expected:
             check_answers(bind(spec, DEVICE, PROBLEM), expected, rng)
@@ -195,16 +195,16 @@ def check_answers(space: ValidSpace, expected: list[tuple[int, ...]], rng: rando
 
 def test_a_domain_of_more_than_256_values_keeps_its_order():
     parameters = (Parameter("A", tuple(range(300))), Parameter("B", tuple(range(300))))
-    rules = Scope(parameters, {}, {}).rules(parse("(A + B) % 7 == 0"))
+    constraints = Scope(parameters, {}, {}).parts(parse("(A + B) % 7 == 0"))
     expected = [[a, b] for a in range(300) for b in range(300) if (a + b) % 7 == 0]
-    assert enumerate_rows(parameters, rules).tolist() == expected
+    assert enumerate_rows(parameters, constraints).tolist() == expected
 
 
 @pytest.mark.parametrize(("text", "count"), [("True", 100), ("A < 9 or B < 9", 99)])
 @pytest.mark.parametrize("table", [1, 1000])
 def test_more_rows_than_the_limit_are_refused(text, count, table):
     parameters = (Parameter("A", tuple(range(10))), Parameter("B", tuple(range(10))))
-    rules = Scope(parameters, {}, {}).rules(parse(text))
-    assert len(enumerate_rows(parameters, rules, RowLimits(rows=100, table=table))) == count
+    constraints = Scope(parameters, {}, {}).parts(parse(text))
+    assert len(enumerate_rows(parameters, constraints, RowLimits(rows=100, table=table))) == count
     with pytest.raises(TooManyRows):
-        enumerate_rows(parameters, rules, RowLimits(rows=count - 1, table=table))
+        enumerate_rows(parameters, constraints, RowLimits(rows=count - 1, table=table))

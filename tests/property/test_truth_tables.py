@@ -82,18 +82,18 @@ def test_counts_are_those_of_evaluating_every_combination(batch):
         constraints = [parse(constraint.text) for constraint in spec.constraints]
         violating, violating_only = counts_by_evaluation(spec)
         for number, constraint in enumerate(constraints):
-            negation = scope.rule(constraint).negation
+            negation = scope.whole(constraint).negation
             assert count_rows(spec.parameters, [negation]) == violating[number], spec
             others = constraints[:number] + constraints[number + 1 :]
-            rules = [*scope.derived_rules(), *(rule for other in others for rule in scope.rules(other))]
+            required = [*scope.of_derived(), *(part for other in others for part in scope.parts(other))]
             limits = RowLimits(table=rng.choice((1, 8, 100_000)), chunk=rng.choice((1, 7, 1_000_000)))
-            assert count_rows(spec.parameters, [*rules, negation], limits) == violating_only[number], spec
+            assert count_rows(spec.parameters, [*required, negation], limits) == violating_only[number], spec
             few = replace(limits, rows=rng.choice((1, 5, 20)))
-            found = count_rows(spec.parameters, [*rules, negation], few)
+            found = count_rows(spec.parameters, [*required, negation], few)
             assert found in (None, violating_only[number]), (spec, few)
 
 
 def test_free_parameters_multiply_the_count_beyond_64_bits():
     parameters = [Parameter(f"P{position}", tuple(range(100))) for position in range(30)]
-    rules = Scope(parameters, {}, {}).rules(parse("P0 < P1"))
-    assert count_rows(parameters, rules) == math.comb(100, 2) * 100**28
+    constraints = Scope(parameters, {}, {}).parts(parse("P0 < P1"))
+    assert count_rows(parameters, constraints) == math.comb(100, 2) * 100**28

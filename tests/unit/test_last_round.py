@@ -19,6 +19,7 @@ from autotune.checks.host_sanitizer import HOST_TOOLS
 from autotune.cli.progress import SearchProgress
 from autotune.core.outcomes import LARGER_SIZES, NO_TIME, OTHER_SIZES, PASSED, Passed, Unchecked, reasons
 from autotune.core.records import Config
+from autotune.core.stages import of_last_round
 from autotune.core.trials import Failure, Measurement, Objective, Problem, Rule, Status, Trial, ratio_interval
 from autotune.evaluation.device_samples import energy
 from autotune.evaluation.scoring import Scoring
@@ -472,8 +473,8 @@ def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypat
         return {"one": PASSED}
 
     both = (
-        Check("sanitizers", outcome_of("one"), is_concurrent=True, early=begin),
-        Check("sanitizers", outcome_of("two"), is_concurrent=True),
+        Check("it", outcome_of("one"), is_concurrent=True, names=lambda _: ("one",), early=begin),
+        Check("it", outcome_of("two"), is_concurrent=True, names=lambda _: ("two",)),
     )
     monkeypatch.setattr(winner_checks, "CHECKS", both)
     checks = WinnerChecks()
@@ -561,7 +562,7 @@ def test_checks_in_turns_share_the_time_and_those_aside_have_all_of_it(monkeypat
             outcomes = dict.fromkeys(builds, PASSED) | {bad: Failure(Status.WRONG_RESULT, name)}
             return {config: {name: outcomes[config]} for config in builds}
 
-        return Check(name, run, lambda _: (name,), obstacle=lambda _: obstacle, is_concurrent=is_concurrent)
+        return Check(name, run, lambda _: obstacle, is_concurrent=is_concurrent)
 
     unable = Unchecked("it is not installed")
     rows = [("aside", None), ("first", None), ("unable", unable), ("second", None)]
@@ -581,7 +582,9 @@ def test_checks_in_turns_share_the_time_and_those_aside_have_all_of_it(monkeypat
     assert calls["first"] == ([good, bad], pytest.approx(500.0, rel=0.01))
     assert calls["second"] == ([good], pytest.approx(1000.0, rel=0.01))
     assert calls["aside"] == ([good, bad], pytest.approx(1000.0))
-    assert stages == [("first", 2), ("second", 1), ("aside", 1)]
+    assert stages == [
+        (of_last_round(name), count) for name, count in (("first", 2), ("second", 1), ("aside", 1))
+    ]
     passed = dict.fromkeys(("first", "second", "aside"), PASSED)
     assert checks.outcomes[good] == {OTHER_SIZES: PASSED, "unable": unable} | passed
 

@@ -3,12 +3,13 @@
 import itertools
 import math
 from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
 
 from autotune.core.records import Launch
-from autotune.core.trials import Binary, Measurement, Problem, Rule
+from autotune.core.trials import Binary, Measurement, Problem, Rule, fewest_samples, median_interval
 from autotune.devices import backend, fake
 from autotune.errors import ImpossibleTime
 from autotune.evaluation.buffers import GUARD_BYTES, SharedBuffers, WorkloadBuffers
@@ -197,6 +198,22 @@ def test_the_interval_holds_the_median_and_lies_within_the_samples(count):
     samples = tuple(float(value * value % 37) for value in range(count))
     low, high = Measurement(samples, Rule.SAMPLES).interval_ms
     assert min(samples) <= low <= Measurement(samples, Rule.SAMPLES).median_ms <= high <= max(samples)
+
+
+@pytest.mark.parametrize("chosen_from", [1, 2, 9])
+def test_the_interval_holds_the_median_in_95_percent_of_all_cases_and_is_no_wider_than_that_takes(
+    chosen_from,
+):
+    """The probability is exact: that the median of any distribution is between the samples of two ranks."""
+
+    def covered(count, low, high):
+        return Fraction(sum(math.comb(count, below) for below in range(low + 1, high + 1)), 2**count)
+
+    needed = 1 - Fraction(5, 100 * chosen_from)
+    assert covered(fewest_samples(chosen_from) - 1, 0, fewest_samples(chosen_from) - 2) < needed
+    for count in range(fewest_samples(chosen_from), 201):
+        low, high = median_interval(range(count), chosen_from)
+        assert covered(count, low, high) >= needed > covered(count, low + 1, high - 1), count
 
 
 def test_more_samples_narrow_the_interval():

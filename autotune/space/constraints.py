@@ -1,4 +1,4 @@
-"""The constraints of a space and the limits of its device as rules: enumerated and counted."""
+"""The constraints of a space, and the limits of its device as constraints: enumerated and counted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from autotune.core.records import DeviceInfo, LaunchSpec
 from autotune.core.trials import Problem
 from autotune.errors import ExpressionError, SpaceError
 from autotune.hardware.launch_limits import amounts, conditions
-from autotune.space.enumeration import LIMITS, RowRule, Rows, Scope, TooManyRows, count_rows, enumerate_rows
+from autotune.space.enumeration import (
+    LIMITS,
+    RowConstraint,
+    Rows,
+    Scope,
+    TooManyRows,
+    count_rows,
+    enumerate_rows,
+)
 from autotune.space.parameters import unlisted_value
 from autotune.space.spec import Constraint, SpaceSpec
 
@@ -40,7 +48,7 @@ def _limits(step: LaunchSpec, device: DeviceInfo) -> Iterator[str]:
     yield from conditions(step, device)
 
 
-class Rules:
+class RowConstraints:
     """Everything that a valid configuration of a space has to satisfy on a device for a problem."""
 
     def __init__(self, spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> None:
@@ -48,11 +56,11 @@ class Rules:
         constants = device_values(device) | dict(problem.sizes) | {"DTYPE": problem.dtype}
         scope = Scope(spec.parameters, spec.derived, constants)
         constraints = [parse(constraint.text) for constraint in spec.constraints]
-        self._derived = scope.derived_rules()
-        self._constraints = [scope.rule(constraint) for constraint in constraints]
-        self._parts = [scope.rules(constraint) for constraint in constraints]
+        self._derived = scope.of_derived()
+        self._constraints = [scope.whole(constraint) for constraint in constraints]
+        self._parts = [scope.parts(constraint) for constraint in constraints]
         self._limits = [
-            scope.rule(limit) for limit in device_limits(spec.launch, device, spec.functions.values)
+            scope.whole(limit) for limit in device_limits(spec.launch, device, spec.functions.values)
         ]
 
     def rows(self) -> Rows:
@@ -80,11 +88,11 @@ class Rules:
         """
         return self._count(self._required(without=number), number)
 
-    def stages(self) -> list[list[RowRule]]:
-        """The rules of the derived names, then those of each constraint in the order of the file."""
+    def stages(self) -> list[list[RowConstraint]]:
+        """The constraints of the derived names, then the parts of each one of the file, in order."""
         return [self._derived, *self._parts]
 
-    def _count(self, required: list[RowRule], violated: int) -> int | None:
+    def _count(self, required: list[RowConstraint], violated: int) -> int | None:
         negation = [*self._constraints, *self._limits][violated].negation
         if not negation.is_tabled(LIMITS):
             return None
@@ -92,18 +100,18 @@ class Rules:
 
     def contradiction(self) -> tuple[int, str]:
         """Line and reason of an empty space: a derived name, one constraint, or several together."""
-        for rule in self._derived:
-            if rule.share(LIMITS) == 0:
-                return self._first_line, f"a derived name cannot be evaluated: {self._failure(rule)}"
-        for constraint, rule in zip(self._spec.constraints, self._constraints, strict=True):
-            if rule.share(LIMITS) == 0:
-                mend = unlisted_value(constraint.text, self._spec.parameters) or self._too_few(constraint)
-                return constraint.line, f"nothing satisfies {constraint.text!r}{mend}"
+        for derived in self._derived:
+            if derived.share(LIMITS) == 0:
+                return self._first_line, f"a derived name cannot be evaluated: {self._failure(derived)}"
+        for written, constraint in zip(self._spec.constraints, self._constraints, strict=True):
+            if constraint.share(LIMITS) == 0:
+                mend = unlisted_value(written.text, self._spec.parameters) or self._too_few(written)
+                return written.line, f"nothing satisfies {written.text!r}{mend}"
         allowed = count_rows(self._spec.parameters, self._required())
         if allowed != 0:
             count = "configurations" if allowed is None else f"{allowed:,}"
-            alone = [rule for rule in self._limits if rule.share(LIMITS) == 0]
-            limits = " and ".join(rule.expression.text for rule in alone or self._limits)
+            alone = [limit for limit in self._limits if limit.share(LIMITS) == 0]
+            limits = " and ".join(limit.expression.text for limit in alone or self._limits)
             return self._first_line, (
                 f"{count} satisfy the constraints, but none of them {limits}, a limit of the device; make "
                 "`block` or `shared_bytes` in `launch` smaller, or add smaller values to `parameters`"
@@ -131,20 +139,20 @@ class Rules:
         too = f" that satisfy {' and '.join(others)} too" if others else ""
         return f", because {values}; correct or remove it, or add values{too}"
 
-    def _required(self, without: int | None = None) -> list[RowRule]:
-        """The rules of the derived names and of all constraints, except number `without` if given."""
-        parts = [rule for number, rules in enumerate(self._parts) if number != without for rule in rules]
+    def _required(self, without: int | None = None) -> list[RowConstraint]:
+        """The constraints of the derived names and the parts of all, except number `without` if given."""
+        parts = [part for number, parts in enumerate(self._parts) if number != without for part in parts]
         return [*self._derived, *parts]
 
-    def _failure(self, rule: RowRule) -> str:
-        """The reason why a rule's derived names cannot be evaluated for the default."""
-        values = dict(rule.constants) | dict(self._spec.default)
+    def _failure(self, derived: RowConstraint) -> str:
+        """The reason why derived names cannot be evaluated for the default."""
+        values = dict(derived.constants) | dict(self._spec.default)
         try:
-            for name, expression in rule.derived:
+            for name, expression in derived.derived:
                 values[name] = expression(values)
         except ExpressionError as error:
             return str(error)
-        return rule.derived[-1][0]
+        return derived.derived[-1][0]
 
     @property
     def _first_line(self) -> int:
