@@ -200,8 +200,10 @@ class Measurement:
         """The value of the objective; None if it needs an energy and none was measured."""
         if objective is Objective.OWN:
             return self.value
-        if objective is Objective.TIME or self.energy_j is None:
-            return self.median_ms if objective is Objective.TIME else None
+        if objective is Objective.TIME:
+            return self.median_ms
+        if self.energy_j is None:
+            return None
         return self.energy_j * (1.0 if objective is Objective.ENERGY else self.median_ms * 1e-3)
 
     @property
