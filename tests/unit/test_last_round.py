@@ -609,7 +609,7 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     instance = SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ("z",))
     context = SimpleNamespace(
         task=SimpleNamespace(
-            dialect="cuda",
+            address=SimpleNamespace(is_nvidia=True),
             is_c=True,
             device=SimpleNamespace(kind="gpu"),
             spec=SimpleNamespace(default=Config({}), variants=()),
