@@ -6,7 +6,7 @@ and returns what has come of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
@@ -72,15 +72,27 @@ class Searches:
 
     def run(self, *searches: PlannedSearch) -> None:
         """Run searches at once, and wait for all; the failure of one that has a name is kept, not raised."""
-        for planned, result_of in _ended(searches, self.observer):
-            try:
-                result = self.results[planned.number] = result_of()
-            except AutotuneError as error:
-                if not planned.name:
-                    raise
-                self.failures.append(f"{planned.name}: {error}")
-            else:
-                self._on_result(result)
+        if len(searches) == 1:
+            self._keep(searches[0], partial(searches[0].run, self.observer))
+            return
+        threads = ThreadPoolExecutor(max(1, len(searches)), thread_name_prefix="search")
+        try:
+            running = {threads.submit(planned.run, self.observer): planned for planned in searches}
+            for ended in as_completed(running):
+                self._keep(running[ended], ended.result)
+        finally:
+            threads.shutdown(wait=False)  # after an interrupt, they end once their devices are given back
+
+    def _keep(self, planned: PlannedSearch, result_of: Callable[[], SearchResult]) -> None:
+        """Keep the result of a search, or its failure."""
+        try:
+            result = self.results[planned.number] = result_of()
+        except AutotuneError as error:
+            if not planned.name:
+                raise
+            self.failures.append(f"{planned.name}: {error}")
+        else:
+            self._on_result(result)
 
     def done(self, failed: str = "") -> PlanResult:
         """All results, in the order of their numbers, and all failures, for a message that says `failed`."""
@@ -89,22 +101,6 @@ class Searches:
 
 
 SearchPlan = Callable[[Searches], PlanResult]
-
-
-def _ended(
-    batch: Sequence[PlannedSearch], observer: Observer
-) -> Iterator[tuple[PlannedSearch, Callable[[], SearchResult]]]:
-    """Run searches at once, and give each with its result when it has ended; a single one, in this thread."""
-    if len(batch) == 1:
-        yield batch[0], partial(batch[0].run, observer)
-        return
-    threads = ThreadPoolExecutor(max(1, len(batch)), thread_name_prefix="search")
-    try:
-        running = {threads.submit(planned.run, observer): planned for planned in batch}
-        for ended in as_completed(running):
-            yield running[ended], ended.result
-    finally:
-        threads.shutdown(wait=False)  # after an interrupt, they end once their devices are given back
 
 
 def search_one(task: TuningTask, options: Options, cluster: Cluster | None, searches: Searches) -> PlanResult:
