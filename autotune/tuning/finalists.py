@@ -115,7 +115,9 @@ class FinalistChoice:
         """Choose the needed trials, and as many of the best as a time limit allows."""
         chosen = self.choose(context, trials, time.round.share(2))
         distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
-        left_s = time.round.left_s() if time.is_limited else math.inf  # the choice may have taken half of it
+        left_s = (
+            time.round.left_s() if time.has_time_limit else math.inf
+        )  # the choice may have taken half of it
         return finalists_in_time(chosen, distinct, left_s)
 
 

@@ -162,7 +162,7 @@ def _reusable_round(
     """
     by_key = {trial.key: trial for trial in by_score(trials)}
     needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
-    expected_keys = {best[0].key} if setting.time.is_limited else best_keys
+    expected_keys = {best[0].key} if setting.time.has_time_limit else best_keys
     journal = context.journal
     for number, last_round in enumerate(reversed(journal.last_rounds.values())):
         measured = last_round.measurements.keys()
