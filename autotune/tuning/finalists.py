@@ -115,9 +115,8 @@ class FinalistChoice:
         """Choose the needed trials, and as many of the best as a time limit allows."""
         chosen = self.choose(context, trials, time.round.share(2))
         distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
-        left_s = (
-            time.round.left_s() if time.has_time_limit else math.inf
-        )  # the choice may have taken half of it
+        # The choice may have taken half of the time.
+        left_s = time.round.left_s() if time.has_time_limit else math.inf
         return finalists_in_time(chosen, distinct, left_s)
 
 
