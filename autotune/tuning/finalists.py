@@ -1,4 +1,11 @@
-"""Chooses the finalists of the last round: the fastest trials, as many as there is time for."""
+"""Chooses the finalists of the last round: the fastest trials, as many as there is time for.
+
+1. `last_round` finds the trials that have to take part: the default, the fastest of each group, and the named
+   ones that are `nearly_as_fast` as the fastest. It passes them to `FinalistChoice.choose_in_time`.
+2. `choose` takes the `fastest_trials`. If the machine `is_unsteady`, it takes more of them, and `_preselect`
+   times these in a few turns and keeps the best.
+3. `finalists_in_time` leaves out the last of these for which a time limit has no time.
+"""
 
 from __future__ import annotations
 
