@@ -79,13 +79,10 @@ CPU_ADVICE = (
 INTERPRETER = "interpreter"  # Triton's
 WITHOUT_HARDWARE = (INTERPRETER, "fake")  # used where they are named
 
+_CUDA_DIALECTS = ("cuda", "portable", TRITON)
 BUILT_IN = {
-    "cuda": BackendEntry(
-        "autotune.devices.cuda", ("cuda", "portable", TRITON), "cuda.bindings", "cuda", is_nvidia=True
-    ),
-    "pycuda": BackendEntry(
-        "autotune.devices.pycuda", ("cuda", "portable", TRITON), "pycuda", "pycuda", is_nvidia=True
-    ),
+    "cuda": BackendEntry("autotune.devices.cuda", _CUDA_DIALECTS, "cuda.bindings", "cuda", is_nvidia=True),
+    "pycuda": BackendEntry("autotune.devices.pycuda", _CUDA_DIALECTS, "pycuda", "pycuda", is_nvidia=True),
     "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", "search"),
     INTERPRETER: BackendEntry("autotune.devices.interpreter", (TRITON,), "triton", "triton"),
     "fake": BackendEntry("autotune.devices.fake", ("python",), "numpy", "search"),

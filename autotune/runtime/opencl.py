@@ -91,13 +91,9 @@ class PyopenclPackage(Package):
 def back_on_host(
     made: Any, there: dict[str, cl_array.Array], arrays: Mapping[str, Any], written: Set[str]
 ) -> Any:
-    """Wait for a call on the CPU, copy the arrays named in `written` back, and return its result in numpy.
+    """Wait for a call on the CPU, and return what it made in numpy; the arrays in `written` are copied back.
 
-    Args:
-        made: The result of the call.
-        there: The copies from `on_cpu`; the dictionary is emptied, so that the pool has their memory back.
-        arrays: The caller's numpy arrays, by the same names.
-        written: The names of the arrays that the kernel writes.
+    `there` has the copies of the arrays from `on_cpu`, and is emptied: the pool has their memory back.
     """
     for name in arrays.keys() & written:
         arrays[name][...] = _on_host(there[name])

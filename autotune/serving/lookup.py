@@ -76,14 +76,9 @@ def best_config(
     if best is not None:
         return best
     is_address = isinstance(described, str) and ":" in described
-    query = Query(
-        kernel,
-        device=_identified(described) if is_address else described,
-        dtype=dtype,
-        loosest=Tier.EXACT if strict else min_match,
-        sizes=whole_sizes(kernel, sizes) or None,
-        data=data,
-    )
+    asked = _identified(described) if is_address else described
+    loosest = Tier.EXACT if strict else min_match
+    query = Query(kernel, asked, dtype, loosest, whole_sizes(kernel, sizes) or None, data)
     reader = CacheReader(query.select_data)
     best = _looked_up(reader, query, cache, on_miss)
     if len(_answers) >= _MEMO_LIMIT:
