@@ -22,7 +22,7 @@ from autotune.devices.opencl_arrays import copy
 from autotune.devices.opencl_platforms import opencl_devices, require_no_fork
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
-from autotune.runtime.packages import Make, Package, Reading, native_name
+from autotune.runtime.packages import MakeOutput, Package, Reading, native_name
 from autotune.runtime.prepared import BoundCall, CallPlan, View, Workspace
 from autotune.sources.dialects import OPENCL
 
@@ -75,7 +75,7 @@ class PyopenclPackage(Package):
             raise InputError("the queue and the arrays are of different contexts")
         return OpenCLLauncher(queue)
 
-    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> MakeOutput:
         """Allocate in the context of the input's queue."""
         of_dtype = numpy_dtype(dtype)
         if getattr(like, "queue", None) is None:
