@@ -17,9 +17,10 @@ repository count as installed.
 
 Some files cannot be taken here, whoever reads them. These are told apart by their tree or by the words of a
 failure, never by a list of names: an include that neither the repository nor a toolkit has, a Python package
-that is not installed, images and textures, functions of another vendor, and Triton's functions for the device
-without a kernel. The first are left out even if they work, the last if `new` refuses them in a line, the
-others if they fail. What hangs or ends in a traceback always counts. The tables count all of them.
+that is not installed, another version of Triton, images and textures, functions of another vendor, and
+Triton's functions for the device without a kernel. The first are left out even if they work, the last if
+`new` refuses them in a line, the others if they fail. What hangs or ends in a traceback always counts. The
+tables count all of them.
 
 Results are added to FILE, so a long run continues where it stopped. `--list` prints the files as lines of
 DIALECT and PATH, `--table` only the tables of FILE, `--causes` its most frequent failures.
@@ -31,6 +32,7 @@ import argparse
 import ast
 import fcntl
 import hashlib
+import importlib.util
 import json
 import os
 import pty
@@ -62,7 +64,6 @@ DIALECTS = ("opencl", "cuda", "triton")
 LARGEST = 4 << 20  # bytes of a file that is looked at
 _SUFFIXES = {"opencl": (".cl", ".opencl", ".ocl", ".clh", ".py"), "cuda": (".cu", ".cuh", ".py")}
 _KERNELS = {
-    "triton": re.compile(r"^\s*@(?:\w+\.)*jit\b", re.MULTILINE),
     "opencl": re.compile(r"\b__kernel\b|\bkernel\s+(?:void|__attribute__)\b"),
     "cuda": re.compile(r"\b__global__\b"),
 }
@@ -79,6 +80,9 @@ _IMAGES = re.compile(
 )
 _VENDORS = re.compile(r"\b(?:\w*_)?(?:qcom|intel|amd|amdgcn|arm|nv|nvidia|ARM|INTEL|AMD|NV|QCOM)_\w+")
 _NO_PACKAGE = re.compile(r"No module named '([\w.]+)'")
+_OTHER_TRITON = re.compile(  # what only older versions take
+    r"Block pointers have been removed|\*\*meta parameters|unexpected keyword argument 'trans_[ab]'"
+)
 
 
 @dataclass(frozen=True)
@@ -154,12 +158,32 @@ def _dialect(path: Path) -> str:
         return ""
     text = path.read_text(encoding="latin-1")
     if path.suffix == ".py":
-        if "triton" in text and _KERNELS["triton"].search(text):
+        if _has_triton(text):
             return "triton"
         text = "\n".join(one for one in _strings(text) if "{" in one and "void" in one)
     text = _COMMENT.sub(" ", text)
     fitting = (name for name, suffixes in _SUFFIXES.items() if path.suffix in suffixes)
     return next((name for name in fitting if _KERNELS[name].search(text)), "")
+
+
+def _has_triton(text: str) -> bool:
+    """True if a text in Python has a function under Triton's own `jit`, and not only in a string."""
+    if "triton" not in text or "jit" not in text:
+        return False
+    with suppress(SyntaxError, ValueError):
+        parts = [*ast.walk(ast.parse(text))]
+        names = {
+            item.asname or item.name
+            for node in parts
+            if isinstance(node, ast.ImportFrom) and node.module in ("triton", "triton.runtime.jit")
+            for item in node.names
+            if item.name == "jit"
+        }
+        decorators = (
+            one for node in parts if isinstance(node, ast.FunctionDef) for one in node.decorator_list
+        )
+        return any(ast.unparse(getattr(one, "func", one)) in {"triton.jit", *names} for one in decorators)
+    return False
 
 
 def _strings(text: str) -> Iterator[str]:
@@ -421,11 +445,12 @@ def _system() -> tuple[Path, ...]:
 @cache
 def _all_packages(repository: Path) -> frozenset[Path]:
     inits = {path.parent for path in repository.rglob("__init__.py")}
-    return frozenset(one.parent for one in inits if one.parent not in inits)
+    hiding = {one.parent for one in inits if one.name == "triton" or one.name in sys.stdlib_module_names}
+    return frozenset(one.parent for one in inits if one.parent not in {*inits, *hiding})
 
 
 def _packages(source: Source) -> list[Path]:
-    """The folders that an installation of the repository would put on Python's path."""
+    """The folders that an installation would put on Python's path; none hides Triton or Python's own."""
     return sorted(_all_packages(source.repository))
 
 
@@ -438,6 +463,8 @@ def _apart(source: Source, outcome: str, elsewhere: str, words: str) -> str:
         return elsewhere
     if source.dialect == "triton" and outcome == "refused" and not _writes(text):
         return "functions for the device alone"
+    if source.dialect == "triton" and (other := _other_triton(text, words)):
+        return f"another version of Triton: {other}"
     if package := _NO_PACKAGE.search(words):
         top = package[1].partition(".")[0]
         return "" if top in sys.stdlib_module_names or _binds_triton_only(text, top) else f"a package: {top}"
@@ -449,8 +476,27 @@ def _apart(source: Source, outcome: str, elsewhere: str, words: str) -> str:
     return ""
 
 
+def _other_triton(text: str, words: str) -> str:
+    """What a failure or a file names that the installed Triton lacks; empty if there is nothing."""
+    if said := _OTHER_TRITON.search(words):
+        return said[0]
+    imports = [node for node in ast.parse(text).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    modules = [node.module or "" for node in imports if isinstance(node, ast.ImportFrom) and not node.level]
+    modules += [item.name for node in imports if isinstance(node, ast.Import) for item in node.names]
+    own = (name for name in modules if name.partition(".")[0] == "triton")
+    return next((name for name in own if not _is_there(name)), "")
+
+
+def _is_there(module: str) -> bool:
+    """Whether a module of an installed package can be imported."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:
+        return False
+
+
 def _writes(text: str) -> bool:
-    """True if a function for the device may write, as a kernel does, or if that cannot be read."""
+    """True if functions for the device may write at a program's place, or if that cannot be read."""
     try:
         functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
     except SyntaxError:
@@ -458,7 +504,8 @@ def _writes(text: str) -> bool:
     jitted = [one for one in functions if any("jit" in ast.unparse(node) for node in one.decorator_list)]
     calls = [node for one in jitted for node in ast.walk(one) if isinstance(node, ast.Call)]
     names = [ast.unparse(call.func).rpartition(".")[2] for call in calls]
-    return not jitted or any("store" in name or name.startswith("atomic_") for name in names)
+    is_written = any("store" in name or name.startswith("atomic_") for name in names)
+    return not jitted or (is_written and "program_id" in names)
 
 
 def _binds_triton_only(text: str, package: str) -> bool:

@@ -24,7 +24,7 @@ from autotune.compilers.base import triton_name
 from autotune.compilers.occupancy import too_much_shared_memory
 from autotune.compilers.triton_binary import TritonBinary, joined, pack
 from autotune.compilers.triton_constants import typed
-from autotune.compilers.triton_modules import executed
+from autotune.compilers.triton_modules import executed, of_older_versions
 from autotune.compilers.triton_options import foreign_float8, own_options
 from autotune.core.c_types import element_bytes
 from autotune.core.launch_plan import AMD_OPTIONS, NO_ARRAY, TRITON_OPTIONS, TRITON_TYPES
@@ -33,7 +33,6 @@ from autotune.errors import CompileError, LaunchError
 from autotune.hardware.architectures import ARCHITECTURES, WARP
 from autotune.sources.triton import entry_signature
 
-_OLDER = "; Triton 3.5 to 3.8 have them: install the version that your program uses"
 _OPTIONS = (*TRITON_OPTIONS, *AMD_OPTIONS)
 _ALIGNED = ":16"
 _BYTES = {kind: element_bytes(dtype) for dtype, kind in TRITON_TYPES.items()}
@@ -75,6 +74,7 @@ class TritonCompiler:
         first_ones = firsts(source, names)
         with knobs.compilation.scope():
             knobs.compilation.disable_line_info = True  # binaries are smaller, and do not name files
+            knobs.compilation.allow_non_constexpr_globals = True  # nothing changes those of an extract
             binaries = {name: self._binary(module, name) for name in dict.fromkeys(first_ones)}
         return joined({name: binaries[first] for name, first in zip(names, first_ones, strict=True)})
 
@@ -275,7 +275,7 @@ def _message(error: Exception) -> str:
     texts, cause = [], error
     while cause is not None:
         text = f"{type(cause).__name__}: {str(cause).strip()}"
-        text += _OLDER if "Block pointers have been removed" in text else ""
+        text += of_older_versions(text)
         if text not in texts:
             texts.append(text)
         cause = cause.__cause__  # type: ignore[assignment]

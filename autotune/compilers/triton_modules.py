@@ -9,6 +9,18 @@ from types import ModuleType
 
 from autotune.errors import CompileError
 
+_OLDER = {  # what messages say of which, and where it is
+    "Block pointers have been removed": "Triton 3.5 to 3.8 have them: install the version of your program",
+    "unexpected keyword argument 'trans_": "older versions had it: write tl.trans(a) for a, without it",
+    "**meta parameters": "Triton 1 had them: make each a parameter of its own, with tl.constexpr",
+    "No module named 'triton.": "another version of Triton has it: install the version of your program",
+}
+
+
+def of_older_versions(message: str) -> str:
+    """What to do about a message on what only older versions of Triton take; empty for another one."""
+    return next((f"; {advice}" for words, advice in _OLDER.items() if words in message), "")
+
 
 def executed(source: str) -> ModuleType:
     """The source as a module whose text Triton can read; raises CompileError."""
@@ -22,5 +34,6 @@ def executed(source: str) -> ModuleType:
         exec(compile(source, file, "exec"), module.__dict__)
     except Exception as error:  # noqa: BLE001 - whatever the user's file raises
         del sys.modules[name]
-        raise CompileError(f"the kernel's file cannot be run: {type(error).__name__}: {error}") from None
+        text = f"the kernel's file cannot be run: {type(error).__name__}: {error}"
+        raise CompileError(text + of_older_versions(text)) from None
     return module

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import linecache
 import os
+import sys
 import time
 import traceback
 from collections.abc import Sequence
@@ -91,6 +92,10 @@ class Interpreter(HostBuffers):
     def __init__(self) -> None:
         """Have Triton interpret; the variable has to be set before Triton is imported."""
         os.environ["TRITON_INTERPRET"] = "1"
+        imported = [name for name in sys.modules if name.partition(".")[0] == "triton"]
+        for name in imported:  # by a server of processes that compile, of which this one is a copy
+            if not name.startswith("triton._C"):  # which cannot be loaded twice
+                del sys.modules[name]
         (self.info,) = list_devices()
         lend_libdevice()
         _round_to_bfloat16()

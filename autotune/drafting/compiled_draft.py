@@ -20,7 +20,6 @@ from autotune.compilers.binary_cache import default_folder
 from autotune.compilers.host_code import device_part
 from autotune.compilers.kernel_source import SourceText, read_source, render, source_text
 from autotune.compilers.known_compilers import cuda_compiler
-from autotune.core.c_types import C_TYPES
 from autotune.core.launch_plan import entry_name, macros
 from autotune.core.records import Parameter
 from autotune.core.text import first_error
@@ -197,12 +196,11 @@ def _complaint(made: Scaffold, source: SourceText) -> str:
     parameters = [Parameter(item.name, item.values) for item in made.guess.launch.parameters]
     config = made.guess.launch.default
     symbols = [item.symbol for item in made.kernel.arguments if item.symbol]
-    names = (entry_name(made.kernel.entry, {"DTYPE": made.dtype, **config}), *symbols)
-    of_search = {"DTYPE": C_TYPES[made.dtype]}
+    names = (entry_name(made.kernel.entry, {"DTYPE": "float32", **config}), *symbols)
     types = made.kernel.types.items()
-    options = tuple(f"-D{name}={of_search.get(meaning, meaning)}" for name, meaning in types)
+    options = tuple(f"-D{name}={meaning}" for name, meaning in types)
     options += (made.option,) if made.option else ()
-    text = render(source, macros(parameters, config, made.dtype))
+    text = render(source, macros(parameters, config, "float32"))
     return _refused(made.source.dialect, text, options, names)
 
 

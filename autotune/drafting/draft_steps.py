@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +18,14 @@ from autotune.drafting.front_matter import with_front
 from autotune.drafting.missing_definitions import what_helps
 from autotune.drafting.space_draft import KernelFile, SpaceDraft
 from autotune.drafting.stand_in_headers import folders_of_headers, write_stand_ins
+from autotune.drafting.trials import compile_default
 from autotune.errors import InputError, KernelUnread
 from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.guessed_launch import PLACEHOLDER
 from autotune.scaffold.guessed_reference import variable_name
 from autotune.scaffold.roles import Role
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
+from autotune.scaffold.triton_guesses import TritonGuess
 from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import WORD
 from autotune.sources.dialects import OPENCL
@@ -30,6 +33,7 @@ from autotune.sources.triton_module import is_triton
 from autotune.tuning.task import verify_all_command
 
 _SHOWN = 5  # names of macros
+_SETTLED = ("NotImplementedError", "NameError", "cannot be run")  # complaints that no other guess mends
 
 
 def is_in_triton(path: Path) -> bool:
@@ -93,17 +97,49 @@ def with_room(kernel: KernelFile, stand_ins: str) -> SpaceDraft:
 
 def draft_triton(kernel: KernelFile) -> SpaceDraft:
     """Draft a space for a kernel in Triton."""
+    return _described_triton(scaffold_triton(kernel.path, kernel.name, kernel.entry), kernel)
+
+
+def compiled_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDraft:
+    """Draft a space whose default compiles, that of the file `space` or with another guess.
+
+    The file has the guess that was tried last. If none compiles in the time, the draft is the first one, with
+    a complaint.
+    """
+    end_s = time.monotonic() + within_s
+    said = compile_default(space)[-1]
     made = scaffold_triton(kernel.path, kernel.name, kernel.entry)
+    if said.is_good:
+        return _described_triton(made, kernel)
+    complaint = said.text.removeprefix("not compiled: ")
+    if any(words in complaint for words in _SETTLED):
+        return replace(_described_triton(made, kernel), complaint=complaint)
+    for assumed in made.guess.others(complaint):
+        if time.monotonic() > end_s:
+            break
+        other = replace(made, guess=TritonGuess(made.guess.kernel, assumed))
+        space.write_text(other.space)
+        with suppress(InputError):  # no value fits a rule of the source
+            if compile_default(space)[-1].is_good:
+                return _described_triton(other, kernel)
+    named = sorted(made.guess.unsure & {*WORD.findall(complaint)})
+    if guessed := [f"{name}={made.guess.default[name]}" for name in named]:
+        complaint += f"; guessed, so give them the values that your program passes: {', '.join(guessed)}"
+    return replace(_described_triton(made, kernel), complaint=complaint)
+
+
+def _described_triton(made: TritonScaffold, kernel: KernelFile) -> SpaceDraft:
+    found = made.guess.kernel
     parameters = ((name, ", ".join(map(str, values))) for name, values in made.guess.values.items())
     return SpaceDraft(
         kernel=kernel,
         dialect=TRITON,
-        entry=made.kernel.entry,
-        kernels=(made.kernel.entry,),
+        entry=found.entry,
+        kernels=(found.entry,),
         space=made.space,
         reference=made.reference,
         has_reference=False,
-        tables=(("array", (*made.kernel.roles.items(),)), ("parameter", (*parameters,))),
+        tables=(("array", (*found.roles.items(),)), ("parameter", (*parameters,))),
         arrays=(),
         notes=_about_configs(made, kernel.path.with_name(f"{kernel.name}.yaml")),
     )
@@ -184,7 +220,7 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
 
 
 def _about_configs(made: TritonScaffold, space: Path) -> tuple[str, ...]:
-    kernel = made.kernel
+    kernel = made.guess.kernel
     if kernel.unread:
         return (
             f"the list of @triton.autotune was not read, for nothing of the file is run: {kernel.unread}; "

@@ -139,6 +139,10 @@ class _Work:
         self.written.add(space, draft.space)
         self.written.add(reference, draft.reference)
         can_run = self._can_run(draft.dialect)
+        if is_triton:
+            draft = self._compiled_triton(kernel, draft, space)
+            _write(space, draft.space, "w")
+            _write(reference, draft.reference, "w")
         notes = [Note(False, text) for text in draft.notes]
         if kernel.front:
             text = f"{front} defines what the host may put before {path.name}: guessed, so check it"
@@ -172,6 +176,18 @@ class _Work:
             )
         except Stopped as why:
             return replace(draft, complaint=str(why))
+        return compiled
+
+    def _compiled_triton(self, kernel: KernelFile, draft: SpaceDraft, space: Path) -> SpaceDraft:
+        """A draft whose default compiles, or the draft as it is, with a complaint if Triton has one."""
+        self.on_stage(Stage("compiling the default"))
+        most_s = self._most_s
+        try:
+            compiled: SpaceDraft = self.workshop.run(
+                "draft_steps.compiled_triton", kernel, space, most_s / 2, limit_s=most_s
+            )
+        except (InputError, SetupError, Stopped):  # said when the space is loaded, or its default tried
+            return draft
         return compiled
 
     @property

@@ -86,9 +86,6 @@ def _definitions(
     missing = dict.fromkeys((*unknown, *undefined_names(made.complaint)))
     if "DTYPE" in made.source.read.types.declared and "DTYPE" not in known:  # which a space defines, too
         yield "DTYPE", "#undef DTYPE"
-    for word, meaning in made.source.read.prefixes.items():
-        if "(" in word and word not in known:  # around the whole source
-            yield word, f"#define {word} {meaning}"
     for word in missing:
         if word in known or not (word in called or word in unknown):
             continue

@@ -106,10 +106,13 @@ def compile_default(space: Path) -> list[Note]:
 
 
 def _in_a_line(log: str) -> str:
-    """What a compiler's log says; Triton's names a place, shows the lines around it, and then the reason."""
-    first, lines = first_error(log), [line.strip() for line in log.splitlines()]
-    last = next(line for line in reversed(lines) if line not in ("", "^"))  # of assertions the line itself
-    return f"{first} {last}" if first.endswith(":") and last != first else first
+    """What a compiler's log says; Triton's names a place, shows the lines before it, and then the reason."""
+    first, lines = first_error(log), [line.strip() for line in log.splitlines() if line.strip()]
+    if not first.endswith(":") or "^" not in lines:
+        return first
+    place = lines[lines.index("^") - 1]
+    reason = f" {lines[-1]}" if lines[-1] not in ("^", place) else ""  # none of an assertion
+    return f"{first} `{place}`{reason and ':'}{reason}"
 
 
 class _Warnings(Observer):

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 
-from autotune.core.c_types import SCALARS
 from autotune.core.launch_plan import macros as values_of_macros
 from autotune.core.records import Parameter, Value
 from autotune.errors import InputError
@@ -35,13 +34,12 @@ class Scaffold:
     guess: Guess
     include_dirs: tuple[str, ...] = ()  # folders of headers, as the space file names them
     option: str = ""  # of the compiler, which the source needs
-    dtype: str = "float32"  # what DTYPE is first
     complaint: str = ""  # a compiler's, of the default; empty without any
 
     @property
     def space(self) -> str:
         """The text of the space file."""
-        return space_text(self.file, self.name, self.guess, self.include_dirs, self.option, self.dtype)
+        return space_text(self.file, self.name, self.guess, self.include_dirs, self.option)
 
     @property
     def reference(self) -> str:
@@ -77,14 +75,6 @@ def scaffold(
     """
     guess_for = partial(_guessed, file, text, host, own or text)
     guessed = guess_for(assumed, entry)
-    dtype = "float32" if _arrays_of_search(guessed) else ""
-    for macro, kind in _type_macros(guessed):
-        wider = replace(assumed, defined=(*assumed.defined, (macro, "DTYPE")))
-        with suppress(InputError):  # what the source makes of this type is not known
-            other = guess_for(wider, entry)
-            follows = _arrays_of_search(other) > _arrays_of_search(guessed)
-            if kind == (dtype or kind) and follows and _is_alike(guessed, other):
-                guessed, assumed, dtype = other, wider, kind
     chosen = {item.name for item in guessed.launch.parameters}
     if asked := chosen & _asked_of(guessed.launch.source):
         if of_types := frozenset(_choosing_types(guessed.launch, asked)):
@@ -94,28 +84,7 @@ def scaffold(
         with suppress(InputError):  # in the branches that its defaults select, it cannot be tuned
             config = _values(launch, launch.default)
             guessed = guess_for(assumed, launch.kernel.name, config, launch.source.macros)
-    return Scaffold(file, name, guessed, include_dirs, assumed.option, dtype or "float32")
-
-
-def _type_macros(guess: Guess) -> list[tuple[str, str]]:
-    """The macros that are a floating-point type where nobody defines them, and the element type of each."""
-    kinds = ((macro.name, SCALARS.get(macro.default or "")) for macro in guess.launch.fixed_macros)
-    return [(name, kind) for name, kind in kinds if kind in ("float32", "float64")]
-
-
-def _arrays_of_search(guess: Guess) -> set[str]:
-    """The arrays whose elements have the type of the search."""
-    arguments = guess.launch.kernel.arguments
-    return {item.name for item in arguments if item.is_pointer and item.dtype == "DTYPE"}
-
-
-def _is_alike(guess: Guess, other: Guess) -> bool:
-    """Whether the arguments differ in nothing but that some have the element type of the search."""
-    before, after = guess.launch.kernel.arguments, other.launch.kernel.arguments
-    return len(before) == len(after) and all(  # another kernel may be the first one
-        new.dtype in (old.dtype, "DTYPE") and new.width == old.width
-        for old, new in zip(before, after, strict=True)
-    )
+    return Scaffold(file, name, guessed, include_dirs, assumed.option)
 
 
 def _asked_of(source: Source) -> set[str]:

@@ -41,11 +41,10 @@ def fitting_checks(
 def _fitting(
     sizes: Mapping[str, int], launch: GuessedLaunch, arguments: Sequence[GuessedArgument], kind: int
 ) -> Mapping[str, int]:
-    """Sizes, halved until the arrays fit, and multiples of what the default asks for."""
+    """Sizes, halved until the arrays fit."""
     while max(sizes.values()) > 1 and not _fits(sizes, launch, arguments, kind):
         sizes = {name: max(1, size // 2) for name, size in sizes.items()}
-    steps = {name: launch.steps.get(name, 1) for name in sizes}
-    return {name: max(steps[name], size // steps[name] * steps[name]) for name, size in sizes.items()}
+    return sizes
 
 
 def _of_host(launch: GuessedLaunch) -> dict[str, int]:

@@ -7,20 +7,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import lcm
 
-from autotune.core.expressions import integer, parse
 from autotune.core.launch_plan import RESERVED_NAMES, macro_name
 from autotune.core.records import Value
-from autotune.core.syntax import parse_expression
-from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_parameters import (
     BLOCK,
     TILE,
     GuessedParameter,
-    asked_if_misspelt,
     axis_of,
-    divided_sizes,
     least_value,
     parameter_of,
     template_macro,
@@ -38,7 +32,6 @@ from autotune.scaffold.tiles import (
     rows_of_blocks,
     size_along,
     threads_along,
-    threads_per_element,
     tile_of,
 )
 from autotune.scaffold.types import KnownTypes
@@ -56,7 +49,6 @@ _SIZE = re.compile(
 _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
 _FREE_NAMES = ("n", "count", "elements", *(f"n_{number}" for number in range(1000)))  # for a size without one
 OF_HOST = "as the host passes it"
-STATIC_BYTES = 49_152  # of shared memory, for the arrays of a block whose extents the source gives
 PLACEHOLDER = "VARIANT"  # the parameter of a source without one
 _ANY = "any number will do?"
 _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
@@ -72,7 +64,6 @@ class GuessedLaunch:
     parameters: tuple[GuessedParameter, ...]  # what is tuned; at least one
     fixed_macros: tuple[OpenMacro, ...]  # that stay at their defaults: no numbers, or part of the problem
     sizes: tuple[str, ...]  # names of the problem's sizes; at least one
-    divided: tuple[tuple[str, str], ...]  # that should be multiples of parameters, with the name of each
     block: tuple[str, ...]  # threads along each axis
     grid: tuple[str, ...] = ()  # blocks along each axis
     host: HostFormulas | None = None  # what the host passes to the kernel
@@ -86,14 +77,6 @@ class GuessedLaunch:
     def default(self) -> Mapping[str, Value]:
         """The default of each parameter."""
         return {parameter.name: parameter.default for parameter in self.parameters}
-
-    @property
-    def steps(self) -> Mapping[str, int]:
-        """The number that the default divides a size by, for each that should be a multiple of it."""
-        steps: dict[str, int] = {}
-        for size, name in self.divided:
-            steps[size] = lcm(steps.get(size, 1), int(self.default[name]))
-        return steps
 
     @property
     def unguarded(self) -> Mapping[str, str]:
@@ -119,19 +102,6 @@ class GuessedLaunch:
     def facts(self) -> Facts:
         """What the kernel's statements do."""
         return self.kernel.facts
-
-    @property
-    def is_cooperative(self) -> bool:
-        """Whether the kernel has a barrier of the whole grid, for which all blocks have to be resident."""
-        grids = {"this_grid()"}
-        for name, values in self.facts.values.items():
-            grids |= {name for one in values if ast.unparse(one) == "this_grid()"}
-        for part in self.kernel.function.parts:
-            match part:
-                case ast.Call(ast.Attribute(one, "sync")) | ast.Call(ast.Name("sync"), [one, *_]):
-                    if ast.unparse(one) in grids:
-                        return True
-        return False
 
     @property
     def doubts(self) -> list[str]:
@@ -174,21 +144,6 @@ class GuessedLaunch:
         parts = (str(size_bytes), *(part for part in self.block if part != "1"))
         return " * ".join(parts), "an element for each thread?"
 
-    @property
-    def static_shared_bytes(self) -> str:
-        """The bytes of static arrays in shared memory; empty without any, or if an extent is not known."""
-        known = KnownTypes.of(self.kernel.function.source)
-        products = []
-        for variable in self.facts.declared.values():
-            if variable.is_shared and not variable.is_dynamic:
-                parts = [ast.unparse(self.facts.written_out(extent)) for extent in variable.extents]
-                extents = declared_extents(parts, self.names, self.constants)
-                size_bytes = known.bytes_of(variable.type)
-                if size_bytes is None or len(extents) < len(parts):
-                    return ""
-                products.append(" * ".join((str(size_bytes), *(f"({extent})" for extent in extents))))
-        return ast.unparse(parse_expression(" + ".join(products))) if products else ""
-
     def number(self, argument: KernelArgument) -> tuple[str, str]:
         """The value of a number that is passed, and a remark if it is no size.
 
@@ -199,7 +154,7 @@ class GuessedLaunch:
         if _BLOCKS.fullmatch(argument.name):
             return self.grid[0], _ANY
         place = self.kernel.arguments.index(argument)
-        given = self.host.number(place, is_whole="int" in argument.dtype) if self.host else ""
+        given = self.host.number(place) if self.host and "int" in argument.dtype else ""
         if given and not argument.fields:
             return given, OF_HOST
         value = scalar_value(argument, self.kernel, self.facts, self.sizes)
@@ -232,37 +187,9 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
     if assumed.is_small:
         parameters = [replace(item, default=least_value(item)) for item in parameters]
     sizes = _size_names(kernel, {parameter.name for parameter in parameters})
-    divided = divided_sizes(kernel.facts, sizes, parameters)
-    launch = GuessedLaunch(
-        *(kernel, source, tuple(axes), tuple(parameters), fixed, sizes, divided, block),
+    return _with_host(
+        GuessedLaunch(kernel, source, tuple(axes), tuple(parameters), fixed, sizes, block),
     )
-    return _with_host(_fitting(launch))
-
-
-def _fitting(launch: GuessedLaunch) -> GuessedLaunch:
-    """The launch with smaller defaults where static arrays would need more shared memory than there is."""
-    needed = parse(launch.static_shared_bytes or "0")
-    if not needed.names <= {name for name, value in launch.default.items() if not isinstance(value, str)}:
-        return launch
-    smaller = launch
-    try:
-        while integer(needed, smaller.default) > STATIC_BYTES:
-            able = [
-                item
-                for item in smaller.parameters
-                if item.name in needed.names and int(least_value(item)) < int(item.default)
-            ]
-            if not able:
-                break
-            largest = max(able, key=lambda item: int(item.default))
-            default = max(value for value in map(int, largest.values) if value < int(largest.default))
-            parameters = (
-                replace(item, default=default) if item is largest else item for item in smaller.parameters
-            )
-            smaller = replace(smaller, parameters=tuple(parameters))
-    except ExpressionError:
-        return launch
-    return smaller
 
 
 def _with_host(launch: GuessedLaunch) -> GuessedLaunch:
@@ -314,7 +241,6 @@ def _parameters(
     One that nothing defines is threads in an extent of the block, and steps of a thread at the end of a loop.
     """
     parameters = []
-    defined = [macro.name for macro in tuned if macro.default is not None]
     threads = set(WORD.findall(" ".join((*kernel.block, *block))))
     steps = {ast.unparse(test.right) for test in kernel.facts.compared if test.is_loop}
     for macro in tuned:
@@ -323,8 +249,6 @@ def _parameters(
             item = threads_parameter(macro.name, axes, "values guessed")
         elif item.values == (1,) and macro.default is None and macro.name in steps:
             item = GuessedParameter(macro.name, (1, 2, 4, 8), 1, "values guessed: a loop ends at it")
-        if macro.default is None:
-            item = asked_if_misspelt(item, defined)
         wanted = kernel.wanted.get(item.name)
         chosen = [value for value in item.values if wanted in _written(item.name, value)]
         parameters.append(replace(item, default=chosen[0]) if chosen else item)
@@ -505,8 +429,6 @@ def _shown_grid(launch: GuessedLaunch) -> tuple[str, ...]:
             return rows
         size = across if number == 0 else others[min(number - 1, len(others) - 1)]
         count = along[axis] or (" * ".join(sizes) if len(axes) == 1 else size)
-        if sharing := threads_per_element(axis, read, launch.values, count):
-            count = f"{count} * {sharing}"
         tile = tiles[axis] or (block[number] if number < len(block) else "1")
         return f"ceil_div({count}, {tile})" if tile != "1" else count
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -25,8 +24,6 @@ BLOCK = re.compile(
 _WORK = re.compile(r".*per_.*|wpt_?[xyz]?|.*coarsen.*|.*unroll.*", re.IGNORECASE)
 _VECTOR = re.compile(r"vec.*", re.IGNORECASE)
 _MAX_THREADS = 1024  # of a block
-MIN_SIMILARITY = 0.85  # of a name to the one that may be meant
-_ONE_OF_A_FAMILY = re.compile(r"_[A-Za-z0-9]$|\d$")  # BLOCK_X beside BLOCK_Y
 TILE = re.compile(r"tile(_?(size|dim|width))?(_?[xyz])?", re.IGNORECASE)
 _DOUBLED, _PLENTY = 64, 1 << 20  # doublings of all parameters together; a number that is not too small
 _ANY = "nothing says what it may be: list its values"
@@ -52,7 +49,7 @@ def template_macro(item: ReadTemplate) -> OpenMacro:
 
 
 def parameter_of(macro: OpenMacro, axes: Sequence[str]) -> GuessedParameter:
-    """The values that a macro's comment lists, or that its name and its use suggest, which is a guess."""
+    """The values that a macro's name and its use suggest, which is a guess."""
     parameter = _suggested(macro, axes)
     is_flag = set(parameter.values) <= {False, True}
     return parameter if parameter.remark or is_flag else replace(parameter, remark="values guessed")
@@ -73,7 +70,7 @@ def _suggested(macro: OpenMacro, axes: Sequence[str]) -> GuessedParameter:
         return guessed(values, int(macro.default), "the numbers it is compared with")
     if macro.listed:
         default = int(macro.default or macro.listed[0])
-        return guessed(macro.listed, default, "the values that the source lists")
+        return guessed(macro.listed, default, "the values for which the source has types")
     if macro.default is not None:
         return _around(macro.name, int(macro.default), axes, is_tested=macro.test != "")
     if macro.numbers and max(macro.numbers) > 1:
@@ -177,38 +174,6 @@ def threads_parameter(name: str, axes: Sequence[str], remark: str = "") -> Guess
         return GuessedParameter(name, values, default, remark)
     domain = {"x": (8, 16, 32, 64), "y": (1, 2, 4, 8, 16), "z": (1, 2, 4)}[axis]
     return GuessedParameter(name, domain, {"x": 32, "y": 4, "z": 1}[axis], remark)
-
-
-def asked_if_misspelt(parameter: GuessedParameter, defined: Sequence[str]) -> GuessedParameter:
-    """A macro that nothing defines; if it is like one that is defined, but for a letter or two, ask."""
-    near = difflib.get_close_matches(parameter.name, defined, 1, MIN_SIMILARITY)
-    if not near or _ONE_OF_A_FAMILY.search(parameter.name):
-        return parameter
-    return replace(parameter, remark=f"nothing defines it: is it {near[0]}, misspelt?")
-
-
-def divided_sizes(
-    facts: Facts, sizes: Sequence[str], parameters: Sequence[GuessedParameter]
-) -> tuple[tuple[str, str], ...]:
-    """Each size that a kernel divides by a parameter, `cols / VEC`, with nothing in sight for the remainder.
-
-    A remainder, a difference, a sum before the division or a comparison with the size itself would take it.
-    """
-    divisors: dict[str, set[str]] = {}
-    has_rest = {ast.unparse(test.right) for test in facts.compared}
-    for node in facts.expressions:
-        match node:
-            case ast.BinOp(left=ast.Name(id=size), op=ast.Div(), right=ast.Name(id=divisor)):
-                divisors.setdefault(size, set()).add(divisor)
-            case ast.BinOp(left=ast.Name(id=size), op=ast.Sub() | ast.Mod() | ast.BitAnd() | ast.Add()):
-                has_rest.add(size)
-    return tuple(
-        (size, item.name)
-        for size in sizes
-        if size not in has_rest
-        for item in parameters
-        if item.name in divisors.get(size, ()) and 1 in item.values
-    )
 
 
 def within_a_block(parameter: GuessedParameter, block: Sequence[str]) -> GuessedParameter:

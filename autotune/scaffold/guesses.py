@@ -52,7 +52,7 @@ def guess(kernel: FoundKernel, source: Source, assumed: Assumptions) -> Guess:
     is_bounded = is_checked(facts) and not is_roomy
     tiled = (names, launch.grid, launch.block, launch.values)
     unguarded = {*launch.unguarded.values()}
-    checks = verify_sizes(*tiled, checked=is_bounded, unguarded=unguarded, steps=launch.steps)
+    checks = verify_sizes(*tiled, checked=is_bounded, unguarded=unguarded)
     bounds = index_bounds(launch)
     arrays = [item.name for item in kernel.arguments if item.is_pointer and not item.symbol]
     shapes = {name: indexed_shape(name, launch, bounds) for name in arrays}

@@ -114,15 +114,9 @@ class HostFormulas:
         """The dynamic shared memory; empty if none is given, or a launch plan cannot read it."""
         return "" if self._launch.shared_bytes is None else self._text(self._launch.shared_bytes)
 
-    def number(self, place: int, *, is_whole: bool) -> str:
-        """The number in a place of the arguments; empty if a launch plan cannot read it."""
-        if place >= len(self._launch.arguments):
-            return ""
-        given = self._launch.arguments[place]
-        if is_whole:
-            return self._text(given)
-        value = real_number_of(given, self._reader.formulas)
-        return "" if value is None else repr(value)
+    def number(self, place: int) -> str:
+        """The whole number in a place of the arguments; empty if a launch plan cannot read it."""
+        return self._text(self._launch.arguments[place]) if place < len(self._launch.arguments) else ""
 
     def default(self, size: str) -> int | None:
         """The number that the host has for one of the sizes that only it knows."""
@@ -166,19 +160,6 @@ def _free_name(text: str, taken: Collection[str]) -> str:
     name = name.lower() if name.isupper() else name
     names = (name, f"{name}_count", *(f"{name}_{number}" for number in range(2, 1000)))
     return next(one for one in names if one not in taken)
-
-
-def real_number_of(node: ast.expr, formulas: Mapping[str, ast.expr], depth: int = _DEPTH) -> float | None:
-    """The value of a number, with or without a sign, or of a variable that is one; None for anything else."""
-    match node:
-        case ast.Constant(value=int() | float() as number):
-            return number
-        case ast.UnaryOp(ast.USub(), operand):
-            value = real_number_of(operand, formulas, depth)
-            return None if value is None else -value
-        case ast.Name(id=name) if name in formulas and depth:
-            return real_number_of(formulas[name], formulas, depth - 1)
-    return None
 
 
 def declared_extents(
@@ -327,20 +308,10 @@ def _behind(node: ast.expr, formulas: Mapping[str, ast.expr]) -> frozenset[str]:
 
 
 def _rounded_up(left: ast.expr, right: ast.expr) -> tuple[ast.expr, ast.expr] | None:
-    """What is divided, and by what, in `a / b + (a % b != 0)` or `(a - 1) / b + 1`; None for another sum."""
+    """What is divided, and by what, in `(a - 1) / b + 1`; None for another sum."""
     match left, right:
         case ast.BinOp(ast.BinOp(one, ast.Sub(), ast.Constant(1)), ast.Div(), two), ast.Constant(1):
             return one, two
-    match right:
-        case ast.IfExp(test, ast.Constant(1), ast.Constant(0)):
-            right = test
-    match right:
-        case ast.Compare(rest, [ast.NotEq() | ast.Gt()], [ast.Constant(0)]):
-            right = rest
-    match left, right:
-        case ast.BinOp(one, ast.Div(), two), ast.BinOp(other, ast.Mod(), by):
-            if (ast.unparse(one), ast.unparse(two)) == (ast.unparse(other), ast.unparse(by)):
-                return one, two
     return None
 
 

@@ -179,28 +179,8 @@ class IndexBounds:
         return any(self._is_guarded(use) for use in self._facts.of(array))
 
     def _is_guarded(self, use: Access) -> bool:
-        """Whether a condition keeps an element's neighbours within a size.
-
-        A condition anywhere will do for a distance from an index that another array is written at.
-        """
-        if self._has_edge:
-            bases = {*_bases(use.index)}
-            if any(index in bases and other != use.array for other, index in self._written):
-                return True
+        """Whether a condition keeps an element's neighbours within a size."""
         return any(_keeps_inside(guard) for guard in use.guards[-1:] if id(guard) not in self._heads)
-
-    @cached_property
-    def _has_edge(self) -> bool:
-        """Whether a condition, other than a loop's, asks for the edge of an array."""
-        asked = (test for test in self._facts.compared if not test.is_loop)
-        is_last = any(_is_difference(right) for _, right in self._facts.equals)
-        return is_last or any(_is_sum(one.left) or _is_difference(one.right) for one in asked)
-
-    @cached_property
-    def _written(self) -> frozenset[tuple[str, str]]:
-        """The arrays that the kernel assigns elements of, with their indices."""
-        stores = (use for use in self._facts.accesses if use.is_written and not use.atomic)
-        return frozenset((use.array, ast.unparse(use.index)) for use in stores)
 
     def _place(self, index: ast.expr) -> UpperBound | None:
         """The bound of an index; it, or a sum in it, may be compared with a size as it stands."""
@@ -330,29 +310,12 @@ def _names_of(bound: UpperBound) -> set[str]:
     return {name for words in bound.terms for atom in words for name in re.findall(r"[A-Za-z_]\w*", atom)}
 
 
-def _is_sum(node: ast.expr) -> bool:
-    """True for `x + 1`."""
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
-
-
-def _is_difference(node: ast.expr) -> bool:
-    """True for `nx - 1`."""
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
-
-
 def _keeps_inside(guard: ast.expr) -> bool:
     """True for a condition on a neighbour: `x + 1 < nx`, `x < nx - 1`."""
     for part in ast.walk(guard):
         match part:
-            case ast.Compare(left=left, ops=[ast.Lt() | ast.LtE()], comparators=[right]):
-                if _is_sum(left) or _is_difference(right):
-                    return True
+            case ast.Compare(ast.BinOp(op=ast.Add()), [ast.Lt() | ast.LtE()]):
+                return True
+            case ast.Compare(_, [ast.Lt() | ast.LtE()], [ast.BinOp(op=ast.Sub())]):
+                return True
     return False
-
-
-def _bases(index: ast.expr) -> Iterator[str]:
-    """What an index adds distances to: `i + plane` for `i + plane - 1`, and `i`."""
-    node = index
-    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        node = node.left
-        yield ast.unparse(node)

@@ -12,9 +12,6 @@ from autotune.sources.branches import Branches, behind
 from autotune.sources.dialects import BUILT_IN
 from autotune.sources.kernel_source import KernelSource
 
-_COMMENTED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(\d+)[ \t]*(?://|/\*)([^\n]*)", re.MULTILINE)
-_LIST = re.compile(r"(?<![\w.])\d+(?:(?:\s*,|\s*\||\s+or\b|\s*,\s*or\b)\s*\d+)+(?![\w.]*\w)")
-_BRACKETED = re.compile(rf"[(\[{{]\s*({_LIST.pattern})\s*[)\]}}]")
 _INTEGER = re.compile(r"\(?\s*(\d+)[uUlL]*\s*\)?")
 _CONVENTION = re.compile(r"(?:block|tile|work|vector)_size(?:_[xyz])?|work_per_thread(?:_[xyz])?")
 
@@ -28,7 +25,7 @@ class OpenMacro:
     names: tuple[str, ...] = ()  # the undefined constants that it is compared with
     numbers: tuple[int, ...] = ()  # the numbers that it is compared with
     test: str = ""  # "if" its value, "defined" only whether it is, where the kernel needs it, "" not at all
-    listed: tuple[int, ...] = ()  # the values in a comment behind its default, or for which there are types
+    listed: tuple[int, ...] = ()  # the values for which there are types
 
 
 def find_macros(
@@ -47,16 +44,7 @@ def find_macros(
     after a use of them.
     """
     code = source.code
-    listed = {
-        name: _listed_values(default, comment)
-        for name, default, comment in _COMMENTED.findall(source.original)
-    }
     defaults = {name: text.split("//")[0].strip() for name, text in code.defaults.items()}
-    passed = {
-        name: number[1]
-        for name, other in branches.passed.items()
-        if (number := _integer(code.meaning(other) or "")) is not None
-    }
     compared, conditions = _asked(source, branches)
     constants = {
         right
@@ -64,7 +52,7 @@ def find_macros(
         for right in rights
         if right.upper().startswith(f"{left}_".upper()) and right not in defaults
     }
-    kept = {*defaults, *passed, *undefined}
+    kept = {*defaults, *undefined}
     left_out = {*branches.constants - code.used, *branches.pragmas} - branches.defined
     unknown = {*WORD.findall(source.original)} & {*unknown}  # others are put together: VECTOR_##width
     asked = (branches.required, *(behind(values, branches) for _, values in branches.kernels))
@@ -75,7 +63,6 @@ def find_macros(
         *(name for name, test in branches.tested.items() if test == "if"),
         *undefined,
         *defaults,
-        *passed,
         *wanted,
     }
     excluded = {*taken, *constants, *source.declared_names, *source.types.declared}
@@ -92,8 +79,8 @@ def find_macros(
         is_flag = branches.tested.get(name) == "if" and name not in branches.reckoned
         test = "if" if is_flag or name in conditions else ""
         test = "defined" if name in wanted and not test else test
-        default = None if name in undefined else defaults.get(name, passed.get(name))
-        values = listed.get(name) or _values_with_types(name, source)
+        default = None if name in undefined else defaults.get(name)
+        values = _values_with_types(name, source)
         yield OpenMacro(name, default, names, tuple(sorted(numbers)), test, values)
 
 
@@ -134,16 +121,6 @@ def _places(text: str, names: Collection[str]) -> Mapping[str, int]:
         if word[0] in names:
             places.setdefault(word[0], word.start())
     return places
-
-
-def _listed_values(default: str, comment: str) -> tuple[int, ...]:
-    """The values that a comment lists in brackets or alone, if the default is one of them: `(1, 2, 4, 8)`."""
-    alone = _LIST.fullmatch(comment.removesuffix("*/").strip())
-    for listed in [alone[0]] if alone else _BRACKETED.findall(comment):
-        values = tuple(dict.fromkeys(map(int, re.findall(r"\d+", listed))))
-        if int(default) in values and len(values) > 1:
-            return values
-    return ()
 
 
 def _integer(text: str) -> re.Match[str] | None:

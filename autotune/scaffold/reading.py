@@ -253,7 +253,7 @@ def _stand_ins(
         vector = VECTOR.fullmatch(name)
         if vector and types.is_unknown(name) and vector[1].isupper() and vector[1] not in branches.defined:
             stand_ins.setdefault(vector[1], types.stand_in(name).rstrip("0123456789"))
-    known = {*assumed.undefined, *filter(str.isidentifier, filter(str.isupper, source.prefixes))}
+    known = {*assumed.undefined, *filter(str.isupper, source.prefixes)}
     beside = {word: source.prefixes[word] for word in sorted(source.prefixes.keys() & known)}
     return stand_ins | beside
 

@@ -117,31 +117,6 @@ def _without_distance(node: ast.expr) -> ast.expr:
     return node
 
 
-def threads_per_element(axis: str, facts: Facts, known: Collection[str], size: str) -> str:
-    """How many threads share an element, as the lanes of a warp share a row; empty if each has its own.
-
-    It is a number or a name in `known` that the thread's index in the grid is divided by, where the
-    quotient is compared with the size.
-    """
-    divisors = set()
-    for name, values in facts.values.items():
-        for value in values:
-            match value:
-                case ast.BinOp(left=left, op=ast.Div(), right=ast.Name() | ast.Constant() as right):
-                    divisor = "32" if ast.unparse(right) == "warpSize" else ast.unparse(right)
-                    is_known = divisor.isdigit() or divisor in known
-                    is_linear = is_known and _is_thread_of_grid(facts.written_out(left), axis)
-                    if is_linear and size in bounds_of([name], facts):
-                        divisors.add(divisor)
-    return divisors.pop() if len(divisors) == 1 else ""
-
-
-def _is_thread_of_grid(node: ast.expr, axis: str) -> bool:
-    """True for a block's index times the threads of a block, and the thread's index."""
-    blocks = _factors(node, f"blockIdx.{axis}")
-    return _factors(node, f"threadIdx.{axis}") == [[]] and len(blocks) == 1 and len(blocks[0]) == 1
-
-
 def rows_of_blocks(axis: str, facts: Facts, sizes: Sequence[str]) -> str:
     """The size that has a block of its own for each element along an axis; empty if there is none.
 

@@ -29,12 +29,21 @@ _HELPERS = (
 
 @dataclass(frozen=True)
 class TritonScaffold:
-    """What was found in a source, with the texts of the space file and the reference."""
+    """What was found in a source for a first space."""
 
-    kernel: TritonKernel
+    file: str  # of the source
+    name: str  # of the space
     guess: TritonGuess
-    space: str
-    reference: str
+
+    @property
+    def space(self) -> str:
+        """The text of the space file."""
+        return _space(self.file, self.name, self.guess)
+
+    @property
+    def reference(self) -> str:
+        """The text of the reference."""
+        return _reference(self.file, self.guess)
 
 
 def scaffold_triton(path: Path, name: str, entry: str | None = None) -> TritonScaffold:
@@ -55,8 +64,7 @@ def scaffold_triton(path: Path, name: str, entry: str | None = None) -> TritonSc
     kernel = kernels[entry or next(able, next(iter(kernels)))]
     if reason := _refusal(kernel):
         raise InputError(f"{path}: {kernel.entry} cannot be tuned as it is: {reason}")
-    guess = TritonGuess(kernel)
-    return TritonScaffold(kernel, guess, _space(path.name, name, guess), _reference(path.name, guess))
+    return TritonScaffold(path.name, name, TritonGuess(kernel))
 
 
 def _refusal(kernel: TritonKernel) -> str:
@@ -68,12 +76,12 @@ def _refusal(kernel: TritonKernel) -> str:
             "make it in the kernel with tl.make_tensor_descriptor"
         )
     if tuples := kernel.found.tuples - {one.name for one in kernel.constants if one.has_default}:
-        return f"{', '.join(sorted(tuples))} is a tuple, and spaces pass arrays and numbers only"
-    if reserved := [
-        parameter.name
-        for parameter in kernel.parameters
-        if parameter.is_constant and parameter.name in RESERVED_NAMES
-    ]:
+        return (
+            f"{', '.join(sorted(tuples))} is a tuple, and spaces pass arrays and numbers only: "
+            "make each item a parameter of its own"
+        )
+    constants = {constant.name for constant in kernel.constants}
+    if reserved := sorted((constants & RESERVED_NAMES) - kernel.found.kinds):
         return f"the constant {', '.join(reserved)} has a name that spaces reserve; rename it"
     if not {"out", "inout"} & {*kernel.roles.values()}:
         return "it stores nothing through its parameters"
@@ -97,7 +105,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     unread = " ".join(kernel.unread.split())
     results = {one: kernel.made.get(one, SAME) for one, role in kernel.roles.items() if role != "in"}
     rtol = rtol_by_type("1e-5") if SAME in results.values() else "1e-5"
-    tolerance = "rtol: 1e-2, atol: 1e-2" if kernel.element_type != "float32" else f"rtol: {rtol}, atol: 1e-6"
+    tolerance = "rtol: 1e-2, atol: 1e-2" if guess.element_type != "float32" else f"rtol: {rtol}, atol: 1e-6"
     lines = [
         f"# A first space for {file}, guessed from its text: check what comments ask.",
         "schema: 1",
@@ -105,7 +113,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
         "dialect: triton",
         f"source: {file}",
         f"reference: {name}_reference.py",
-        f"dtypes: [{kernel.element_type}]  # what arrays hold, such as [float16, bfloat16]",
+        f"dtypes: [{guess.element_type}]  # what arrays hold, such as [float16, bfloat16]",
         "sizes:",
         f"  default: {{{extents}}}  # what do you tune for?",
         "verify_sizes:",
@@ -132,6 +140,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
         f"    grid: [{', '.join(map(quoted, guess.grid))}]"
         + ("  # programs: is every element covered?" if not guess.launched_grid else ""),
         f"    arguments: [{', '.join(kernel.arguments)}]",
+        *([f"    constants: {{{', '.join(f'{one}: DTYPE' for one in guess.types)}}}"] if guess.types else []),
         "",
         *_rounding(results),
         f"verify: {{{tolerance}}}  # how far from the reference a right result may be",
@@ -168,7 +177,7 @@ def _argument(name: str, guess: TritonGuess) -> str:
         extents, is_sure = guess.shape(name)
         shape = ", ".join(map(quoted, extents))
         is_index, bound = name in kernel.index_arrays, guess.index_bound(name)
-        dtype = "int32" if is_index else kernel.made.get(name, SAME)
+        dtype = guess.assumed.index_type if is_index else kernel.made.get(name, SAME)
         is_whole = dtype in WHOLE_TYPES
         fill = "inputs" if bound else f"{{{'constant: 0' if is_whole else 'normal: [0, 1]'}}}"
         fill = "" if role == "out" else f", fill: {fill}"
@@ -190,7 +199,7 @@ def _argument(name: str, guess: TritonGuess) -> str:
         value, array = guess.strides[name]
         origin = "" if value == "1" else f"  # from the shape of {array}"
         return f"  - {{name: {name}, dtype: int32, value: {quoted(value)}}}{origin}"
-    is_real = name in kernel.reals and name not in kernel.whole_numbers
+    is_real = (guess.assumed.are_real or name in kernel.reals) and name not in kernel.whole_numbers
     value = "dtype: float32, value: 1.0" if is_real else "dtype: int32, value: 1"
     if name in kernel.host_defaults:
         number = kernel.host_defaults[name]

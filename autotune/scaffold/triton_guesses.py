@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, product
 from math import prod
@@ -32,13 +33,25 @@ _LEAST = 16
 _MANY = 10  # configurations
 _MAX_DOUBLINGS, _MAX_TRIES = 6, 500  # of extents, and configurations that may be what a source demands
 _MAX_ELEMENTS, _MAX_WORK = 2**25, 2**34
+_ELEMENT_TYPES = ("float32", "float16", "bfloat16")
+_TRIED = (0, 16, 64, 1, 2, 128)  # values of a constant with which a default may compile, the likeliest first
+
+
+@dataclass(frozen=True)
+class TritonAssumptions:
+    """What a guess takes for granted where the source does not say it."""
+
+    element_type: str = ""  # of arrays; empty for what their use shows
+    index_type: str = "int32"
+    are_real: bool = False  # numbers of which nothing shows that they are whole
+    constants: tuple[tuple[str, Value], ...] = ()  # values of some, in place of usual ones
 
 
 class TritonGuess:
     """The guessed parts of a space file for a kernel."""
 
-    def __init__(self, kernel: TritonKernel) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: TritonKernel, assumed: TritonAssumptions | None = None) -> None:
+        self.kernel, self.assumed = kernel, assumed or TritonAssumptions()
         self._names = {parameter.name for parameter in kernel.parameters}
         self._constants = {constant.name: constant for constant in kernel.constants}
 
@@ -68,8 +81,10 @@ class TritonGuess:
                     known[name] = parse(text)(known)
             return known
 
+        least = _LEAST if self.kernel.found.has_dot else _FEW
+
         def halve(names: Collection[str]) -> bool:
-            large = (name for name in names if chosen[name] > _LEAST)
+            large = (name for name in names if chosen[name] > least)
             widest = max(large, key=lambda name: chosen[name], default="")
             if widest:
                 chosen[widest] //= 2
@@ -85,6 +100,11 @@ class TritonGuess:
             if not halve(free):
                 break
         return chosen
+
+    @property
+    def types(self) -> list[str]:
+        """The constants that are element types under a name which no parameter may have."""
+        return sorted(self._constants.keys() & RESERVED_NAMES & self.kernel.found.kinds)
 
     @cached_property
     def unsure(self) -> set[str]:
@@ -267,7 +287,7 @@ class TritonGuess:
     def _each_listed(self) -> Iterable[tuple[str, tuple[Value, ...]]]:
         kernel = self.kernel
         tiles = [name for name in kernel.tiles if name not in self.fixed and name not in self._whole]
-        chosen = {*TRITON_OPTIONS, *kernel.heuristics, *self._usual_sizes, *self._whole}
+        chosen = {*TRITON_OPTIONS, *kernel.heuristics, *self._usual_sizes, *self._whole, *self.types}
         for name, one in self._constants.items():
             if self._is_configured(name):
                 yield name, _distinct(config.get(name) for config in kernel.configs)
@@ -286,11 +306,13 @@ class TritonGuess:
     def _usual_values(self, name: str) -> tuple[Value, ...]:
         """Values for a constant that the source does not list, that of a launch among them."""
         kernel = self.kernel
-        launched = [kernel.launched[name]] if name in kernel.launched else []
+        launched = [one[name] for one in (dict(self.assumed.constants), kernel.launched) if name in one]
         if name in kernel.tiles:
             tiles = [one for one in kernel.tiles if one not in self.fixed and one not in self._whole]
             widths = [len(block) for block in kernel.blocks if name in block]
             return _distinct([*self._tile_values(max(widths, default=len(tiles))), *launched])
+        if name in dict(self.assumed.constants):
+            return (launched[0],)
         if name in kernel.found.kinds:
             return (self._element_type(name),)
         known = kernel.found.choices.get(name, [])
@@ -310,7 +332,45 @@ class TritonGuess:
         found = self.kernel.found
         if name in found.whole_kinds:
             return "int32"
-        return "float32" if name in found.sum_kinds else self.kernel.element_type
+        return "float32" if name in found.sum_kinds else self.element_type
+
+    @property
+    def element_type(self) -> str:
+        """What arrays hold."""
+        return self.assumed.element_type or self.kernel.element_type
+
+    def others(self, complaint: str) -> Iterator[TritonAssumptions]:
+        """Other guesses for a default that does not compile: of what the complaint names first."""
+        words = names_in_text(complaint)
+        tiles = [name for name in self.unsure if name in self.kernel.tiles]
+        if self.kernel.index_arrays:
+            yield from (TritonAssumptions(index_type=kind) for kind in ("int64", "uint32"))
+        if {*self.kernel.numbers} - self.kernel.whole_numbers:
+            yield TritonAssumptions(are_real=True)
+        for kind in _ELEMENT_TYPES:
+            if kind != self.element_type:
+                yield TritonAssumptions(element_type=kind)
+        for length in _DOT if len(tiles) > 1 else ():
+            yield TritonAssumptions(constants=tuple((name, length) for name in tiles))
+        launched = self.kernel.launched.keys()
+        for name in sorted(self.unsure, key=lambda name: (name in launched, name not in words, name)):
+            for value in self._other_values(name):
+                yield TritonAssumptions(constants=((name, value),))
+
+    def _other_values(self, name: str) -> Iterable[Value]:
+        """Values that a constant may have as well, though the source does not say so."""
+        chosen = self.default[name]
+        if name in self.kernel.found.kinds:
+            usual: tuple[Value, ...] = _ELEMENT_TYPES
+        elif isinstance(chosen, bool):
+            usual = (not chosen,)
+        elif name in self.kernel.tiles:
+            usual = (*_DOT, *self.values[name])
+        else:
+            usual = (*self.kernel.found.choices.get(name, ()), *_TRIED)
+        return [
+            value for value in dict.fromkeys(usual) if value != chosen and isinstance(value, type(chosen))
+        ]
 
     def _tile_values(self, count: int) -> tuple[Value, ...]:
         if self.kernel.found.has_dot:
@@ -342,6 +402,7 @@ class TritonGuess:
     def _preferred(self) -> dict[str, Value]:
         """The first configuration, a launch's values, else those in the middle whose tiles fit registers."""
         configured = {**self.kernel.launched, **(self.kernel.configs[0] if self.kernel.configs else {})}
+        configured |= dict(self.assumed.constants)
         chosen = {}
         for name, listed in self.values.items():
             preferred = (one.get(name) for one in (configured, DEFAULTS))

@@ -6,8 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
-from math import lcm, prod
-from types import MappingProxyType
+from math import prod
 
 from autotune.core.expression_ops import round_up
 from autotune.core.expressions import integer, parse
@@ -15,8 +14,7 @@ from autotune.core.records import Value
 from autotune.errors import ExpressionError
 from autotune.sources.facts import Facts
 
-# a size, the threads that share one of its elements, what a block covers
-_BLOCKS = re.compile(r"ceil_div\((\w+)(?: \* (\w+))?, ((?:[^()]|\([^()]*\))*)\)")
+_BLOCKS = re.compile(r"ceil_div\((\w+), ((?:[^()]|\([^()]*\))*)\)")  # a size, and what a block covers
 _LARGEST_BLOCK = 1024  # threads
 _USUAL_TILE, _WHOLE_TILE = 32, 128  # of a size without a tile of its own; the second fills any block
 
@@ -37,17 +35,15 @@ def verify_sizes(
     *,
     checked: bool,
     unguarded: Collection[str] = (),
-    steps: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[tuple[int, ...], ...]:
     """Extents of each size, several times; those of one time differ, for equal ones hide swapped axes.
 
     One time has them in the other order: a wrong stride leaves an array only where that is the short one.
     Only extents that fill all blocks are chosen unless the bounds are `checked`, and for sizes that are
-    `unguarded`. Those of sizes in `steps` are multiples of the number there.
+    `unguarded`.
     """
     tiles = _largest_tiles(grid, block, values)
-    whole_tiles = {name: tiles.get(name, _WHOLE_TILE) for name in unguarded}
-    multiple_of = [lcm(steps.get(name, 1), whole_tiles.get(name, 1)) for name in names]
+    multiple_of = [tiles.get(name, _WHOLE_TILE) if name in unguarded else 1 for name in names]
     if not checked:
         whole = [tiles.get(name, _WHOLE_TILE) for name in names]
         return (_differing(whole, [0] * len(names), multiple_of),)
@@ -83,15 +79,11 @@ def _largest_tiles(
     tiles: dict[str, int] = {}
     threads = [parse(part) for part in block]
     for match in filter(None, map(_BLOCKS.search, grid)):
-        sharing, tile = parse(match[2] or "1"), parse(match[3])
-        if not sharing.names <= values.keys():  # another size
-            continue
-        read = {name for part in (sharing, tile, *threads) for name in part.names} & values.keys()
+        tile = parse(match[2])
+        read = {name for part in (tile, *threads) for name in part.names} & values.keys()
         for chosen in product(*(values[name] for name in read)):
             config = dict(zip(read, chosen, strict=True))
             with suppress(ExpressionError):  # of a value that is no number
                 if prod(integer(part, config) for part in threads) <= _LARGEST_BLOCK:
-                    tiles[match[1]] = max(
-                        tiles.get(match[1], 1), integer(tile, config) // integer(sharing, config)
-                    )
+                    tiles[match[1]] = max(tiles.get(match[1], 1), integer(tile, config))
     return {name: tile for name, tile in tiles.items() if tile > 1}

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from autotune.core.c_types import SCALARS
 from autotune.core.error_bounds import rtol_by_type
-from autotune.core.expressions import integer, parse
 from autotune.core.records import Value
-from autotune.errors import ExpressionError
 from autotune.scaffold.guessed_arguments import GuessedArgument
-from autotune.scaffold.guessed_launch import STATIC_BYTES, GuessedLaunch
+from autotune.scaffold.guessed_launch import GuessedLaunch
 from autotune.scaffold.guesses import Guess
 from autotune.scaffold.reading import FoundKernel
 from autotune.scaffold.roles import Role
@@ -20,8 +18,6 @@ from autotune.sources.type_layouts import assumed_bytes
 
 _WIDTH = 108
 _AROUND = "1, and around multiples of the largest tile"
-_C_TYPE = """'"double" if DTYPE == "float64" else "float"'"""  # of the search: sources need not name DTYPE
-_STATIC_SHARED = {"cuda": "49152", "portable": "min(49152, device.shared_bytes_per_block)"}
 
 
 def space_text(
@@ -30,9 +26,8 @@ def space_text(
     guess: Guess,
     include_dirs: Sequence[str] = (),
     option: str = "",
-    dtype: str = "float32",
 ) -> str:
-    """The text of a space file; `file` names the source, `name` the space, `dtype` what DTYPE is first."""
+    """The text of a space file; `file` names the source, `name` the space."""
     return "\n".join(
         (
             f"# A first space for {file}, guessed from its text: check what comments ask.",
@@ -42,7 +37,7 @@ def space_text(
             f"source: {file}",
             *([f"include_dirs: [{', '.join(include_dirs)}]"] if include_dirs else []),
             f"reference: {name}.py",
-            *_dtypes(guess.launch.kernel, dtype),
+            *_dtypes(guess.launch.kernel),
             "",
             *_sizes(guess),
             "",
@@ -120,9 +115,9 @@ def _numbers(guess: Guess) -> list[str]:
     return [f"    The space file also passes {', '.join(fixed)}: use the same here."] if fixed else []
 
 
-def _dtypes(kernel: FoundKernel, dtype: str) -> list[str]:
+def _dtypes(kernel: FoundKernel) -> list[str]:
     generic = "DTYPE" in kernel.entry or any(item.dtype == "DTYPE" for item in kernel.arguments)
-    return [f"dtypes: [{dtype}]  # what DTYPE may be, such as [float32, float64]"] if generic else []
+    return ["dtypes: [float32]  # what DTYPE may be, such as [float32, float64]"] if generic else []
 
 
 def _sizes(guess: Guess) -> list[str]:
@@ -153,30 +148,8 @@ def _parameters(guess: Guess) -> list[str]:
         why = "the arrays depend on it" if default.isdigit() else "list values to tune it"
         why = f"a type: -D{macro.name} in `compiler_options` chooses another" if default in SCALARS else why
         lines.append(f"  # {macro.name} is {macro.default} where nobody defines it; {why}")
-    constraints = [
-        f"{size} % {name} == 0  # the source divides {size} by {name}: what of a remainder?"
-        for size, name in guess.launch.divided
-    ]
-    constraints += _shared_limit(guess.launch)
-    lines += ["constraints:", *(f"  - {constraint}" for constraint in constraints)] if constraints else []
     chosen = (f"{name}: {scalar(value)}" for name, value in guess.launch.default.items())
     return [*lines, *_flow("default: {", chosen, "}")]
-
-
-def _shared_limit(launch: GuessedLaunch) -> list[str]:
-    """The constraint that keeps static arrays in shared memory where the largest values exceed it."""
-    text, limit = launch.static_shared_bytes, _STATIC_SHARED.get(launch.source.dialect)
-    numbers = all(not isinstance(value, str) for values in launch.values.values() for value in values)
-    if not (text and limit and numbers):  # words choose between branches, whose arrays may differ
-        return []
-    largest = {name: max(map(int, values)) for name, values in launch.values.items()}
-    try:
-        needed, of_default = (integer(parse(text), values) for values in (largest, launch.default))
-    except ExpressionError:
-        return []
-    if not of_default <= STATIC_BYTES < needed:
-        return []
-    return [f"{text} <= {limit}  # the limit of shared memory without `extern`: 48 KiB"]
 
 
 def scalar(value: Value) -> str:
@@ -224,16 +197,12 @@ def _options(launch: GuessedLaunch, option: str) -> list[str]:
         return []
     languages = ("cuda", "opencl") if launch.source.dialect == "portable" else (launch.source.dialect,)
     remark = "  # words that the source leaves open" if launch.kernel.types else ""
-    texts = {name: _C_TYPE if value == "DTYPE" else f"\"'{value}'\"" for name, value in given.items()}
-    options = ", ".join(f"{name}: {text}" for name, text in texts.items())
+    options = ", ".join(f"{name}: \"'{value}'\"" for name, value in given.items())
     return ["compiler_options:", *(f"  {language}: {{{options}}}{remark}" for language in languages)]
 
 
 def _launch(guess: Guess) -> list[str]:
-    extents = guess.launch.grid
-    if guess.launch.is_cooperative and len(extents) == 1:
-        extents = (f"min({extents[0]}, device.compute_units)",)
-    grid = ", ".join(f'"{part}"' for part in extents)
+    grid = ", ".join(f'"{part}"' for part in guess.launch.grid)
     names = ", ".join(item.argument.name for item in guess.arguments if not item.argument.symbol)
     own = guess.launch.kernel.entry
     entry = own if own.isidentifier() else f'"{own}"'
@@ -244,8 +213,6 @@ def _launch(guess: Guess) -> list[str]:
         f"    block: [{', '.join(guess.launch.block)}]  # threads{_asked_of_block(guess.launch)}",
         f"    arguments: [{names}]",
     ]
-    if guess.launch.is_cooperative:
-        lines.append("    cooperative: True  # its barrier of the grid needs all blocks at once")
     shared_bytes, remark = guess.launch.shared_bytes
     if shared_bytes:
         lines.append(f"    shared_bytes: {shared_bytes}  # {remark}")

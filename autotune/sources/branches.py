@@ -46,7 +46,6 @@ class Branches:
     compared: dict[str, list[str]] = field(default_factory=dict)  # what each name is compared with
     defined: set[str] = field(default_factory=set)  # in some branch
     brought: dict[str, Mapping[str, str]] = field(default_factory=dict)  # by conditions
-    passed: dict[str, str] = field(default_factory=dict)  # `#ifdef A`, `#define B A`
     constants: set[str] = field(default_factory=set)  # names in capitals that code uses as values
     pragmas: set[str] = field(default_factory=set)  # also numbers of steps to unroll, by any name
     kernels: list[tuple[int, Mapping[str, str]]] = field(default_factory=list)  # places, and what each wants
@@ -71,8 +70,6 @@ def read_branches(text: str) -> Branches:
             (body,) = macro.bodies
             branches.defined.add(word)
             branches.brought.setdefault(word, wanted_by(line.condition))
-            if line.condition and (line.condition.directive, line.condition.rest.strip()) == ("ifdef", body):
-                branches.passed[body] = word
             branches.constants.update({*_constants(body, declared)} - {*macro.parameters})
         elif name == "undef" and not (
             line.condition or rest.strip() in branches.tested.keys() | branches.constants

@@ -10,8 +10,6 @@ from autotune.sources.facts import Functions, inlined
 from autotune.sources.whole_numbers import number_of
 
 RUNTIME = ("cuda", "hip", "cu")  # how names of the runtime's functions begin
-_ARRAY_LAUNCHES = ("cudaLaunchKernel", "cudaLaunchCooperativeKernel", "hipLaunchKernel")
-_CONFIGURED_LAUNCHES = ("cudaLaunchKernelEx", "hipLaunchKernelExC")
 
 
 @dataclass(frozen=True)
@@ -42,18 +40,22 @@ def launches(
     for statement, is_reached in _in_order(body, variables):
         calls = [*_calls(statement)]
         for call in calls:
-            if parts := _parts(call, variables):
-                kernel, template, grid, block, shared_bytes, arguments = parts
-                known = {**variables}
-                yield HostLaunch(
-                    _kernel_name(kernel, variables),
-                    tuple(text if text in known else defaults.get(text, text) for text in template),
-                    _extents(grid, variables, functions),
-                    _extents(block, variables, functions),
-                    shared_bytes,
-                    tuple(arguments),
-                    known,
-                )
+            match call:
+                case ast.Call(
+                    ast.Name("launch"),
+                    [ast.Call(kernel, arguments), ast.Tuple([grid, block, *more]), ast.Tuple(template)],
+                ):
+                    known = {**variables}
+                    texts = [str(one.value) for one in template if isinstance(one, ast.Constant)]
+                    yield HostLaunch(
+                        _kernel_name(kernel, variables),
+                        tuple(text if text in known else defaults.get(text, text) for text in texts),
+                        _extents(grid, variables, functions),
+                        _extents(block, variables, functions),
+                        more[0] if more else None,
+                        tuple(arguments),
+                        known,
+                    )
         if not is_reached:
             continue
         for call in calls:
@@ -97,46 +99,10 @@ def _addressed(call: ast.Call) -> Iterator[str]:
                 yield name
 
 
-def _parts(
-    call: ast.Call, variables: Mapping[str, ast.expr]
-) -> tuple[ast.expr, list[str], ast.expr, ast.expr, ast.expr | None, Sequence[ast.expr]] | None:
-    """Kernel, template, grid, block, shared memory and arguments of a launch; None for other calls."""
-    match call:
-        case ast.Call(
-            ast.Name("launch"),
-            [ast.Call(kernel, given), ast.Tuple([grid, block, *more]), ast.Tuple(template)],
-        ):
-            texts = [str(one.value) for one in template if isinstance(one, ast.Constant)]
-            return kernel, texts, grid, block, more[0] if more else None, given
-        case ast.Call(ast.Name(name), [kernel, grid, block, array, *more]) if name in _ARRAY_LAUNCHES:
-            known = variables.get(array.id) if isinstance(array, ast.Name) else array
-            given = [_plain(one) for one in known.elts] if isinstance(known, ast.List) else []
-            return kernel, [], grid, block, more[0] if more else None, given
-        case ast.Call(ast.Name(name), [configuration, kernel, *given]) if name in _CONFIGURED_LAUNCHES:
-            members = {
-                one: variables.get(f"{ast.unparse(_plain(configuration))}.{one}")
-                for one in ("gridDim", "blockDim", "dynamicSmemBytes")
-            }
-            blocks, threads = members["gridDim"], members["blockDim"]
-            if blocks is not None and threads is not None:
-                return kernel, [], blocks, threads, members["dynamicSmemBytes"], given
-    return None
-
-
-def _plain(value: ast.expr) -> ast.expr:
-    """What a pointer, which may be cast, points to."""
-    match value:
-        case ast.Call(ast.Name("pointer_cast"), [_, inside]) | ast.Call(ast.Name("address_of"), [inside]):
-            return _plain(inside)
-    return value
-
-
 def _kernel_name(kernel: ast.expr, variables: Mapping[str, ast.expr]) -> str:
     """The name of a kernel, which a variable may stand for."""
-    kernel = _plain(kernel)
-    if isinstance(kernel, ast.Name) and kernel.id in variables:
-        kernel = _plain(variables[kernel.id])
-    return kernel.id if isinstance(kernel, ast.Name) else ""
+    value = variables.get(kernel.id, kernel) if isinstance(kernel, ast.Name) else kernel
+    return value.id if isinstance(value, ast.Name) else ""
 
 
 def _extents(

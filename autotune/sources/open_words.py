@@ -14,11 +14,11 @@ _SPACES = ("", "__global", "__constant", "__local")  # the later ones are surer
 
 
 def open_words(tree: SourceTree, outer: Iterable[Node], dialect: str) -> Mapping[str, str]:
-    """The words before types, after parameters and around the source, with what they stand for.
+    """The words before types and after parameters, with what they stand for.
 
     Beside a type it is a qualifier: in OpenCL that of an array or a pointer, else nothing.
     """
-    words = dict(_around_all(tree.text))
+    words: dict[str, str] = {}
     for node in outer:
         if not node.has_error:
             continue
@@ -30,18 +30,6 @@ def open_words(tree: SourceTree, outer: Iterable[Node], dialect: str) -> Mapping
             surest = max(space, words.get(word, ""), key=_SPACES.index)
             words[word] = surest if dialect == OPENCL else ""
     return words
-
-
-def _around_all(text: str) -> Iterator[tuple[str, str]]:
-    """A macro around a whole source, of which the host makes a string: `STRING(...)`."""
-    word, bracket, inside = text.strip().removesuffix(";").partition("(")
-    depth, ends = 1, len(inside) - 1
-    for place, letter in enumerate(inside):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0:
-            if bracket and word.strip().isidentifier() and place == ends:
-                yield f"{word.strip()}(...)", "__VA_ARGS__"
-            return
 
 
 def _of_function(tree: SourceTree, node: Node) -> Iterator[tuple[str, str]]:

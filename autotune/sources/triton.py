@@ -136,6 +136,8 @@ class TritonKernel:
         blocks = set()
         for _, address, _ in self._accesses:
             along = _dimensions(address, "", self.tiles)
+            loaded = {name for term in address.terms for name in term.loaded} & self.roles.keys()
+            along += tuple(dimension for name in sorted(loaded) for dimension in self.shapes[name])
             names = [name for dimension in along for name in dimension.tiles if name in self.tiles]
             # an index that is split is one tile; along two axes of the grid there are two
             counts = {name: min(names.count(name), max(1, len(self.tiles[name].axes))) for name in names}

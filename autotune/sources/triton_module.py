@@ -37,7 +37,7 @@ def is_triton(text: str) -> bool:
     if "jit" not in text:
         return False
     try:
-        tree = parse_module(text)
+        tree = _parsed(text)
     except SyntaxError:
         return False
     names = _jit_names(tree)
@@ -46,7 +46,7 @@ def is_triton(text: str) -> bool:
 
 def why_no_kernel(text: str) -> str:
     """Why functions for the device in a text in Python are not read; empty without such functions."""
-    tree = parse_module(text)
+    tree = _parsed(text)
     names = _jit_names(tree)
     for outer in ast.walk(tree):
         if isinstance(outer, ast.FunctionDef) and any(
@@ -58,6 +58,20 @@ def why_no_kernel(text: str) -> str:
                 if isinstance(inner, ast.FunctionDef) and is_jit(inner, names):
                     return f"{inner.name} is inside of {outer.name}: move it to the top level of a file"
     return ""
+
+
+def _parsed(text: str) -> ast.Module:
+    """A file's tree; a call that takes a function's place, as `f = triton.jit(f)` does, is its decorator."""
+    tree = parse_module(text)
+    functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+    for statement in list(tree.body):
+        match statement:
+            case ast.Assign([ast.Name(name)], ast.Call(made, [ast.Name(given)], [])) if (
+                name == given and name in functions
+            ):
+                functions[name].decorator_list.insert(0, made)
+                tree.body.remove(statement)
+    return tree
 
 
 def triton_part(text: str, path: Path, folders: Sequence[Path] = ()) -> str:
@@ -115,7 +129,7 @@ class TritonModule:
     ) -> None:
         """Read a text; raises InputError if it is not Python."""
         try:
-            tree = parse_module(text)
+            tree = _parsed(text)
         except SyntaxError as error:
             raise InputError(f"{path}:{error.lineno}: not Python: {error.msg}") from None
         except ValueError as error:
@@ -378,6 +392,8 @@ class TritonModule:
         if not isinstance(node, ast.ImportFrom):
             return True
         if all(item.name in _OWN for item in node.names) or self.file(node) is not None:
+            return True
+        if not node.module and all(self.file(node, item.name) is not None for item in node.names):
             return True
         return node.level == 0 and _has_module(node.module or "")
 

@@ -235,7 +235,7 @@ class _Walker(Follower[Sum]):
         return held
 
     def _block_of_caller(self, value: Sum) -> None:
-        """Note a parameter that gets a further axis, or is a mask: launches pass no blocks."""
+        """Note a parameter that gets a further axis, or is a mask or a matrix: launches pass no blocks."""
         if value.parameter and value.parameter == value.text and value.parameter not in self.found.constants:
             self.found.given_blocks.add(value.parameter)
 
@@ -355,10 +355,13 @@ class _Walker(Follower[Sum]):
                 return self._access("atomic", own, named, is_method=is_method)
             case "dot" | "dot_scaled":
                 self.found.has_dot = True
+                for operand in own:
+                    self._block_of_caller(operand)
             case "where" if len(own) == 3:
                 return self._joined(own[1:]) if all(map(self.found.base, own[1:])) else _merged(own[1:])
             case _ if called in _RANDOM:
                 self._whole(*own[:1])
+                return NOTHING  # no index
             case _ if called in _SHAPED:
                 return NOTHING
         if called in ("to", "cast"):

@@ -238,6 +238,29 @@ def test_arguments_of_another_size_are_refused():
     assert (kernel.passed, kernel.warps, kernel.cluster) == ((0, 1), 4, 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("def f(x):\n    tl.store(x, tl.dot(x, x, trans_b=True))\n", "without it$"),
+        ("def f(x, **meta):\n    tl.store(x, 1)\n", "parameter of its own, with tl.constexpr$"),
+        ("def f(x):\n    tl.store(x, 1)\nimport triton.ops.blocksparse\n", "the version of your program$"),
+    ],
+)
+def test_what_only_older_versions_take_comes_with_advice(text, advice):
+    source = f"import triton\nimport triton.language as tl\n@triton.jit\n{text}"
+    with pytest.raises(CompileError, match=advice):
+        cuda_compiler("sm_90", TRITON).compile(source, (), ("f('*fp32:16')",))
+
+
+def test_constants_of_a_file_need_not_be_marked_as_such():
+    """As older versions of Triton had it; the variable TRITON_ALLOW_NON_CONSTEXPR_GLOBALS still allows it."""
+    text = (
+        "import triton\nimport triton.language as tl\nWIDE: tl.constexpr = 2\nHALF = 0.5\n"
+        "@triton.jit\ndef f(x, B: tl.constexpr):\n    tl.store(x + tl.arange(0, B) * WIDE, HALF)\n"
+    )
+    assert cuda_compiler("sm_90", TRITON).compile(text, (), ("f('*fp32:16', B=64)",)).data
+
+
 def test_element_types_options_and_frameworks_of_a_strangers_kernel(tmp_path):
     (tmp_path / "scaled.py").write_text(
         "from a_framework.compat import tl, triton\n@triton.jit\n"

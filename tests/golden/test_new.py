@@ -25,7 +25,7 @@ def test_the_files_for_a_kernel_in_triton_are_as_recorded():
     assert made.space == source.with_suffix(".yaml").read_text()
     assert made.reference == source.with_name("tiles_reference.py").read_text()
     spec = load_space(source.with_suffix(".yaml"))
-    assert [landmark.config for landmark in spec.landmarks] == made.kernel.configs
+    assert [landmark.config for landmark in spec.landmarks] == made.guess.kernel.configs
     with pytest.raises(InputError, match="called 'other'; it has product"):
         scaffold_triton(source, "tiles", "other")
 
@@ -42,7 +42,7 @@ def test_a_kernel_in_triton_without_a_list_gets_usual_values(tmp_path):
     (tmp_path / "add.yaml").write_text(made.space)
     (tmp_path / "add_reference.py").write_text(made.reference)
     spec = load_space(tmp_path / "add.yaml")
-    assert made.kernel.roles == {"x_ptr": "in", "y_ptr": "out"}
+    assert made.guess.kernel.roles == {"x_ptr": "in", "y_ptr": "out"}
     assert {one.name for one in spec.parameters} == {"BLOCK", "num_warps"}
     assert [(one.name, one.dtype) for one in spec.arguments if one.value] == [
         ("alpha", "float32"),
@@ -61,4 +61,4 @@ def test_arrays_behind_descriptors_and_functions_of_a_kernel_are_told(tmp_path):
         "    at = place(tl.program_id(0), BLOCK)\n    target.store([at], source.load([at]))\n"
     )
     made = scaffold_triton(source, "copy")
-    assert (made.kernel.entry, made.kernel.roles) == ("copied", {"x": "in", "y": "out"})
+    assert (made.guess.kernel.entry, made.guess.kernel.roles) == ("copied", {"x": "in", "y": "out"})

@@ -212,14 +212,6 @@ def test_local_memory_that_a_device_does_not_have_is_told_with_its_size(folder):
     assert "it takes 67,108,864 bytes of local memory, and the device has " in done.stdout
 
 
-def test_a_source_that_the_host_makes_a_string_of_is_read_and_compiled(drafted, tmp_path):
-    body = "typedef struct { int n; } Data;\n__kernel void fill(__global float *y, Data d) { y[d.n] = 1; }"
-    draft = drafted(fill_cl=f"STRING(\n{body}\n);\n")
-    kernel = KernelFile(tmp_path / "fill.cl", "fill", "fill.py")
-    found = with_front(kernel, draft, tmp_path / "fill_front.cl")
-    assert found and found[0].front.count("#define STRING(...) __VA_ARGS__\n") == 1
-
-
 def test_a_type_of_c_that_opencl_lacks_is_an_option_without_spaces(drafted):
     text = "__kernel void fill(__global float *y, uchar length) { uint32_t i = length; y[i] = 1; }"
     draft = drafted(fill_cl=text)

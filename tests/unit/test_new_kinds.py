@@ -465,21 +465,6 @@ def test_the_structure_is_the_one_that_the_host_launches(launched):
     assert found.kernel.entry == "apply<DTYPE, Half>"
 
 
-def test_a_barrier_of_the_grid_needs_all_blocks_at_once():
-    text = """
-        __global__ void both(float *y, int n)
-        {
-            auto grid = cooperative_groups::this_grid();
-            int i = blockIdx.x * blockDim.x + threadIdx.x;
-            if (i < n) y[i] = 1;
-            grid.sync();
-        }
-        """
-    assert "cooperative: True" in made(text).space
-    assert 'grid: ["min(ceil_div(n, BLOCK_SIZE), device.compute_units)"]' in made(text).space
-    assert "cooperative" not in made(text.replace("grid.sync", "block.sync")).space
-
-
 def test_a_macro_in_a_declared_block_is_a_number_of_threads():
     text = """
         #if MDIMC == MDIMA

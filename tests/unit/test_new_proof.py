@@ -303,6 +303,8 @@ def test_a_default_in_triton_that_does_not_compile_is_told_without_a_gpu(folder,
     (folder.path / "odd.py").write_text(text)
     done = folder.run("new", "odd.py")
     assert done.returncode == 0 and "\nnote  not compiled: " in done.stdout
+    assert "`at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK + 1)`: ValueError: arange's" in done.stdout
+    assert done.stdout.count("; guessed, so give them the values that your program passes: BLOCK=1024\n") == 1
     (folder.path / "odd.yaml").unlink()
     (folder.path / "odd_reference.py").unlink()
     (folder.path / "odd.py").write_text(text.replace("BLOCK + 1", "BLOCK"))
@@ -310,6 +312,47 @@ def test_a_default_in_triton_that_does_not_compile_is_told_without_a_gpu(folder,
     assert "\nnote  not run: odd_reference.py:" in done.stdout  # which is not written yet
     assert "\ngood  the default compiles for sm_90\n" in done.stdout
     assert "\nthen  on a machine with such a device: autotune search odd.yaml\n" in done.stdout
+
+
+def test_a_default_in_triton_runs_on_the_cpu_after_it_was_compiled(folder, monkeypatch):
+    pytest.importorskip("triton.compiler", reason="needs the extra triton")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    text = (
+        "import triton\nimport triton.language as tl\n@triton.jit\ndef more(x, n, BLOCK: tl.constexpr):\n"
+        "    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    v = tl.load(x + at, mask=at < n)\n"
+        "    tl.store(x + at, v + tl.cdiv(n, n), mask=at < n)\n"
+    )
+    (folder.path / "more.py").write_text(text)
+    done = folder.run("new", "more.py")
+    assert "\ngood  the default compiles for sm_90\n" in done.stdout
+    assert "\ngood  the default runs on the CPU" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("statement", "line"),
+    [
+        ("tl.static_assert(i.dtype == tl.uint32)", "{name: at, dtype: uint32,"),
+        ("tl.static_assert(i.dtype == tl.int64)", "{name: at, dtype: int64,"),
+        ("tl.static_assert(v.dtype == tl.float16)", "dtypes: [float16]"),
+        ("v = v * (1 / (1 - RATE))", "RATE: [0]"),
+        ("v = tl.where(tl.rand(n, o) > p, v * (1 / (1 - p)), 0)", "{name: p, dtype: float32, value: 1.0}"),
+    ],
+)
+def test_a_default_in_triton_that_does_not_compile_gives_way_to_another_guess(
+    folder, monkeypatch, statement, line
+):
+    pytest.importorskip("triton.compiler", reason="needs the extra triton")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    text = (
+        "import triton\nimport triton.language as tl\n@triton.jit\n"
+        "def led(x, y, at, n, p, BLOCK: tl.constexpr, RATE: tl.constexpr):\n"
+        "    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    i = tl.load(at + o, mask=o < n)\n"
+        f"    v = tl.load(x + i, mask=o < n)\n    {statement}\n    tl.store(y + o, v, mask=o < n)\n"
+    )
+    (folder.path / "led.py").write_text(text)
+    done = folder.run("new", "led.py")
+    assert "\ngood  the default compiles for sm_90\n" in done.stdout, done.stdout
+    assert line in (folder.path / "led.yaml").read_text()
 
 
 def test_a_line_shows_before_anything_is_read(folder):

@@ -3,7 +3,6 @@
 import pytest
 import yaml
 
-from autotune.core.expressions import integer, parse
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
 from autotune.sources.kernel_source import read_kernel_source
@@ -220,14 +219,6 @@ ELSE_STENCIL = """
         }
     }
 """
-
-
-def test_neighbours_of_the_written_element_need_no_room_behind_the_else_of_a_boundary():
-    found = {item.argument.name: item for item in made(ELSE_STENCIL).arguments}
-    assert found["in"].shape == found["out"].shape == ("nz", "ny", "nx")
-    assert "if a guard keeps them inside" in found["in"].remark
-    unguarded = made(ELSE_STENCIL.replace("nx - 1", "0").replace("ny - 1", "0").replace("nz - 1", "0"))
-    assert unguarded.arguments[0].shape != ("nz", "ny", "nx")
 
 
 def test_two_numbers_without_a_meaning_differ_so_that_a_swap_shows():
@@ -447,28 +438,6 @@ def test_a_macro_that_only_another_branch_needs_is_a_parameter():
     assert "  ROOM: [" in scaffold("twice.cu", "twice", text).space
 
 
-def test_a_default_whose_static_arrays_are_too_large_for_shared_memory_is_lowered():
-    text = """
-        __global__ void blur(const float *in, float *out, int n)
-        {
-            __shared__ float tile[BLOCK_SIZE_Y * TILE_SIZE_Y + 2][BLOCK_SIZE_X * TILE_SIZE_X + 2];
-            const int x = blockIdx.x * BLOCK_SIZE_X * TILE_SIZE_X + threadIdx.x;
-            const int y = blockIdx.y * BLOCK_SIZE_Y * TILE_SIZE_Y + threadIdx.y;
-            for (int j = 0; j < TILE_SIZE_Y; j++)
-                for (int i = 0; i < TILE_SIZE_X; i++)
-                    tile[threadIdx.y + j * BLOCK_SIZE_Y][threadIdx.x + i * BLOCK_SIZE_X] =
-                        in[(y + j * BLOCK_SIZE_Y) * n + x + i * BLOCK_SIZE_X];
-            __syncthreads();
-            if (x < n && y < n) out[y * n + x] = tile[threadIdx.y + 1][threadIdx.x + 1];
-        }
-    """
-    space = scaffold("blur.cu", "blur", text).space
-    limit = "4 * (BLOCK_SIZE_Y * TILE_SIZE_Y + 2) * (BLOCK_SIZE_X * TILE_SIZE_X + 2)"
-    assert f"  - {limit} <= 49152" in space
-    default = yaml.safe_load(space)["default"]
-    assert integer(parse(limit), default) <= 49_152
-
-
 def test_a_load_that_a_condition_keeps_inside_reaches_no_further_than_it():
     found = arguments(
         """
@@ -484,31 +453,6 @@ def test_a_load_that_a_condition_keeps_inside_reaches_no_further_than_it():
         "kernel.cu",
     )
     assert "shape: [n, n]" in found["u"]
-
-
-@pytest.mark.parametrize(
-    ("declared", "constraint"),
-    [
-        ("float tile[ROWS * WORK_PER_THREAD + 2][130]", ["4 * (ROWS * WORK_PER_THREAD + 2) * 130 <= 49152"]),
-        ("float2 tile[130]", []),
-        ("float tile[CHANNELS]", []),
-    ],
-)
-def test_arrays_in_shared_memory_that_may_exceed_its_limit_are_kept_below_it(declared, constraint):
-    text = f"""
-    #ifndef ROWS
-    #define ROWS 64 // 32, 64, 128
-    #endif
-    __global__ void k(float *x, int n)
-    {{
-        __shared__ {declared};
-        for (int k = 0; k < WORK_PER_THREAD; k++) tile[threadIdx.x] = x[k * ROWS + threadIdx.x];
-        x[threadIdx.x] = tile[0];
-    }}
-    """
-    lines = scaffold("k.cu", "k", text).space.splitlines()
-    found = [line.partition("  #")[0].removeprefix("  - ") for line in lines if " <= 49152" in line]
-    assert found == constraint
 
 
 def test_a_shape_that_depends_on_what_is_tuned_asks_for_a_check():
@@ -635,12 +579,6 @@ def test_the_host_says_what_a_template_takes_and_how_large_its_blocks_are():
     assert "default: {SIZE: 96, FIRST: true}" in text("scan") and "block: [96, 1, 1]" in text("scan")
     assert "block: [64, 16, 1]" in text("fill")
     assert "block: [BLOCK_SIZE]" in text("scale")  # the kernel takes any
-
-
-def test_a_number_that_a_macro_may_replace_is_its_default():
-    source = "#ifdef RD_SIZE\n#define TILE RD_SIZE\n#else\n#define TILE 16\n#endif\n"
-    kernel = "__global__ void zero(float *x) { x[blockIdx.x * TILE + threadIdx.x] = 0; }"
-    assert "RD_SIZE: [1, 2, 4, 8, 16, 32]" in scaffold("zero.cu", "zero", source + kernel).space
 
 
 def test_texture_references_are_refused_in_one_line():

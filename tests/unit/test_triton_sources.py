@@ -696,3 +696,53 @@ def product(a, b, c, M, B: tl.constexpr):
 """
     )
     assert made(text).dtypes == (dtype,)
+
+
+@pytest.mark.parametrize("name", ["DTYPE", "dtype"])
+def test_an_element_type_under_a_name_that_spaces_reserve_is_that_of_the_search(made, name):
+    text = COPY.replace("B: tl", f"{name}: tl.constexpr, B: tl").replace(
+        "mask=at < n), m", f"mask=at < n).to({name}), m"
+    )
+    spec = made(HEAD + text)
+    assert name not in values(spec)
+    assert f"{name}=DTYPE" in spec.launch[0].constants
+
+
+def test_a_function_that_a_call_makes_a_kernel_is_one(made, tmp_path):
+    text = COPY.replace("@triton.jit\n", "") + (
+        "copied = triton.jit(copied)\n"
+        "configs = [triton.Config({'B': 64}), triton.Config({'B': 32})]\n"
+        "copied = triton.autotune(configs=configs, key=[])(copied)\n"
+    )
+    assert is_triton(HEAD + text)
+    spec = made(HEAD + text)
+    assert values(spec)["B"] == (32, 64)
+    assert "autotune" not in triton_part(HEAD + text, tmp_path / "kernel.py")
+
+
+def test_a_matrix_is_given_by_another_kernel(made):
+    helper = (
+        "@triton.jit\ndef product(a, b, y, B: tl.constexpr):\n    at = tl.arange(0, B)\n"
+        "    tl.store(y + at[:, None] * B + at[None, :], tl.dot(a, tl.load(b + at[:, None] * B + at)))\n"
+    )
+    with pytest.raises(InputError, match="are helpers"):
+        made(HEAD + helper)
+
+
+def test_an_import_of_a_neighbour_can_succeed_in_a_folder_that_is_no_package(made, tmp_path):
+    (tmp_path / "tuner.py").write_text("")
+    head = "try:\n    import triton\n    import triton.language as tl\n    from . import tuner\n"
+    spec = made(f"{head}{COPY.replace(chr(10), chr(10) + '    ')}\nexcept ImportError:\n    triton = None\n")
+    assert spec.launch[0].entry == "copied"
+
+
+def test_a_block_has_the_extents_of_the_indices_that_were_loaded_for_it(made):
+    text = (
+        "@triton.jit\ndef looked_up(x, at, y, n: tl.constexpr, m: tl.constexpr, w: tl.constexpr):\n"
+        "    i = tl.load(at + tl.arange(0, n)[:, None] * m + tl.arange(0, m)[None, :])\n"
+        "    v = tl.load(x + i[:, :, None] * w + tl.arange(0, w)[None, None, :])\n"
+        "    tl.store(y + tl.arange(0, w), tl.sum(tl.sum(v, axis=0), axis=0))\n"
+    )
+    spec = made(HEAD + text)
+    extents = {**spec.sizes["default"], **spec.default}
+    assert extents["n"] * extents["m"] * extents["w"] <= 16_384
