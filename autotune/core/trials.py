@@ -212,9 +212,12 @@ class Measurement:
         return median_interval(self.samples_ms, self.chosen_from)
 
 
+_ONE_IN = 20  # an interval of 95% misses the median in one of 20 cases
+
+
 def fewest_samples(chosen_from: int = 1) -> int:
     """The fewest samples of which `median_interval` reaches 95%: all lie on one side in 2 of 2^n cases."""
-    return math.ceil(1 + math.log2(chosen_from / 0.05))
+    return math.ceil(1 + math.log2(_ONE_IN * chosen_from))
 
 
 def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[float, float]:
@@ -236,15 +239,15 @@ def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[flo
 def _left_out(count: int, chosen_from: int) -> int:
     """The number of samples at each end that are outside the interval.
 
-    Each sample is as likely to be below the median as above it. The interval misses the median if at most as
-    many are on one side as are left out: it may be so in 5% of the 2^count cases, for both sides together.
+    Each sample is as likely to be below the median as above it, so the number below it has a binomial
+    distribution. The interval misses the median if at most `left_out` samples are below it, or above it: in at
+    most 5% of the 2^count cases (Conover, Practical Nonparametric Statistics, 1999, section 3.2).
     """
-    cases = missing = 1  # of one side: with `left_out` samples there, and with at most that many
+    missed = 0
     for left_out in range(count):
-        if 2 * 20 * chosen_from * missing > 2**count:
+        missed += math.comb(count, left_out)  # cases with at most `left_out` samples below the median
+        if 2 * missed * chosen_from * _ONE_IN > 2**count:
             return max(0, left_out - 1)
-        cases = cases * (count - left_out) // (left_out + 1)
-        missing += cases
     return 0
 
 
