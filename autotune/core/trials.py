@@ -32,6 +32,7 @@ class Problem:
 
 
 MAX_SEARCH_S = 86_400.0  # that a user can give one search
+_ONE_IN = 20  # an interval of 95% misses the median in one of so many cases
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
 
 
@@ -212,9 +213,6 @@ class Measurement:
         return median_interval(self.samples_ms, self.chosen_from)
 
 
-_ONE_IN = 20  # an interval of 95% misses the median in one of 20 cases
-
-
 def fewest_samples(chosen_from: int = 1) -> int:
     """The fewest samples of which `median_interval` reaches 95%: all lie on one side in 2 of 2^n cases."""
     return math.ceil(1 + math.log2(_ONE_IN * chosen_from))
@@ -239,9 +237,9 @@ def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[flo
 def _left_out(count: int, chosen_from: int) -> int:
     """The number of samples at each end that are outside the interval.
 
-    Each sample is as likely to be below the median as above it, so the number below it has a binomial
-    distribution. The interval misses the median if at most `left_out` samples are below it, or above it: in at
-    most 5% of the 2^count cases (Conover, Practical Nonparametric Statistics, 1999, section 3.2).
+    Each sample is as likely to be below the median as above it, so the number below has a binomial
+    distribution. The interval misses it if at most `left_out` samples are below the median, or above: in at
+    most 5% of the cases (Conover, Practical Nonparametric Statistics, 1999, section 3.2).
     """
     missed = 0
     for left_out in range(count):

@@ -387,10 +387,7 @@ class Evaluator:
 
 
 def _run_key(submission: Submission) -> RunKey | None:
-    """The same for configurations that run the same binary with the same launches and arguments.
-
-    None if the configuration was not compiled.
-    """
+    """Equal for all that run the same binary with the same launches and arguments; None without a binary."""
     binary, instance = submission.binary, submission.instance
     return (_short_sha256(binary), instance.workloads_key) if binary and instance else None
 

@@ -110,7 +110,7 @@ class _OtherSets:
         """True if a configuration gave numbers that are wrong where rounding may decide."""
         number = outcome.fault.found if isinstance(outcome, Failure) and outcome.fault is not None else ""
         is_number = bool(number) and not ("nan" in number or "inf" in number)
-        return is_number and not rounding_is_within_tolerance(self._context.worker, workload)
+        return is_number and not rounding_is_tolerated(self._context.worker, workload)
 
     def _note(self, config: Config, name: str, outcome: Outcome) -> None:
         outcomes, check = self.outcomes[config], data_check(name)
@@ -147,7 +147,7 @@ class _OtherSets:
         answer = context.run(verify_once, default, with_tolerance(workload.other, DOUBTED))
         if not is_finding(answer) or answer.status is Status.CRASHED:
             return None
-        if not rounding_is_within_tolerance(context.worker, workload):
+        if not rounding_is_tolerated(context.worker, workload):
             return None
         inputs = f" (inputs: {SHAPES[name]})" if name in SHAPES else ""
         context.observer.warn(
@@ -189,10 +189,10 @@ def _default_workloads(context: TuningContext) -> Iterator[tuple[str, OnOtherDat
             yield name, workload
 
 
-def rounding_is_within_tolerance(worker: DeviceWorker, workload: OnOtherData) -> bool:
+def rounding_is_tolerated(worker: DeviceWorker, workload: OnOtherData) -> bool:
     """True if rounding alone makes no result on other data wrong, as a device process finds."""
     judged = workload.other, workload.usual
-    return worker.run(DeviceState.rounding_is_within_tolerance, *judged, timeout_s=SETUP_TIMEOUT_S) is True
+    return worker.run(DeviceState.rounding_is_tolerated, *judged, timeout_s=SETUP_TIMEOUT_S) is True
 
 
 def check_variants(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:

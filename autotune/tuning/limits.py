@@ -67,10 +67,7 @@ def limited_last_round(round_s: float, limit_s: float) -> LastRoundTime:
 
 
 def usual_last_round(spent_s: float) -> LastRoundTime:
-    """The time of a last round without a time limit, after a search that took `spent_s`.
-
-    All finalists take part. The deadline ends only a round that takes longer than its search.
-    """
+    """The time of a last round of all finalists; the deadline ends a round longer than its search."""
     return LastRoundTime(Deadline.after(max(MIN_USUAL_S, spent_s)))
 
 
