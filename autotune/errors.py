@@ -68,7 +68,7 @@ class Forked(InputError):
     def __init__(self, driver: str) -> None:
         super().__init__(
             f"{driver} was used before this process was forked, and does not survive a fork: call kernels "
-            "in the forked processes only, or start these with multiprocessing's spawn or forkserver"
+            "in the forked processes only, or start them with multiprocessing's spawn or forkserver"
         )
 
 
@@ -163,6 +163,10 @@ class LaunchError(DeviceError):
 
 class ImpossibleTime(LaunchError):
     """The device reports a time that no run can take."""
+
+
+class OutsideArrays(LaunchError):
+    """The kernel reads outside of its arrays."""
 
 
 class OutOfMemory(LaunchError):

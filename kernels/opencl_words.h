@@ -19,6 +19,10 @@
 #define restrict __restrict__
 typedef unsigned char uchar;
 
+#if __GNUC__ >= 10
+#undef __shared__
+#define __shared__ static __constinit __attribute__((used)) /* arrays of vectors need no guard then */
+#endif
 #define CLK_LOCAL_MEM_FENCE 1
 #define CLK_GLOBAL_MEM_FENCE 2
 
@@ -60,7 +64,7 @@ static inline void barrier(int memory)
 typedef int event_t;
 template <class T> static inline event_t async_work_group_copy(T *to, const T *from, size_t count, event_t event)
 {
-    const size_t most = (count + autotune::count - 1) / autotune::count, first = most * autotune::current->number;
+    const size_t most = (count + autotune::count - 1) / autotune::count, first = most * autotune::thread_number();
     if (first < count)
         autotune::begin_copy(to + first, from + first, min(most, count - first) * sizeof(T));
     autotune::end_group();
@@ -94,17 +98,127 @@ template <class To, class From> static inline To as_type(From from)
     memcpy(&to, &from, sizeof to);
     return to;
 }
-#define as_int as_type<int>
-#define as_uint as_type<unsigned int>
-#define as_float as_type<float>
-#define convert_int (int)
-#define convert_uint (unsigned int)
-#define convert_float (float)
+
+namespace autotune {
+typedef __int128 wide_t; /* of products and sums of 64 bits */
+template <class T> constexpr wide_t lowest = (T)-1 > (T)0 ? 0 : -((wide_t)1 << (8 * sizeof(T) - 1));
+template <class T> constexpr wide_t highest = lowest<T> + ((wide_t)1 << 8 * sizeof(T)) - 1;
+template <class T, class From> static inline T saturated(From from)
+{
+    return from <= (From)lowest<T> ? (T)lowest<T> : from >= (From)highest<T> ? (T)highest<T> : (T)from;
+}
+template <class T> static inline T saturated(wide_t from)
+{
+    return from < lowest<T> ? (T)lowest<T> : from > highest<T> ? (T)highest<T> : (T)from;
+}
+template <class T> static inline unsigned long bits_of(T value)
+{
+    return (unsigned long)value & (~0ul >> (64 - 8 * sizeof(T)));
+}
+} // namespace autotune
+
+#define DEFINE_CONVERSIONS(name, type)                                                                                  \
+    template <class From> static inline type as_##name(From from) { return as_type<type>(from); }                       \
+    template <class From> static inline type convert_##name(From from) { return (type)from; }
+#define DEFINE_CONVERSIONS_OF_WHOLE(name, type)                                                                         \
+    DEFINE_CONVERSIONS(name, type)                                                                                      \
+    template <class From> static inline type convert_##name##_sat(From from)                                            \
+    {                                                                                                                   \
+        if constexpr (__is_same(From, float) || __is_same(From, double))                                                \
+            return autotune::saturated<type, From>(from);                                                               \
+        return autotune::saturated<type>((autotune::wide_t)from);                                                       \
+    }                                                                                                                   \
+    template <class From> static inline type convert_##name##_rte(From from) { return (type)rint(from); }               \
+    template <class From> static inline type convert_##name##_rtz(From from) { return (type)from; }                     \
+    template <class From> static inline type convert_##name##_rtn(From from) { return (type)floor(from); }              \
+    template <class From> static inline type convert_##name##_rtp(From from) { return (type)ceil(from); }
+DEFINE_CONVERSIONS(float, float)
+DEFINE_CONVERSIONS(double, double)
+DEFINE_CONVERSIONS_OF_WHOLE(char, char)
+DEFINE_CONVERSIONS_OF_WHOLE(uchar, unsigned char)
+DEFINE_CONVERSIONS_OF_WHOLE(short, short)
+DEFINE_CONVERSIONS_OF_WHOLE(ushort, unsigned short)
+DEFINE_CONVERSIONS_OF_WHOLE(int, int)
+DEFINE_CONVERSIONS_OF_WHOLE(uint, unsigned int)
+DEFINE_CONVERSIONS_OF_WHOLE(long, long)
+DEFINE_CONVERSIONS_OF_WHOLE(ulong, unsigned long)
+
+#define OF_ONE template <class T> static inline T
+OF_ONE add_sat(T a, T b) { return autotune::saturated<T>((autotune::wide_t)a + b); }
+OF_ONE sub_sat(T a, T b) { return autotune::saturated<T>((autotune::wide_t)a - b); }
+OF_ONE mul_hi(T a, T b)
+{
+    if constexpr ((T)-1 > (T)0)
+        return (T)((unsigned __int128)a * b >> 8 * sizeof(T));
+    return (T)((autotune::wide_t)a * b >> 8 * sizeof(T));
+}
+OF_ONE mad_hi(T a, T b, T c) { return mul_hi(a, b) + c; }
+OF_ONE hadd(T a, T b) { return (a >> 1) + (b >> 1) + (a & b & 1); }
+OF_ONE rhadd(T a, T b) { return (a >> 1) + (b >> 1) + ((a | b) & 1); }
+OF_ONE rotate(T value, T by)
+{
+    const unsigned long bits = 8 * sizeof(T), left = by & (bits - 1), from = autotune::bits_of(value);
+    return left ? (T)(from << left | from >> (bits - left)) : value;
+}
+OF_ONE clz(T value)
+{
+    return value ? __builtin_clzl(autotune::bits_of(value)) - (64 - 8 * sizeof(T)) : 8 * sizeof(T);
+}
+OF_ONE popcount(T value) { return __builtin_popcountl(autotune::bits_of(value)); }
+OF_ONE bitselect(T a, T b, T from_b) { return (a & ~from_b) | (b & from_b); }
+template <class T> static inline unsigned long abs_diff(T a, T b)
+{
+    return a > b ? (unsigned long)a - (unsigned long)b : (unsigned long)b - (unsigned long)a;
+}
+template <class T, class C> static inline T select(T a, T b, C is_b) { return is_b ? b : a; }
+
+OF_ONE cospi(T x) { return (T)cos(x * M_PI); }
+OF_ONE sinpi(T x) { return (T)sin(x * M_PI); }
+OF_ONE tanpi(T x) { return (T)tan(x * M_PI); }
+OF_ONE pown(T x, int n) { return (T)pow(x, (T)n); }
+OF_ONE powr(T x, T y) { return pow(x, y); }
+OF_ONE rootn(T x, int n) { return n % 2 && x < 0 ? -pow(-x, (T)1 / n) : pow(x, (T)1 / n); }
+OF_ONE degrees(T x) { return x * (T)(180 / M_PI); }
+OF_ONE radians(T x) { return x * (T)(M_PI / 180); }
+OF_ONE sign(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
+OF_ONE step(T edge, T x) { return x < edge ? (T)0 : (T)1; }
+OF_ONE smoothstep(T low, T high, T x)
+{
+    const T t = fmin(fmax((x - low) / (high - low), (T)0), (T)1);
+    return t * t * (3 - 2 * t);
+}
+OF_ONE maxmag(T a, T b) { return fabs(a) > fabs(b) ? a : fabs(b) > fabs(a) ? b : fmax(a, b); }
+OF_ONE minmag(T a, T b) { return fabs(a) < fabs(b) ? a : fabs(b) < fabs(a) ? b : fmin(a, b); }
+OF_ONE fract(T x, T *whole)
+{
+    *whole = floor(x);
+    return x - *whole;
+}
+OF_ONE sincos(T x, T *cosine)
+{
+    *cosine = cos(x);
+    return sin(x);
+}
+template <class A, class B, class C> static inline auto mix(A a, B b, C share) { return a + (b - a) * share; }
+static inline size_t get_local_linear_id()
+{
+    return (get_local_id(2) * get_local_size(1) + get_local_id(1)) * get_local_size(0) + get_local_id(0);
+}
+static inline size_t get_global_linear_id()
+{
+    return (get_global_id(2) * get_global_size(1) + get_global_id(1)) * get_global_size(0) + get_global_id(0);
+}
 
 #define native_sin sinf
 #define native_cos cosf
 #define native_exp expf
+#define native_tan tanf
+#define native_exp2 exp2f
+#define native_exp10 exp10f
 #define native_log logf
+#define native_log2 log2f
+#define native_log10 log10f
+#define native_powr powf
 #define native_sqrt sqrtf
 #define native_divide(a, b) ((float)(a) / (b))
 #define native_recip(x) (1.0f / (x))
@@ -250,6 +364,11 @@ DEFINE_VECTORS(float, float)
 DEFINE_VECTORS(double, double)
 DEFINE_VECTORS(int, int)
 DEFINE_VECTORS(uint, unsigned int)
+DEFINE_VECTORS(char, char)
 DEFINE_VECTORS(uchar, unsigned char)
+DEFINE_VECTORS(short, short)
+DEFINE_VECTORS(ushort, unsigned short)
+DEFINE_VECTORS(long, long)
+DEFINE_VECTORS(ulong, unsigned long)
 
 #endif

@@ -1,6 +1,6 @@
 /* Finds races in a kernel that runs on the CPU: g++ -fsanitize=thread calls __tsan_read4 and its like at every access,
  * and these are here, in the place of ThreadSanitizer's own, which knows nothing of blocks and takes a hundred times as
- * long. threads.h includes this, and tells it of barriers, fences and atomics.
+ * long. threads.cpp includes this, and tells it of barriers, fences and atomics.
  *
  * For every four bytes of global and shared memory it keeps the last write, the last atomics of two blocks, the last
  * reads of two threads and of another block, and those of some blocks before. Two accesses by different threads, one of
@@ -175,6 +175,7 @@ UNWATCHED void record_volatile(const void *address, size_t size, bool is_write, 
 
 } // namespace autotune
 
+#define UNWATCHED_C extern "C" UNWATCHED
 #define DEFINE_ACCESSES(bytes)                                                                                          \
     UNWATCHED_C void __tsan_read##bytes(void *from) { autotune::record(from, bytes, false, false, CALLER); }            \
     UNWATCHED_C void __tsan_write##bytes(void *to) { autotune::record(to, bytes, true, false, CALLER); }                \

@@ -157,7 +157,7 @@ def select(results: Sequence[DeviceResult], sizes: Sizes, dtype: str | None) -> 
     chosen = problem_of(results, sizes, dtype)
     if chosen is None:
         known = dict.fromkeys(_problem_text(result.entry) for result in results)
-        raise InputError(f"no results for this problem; there are some for {' and '.join(known)}")
+        raise InputError(f"no results for this problem; expected --size and --dtype of {'; '.join(known)}")
     return [result for result in results if result.entry.problem == chosen]
 
 
@@ -167,8 +167,8 @@ def require_one_kernel(results: Sequence[DeviceResult]) -> None:
         expected, names = results[0].entry.config.keys(), result.entry.config.keys()
         if expected.isdisjoint(names):
             raise InputError(
-                f"{result.folder} has another kernel of that name: its parameters are "
-                f"{', '.join(sorted(names))}, those of {results[0].folder} {', '.join(sorted(expected))}"
+                f"{result.folder} and {results[0].folder} have different kernels of this name: parameters "
+                f"{', '.join(sorted(names))} and parameters {', '.join(sorted(expected))}"
             )
 
 

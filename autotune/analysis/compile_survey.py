@@ -111,13 +111,12 @@ def survey(
     """
     spec = load_space(locate(target.space))
     if spec.dialect not in BACKENDS[_DIALECT].accepts:
-        raise InputError(f"{spec.path}: the kernel is written in dialect {spec.dialect!r}, not for CUDA")
+        raise InputError(f"{spec.path}: expected a kernel for CUDA, found dialect {spec.dialect!r}")
     amd = next((item.name for item in architectures if item.is_amd), None)
     if amd and spec.compiler != TRITON:
         raise InputError(
-            f"{spec.path}: for {amd}, an architecture of AMD, only kernels in Triton can be compiled here; "
-            f"this one is written in dialect {spec.dialect!r}"
-            + ("" if spec.dialect == "cuda" else ", which AMD's own OpenCL compiler takes, on such a device")
+            f"{spec.path}: expected a kernel in Triton for AMD's {amd}, found dialect {spec.dialect!r}"
+            + ("" if spec.dialect == "cuda" else "; on a device of AMD, its OpenCL compiler takes this one")
         )
     source = read_source(spec.source, spec.include_dirs)
     cuda_compiler(architectures[0].name, spec.compiler)  # report a missing compiler once, not per process

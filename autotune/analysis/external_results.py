@@ -38,10 +38,10 @@ def read_external(kernel: str, paths: Iterable[Path]) -> list[External]:
     externals = [External(path, read_recording(path)) for path in paths]
     for path, recording in externals:
         if recording.kernel != kernel:
-            advice = (
-                f"expected those of {kernel!r}; autotune import --kernel {kernel} makes a journal of them"
+            raise InputError(
+                f"{path}: expected results of {kernel!r}, found those of {recording.kernel!r}; if it is the "
+                f"same kernel, import the file first: autotune import {path} --kernel {kernel}"
             )
-            raise InputError(f"{path}: holds results of {recording.kernel!r}, {advice}")
         if recording.best is None:
             raise InputError(f"{path}: no configuration has a time: there is nothing to compare")
     return externals
@@ -83,8 +83,8 @@ def as_results(
         device = next(known, None) or unknown_device(recording.device, name)
         if (name, entry.problem) in seen:
             problem = problem_text(entry.sizes, entry.dtype, entry.data)
-            subject = f"{recording.device}, {problem}, as {seen[name, entry.problem]} does"
-            raise InputError(f"{path}: holds results of {subject}; give one of them")
+            subject = f"{recording.device}, {problem}, and so has {seen[name, entry.problem]}"
+            raise InputError(f"{path}: has results of {subject}; give only one")
         seen[name, entry.problem] = path
         results.append(DeviceResult(f"{name} (imported)", device, entry))
     return results

@@ -11,8 +11,8 @@ from autotune.errors import InputError
 
 _NOT_OF_A_SEARCH = tuple(f".{name}.jsonl" for name in ("check", "diagnose", "ladder", "run", "versus"))
 _ELSEWHERE = (
-    "run autotune search, or type the path of a journal elsewhere: its search printed it, and "
-    'tune_kernel(cache="DIR/NAME.json") writes DIR/NAME.*.jsonl'
+    "run autotune search, or give the path of a journal elsewhere, as its search printed it "
+    '(tune_kernel(cache="DIR/NAME.json") writes DIR/NAME.*.jsonl)'
 )
 
 
@@ -34,9 +34,9 @@ def find_journal(name: str, runs: Path = RUNS) -> Path:
         )
         return next(filter(_has_trials, own), own[0])
     kernels = {file.name.partition(".")[0] for file in journals}
-    expected = f"journal of that kernel{hint(name, kernels)}" if kernels else "journal of any kernel"
     place = f"{runs}/" if runs.is_absolute() else f"{runs}/ of {Path.cwd()}"
-    raise InputError(f"{name}: no such file, and in {place} no {expected}; {_ELSEWHERE}")
+    near = hint(name, kernels) if kernels else ", nor of any other kernel"
+    raise InputError(f"{name}: no such file, and no journal of that kernel in {place}{near}; {_ELSEWHERE}")
 
 
 def _has_trials(file: Path) -> bool:

@@ -74,7 +74,7 @@ def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFi
 
             if fault := runtime_fault():
                 problem = f"Intel's runtime cannot be loaded: {fault}"
-                advice = f"install it again, with what it needs: pip install {INTEL_PACKAGES}"
+                advice = f"reinstall it with what it needs: pip install {INTEL_PACKAGES}"
                 yield HealthFinding(name, Severity.WARNING, problem, advice)
         own = [(address, device) for address, device in devices if address.backend == name]
         for address, device in own:
@@ -86,7 +86,7 @@ def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFi
             reason = f"no device, NVIDIA driver {driver}" if BACKENDS[name].is_nvidia else "no device"
             yield HealthFinding(name, Severity.WARNING, reason, "install or load the driver of the device")
     if not works:
-        yield HealthFinding("devices", Severity.PROBLEM, "none that works", CPU_ADVICE)
+        yield HealthFinding("devices", Severity.PROBLEM, "none works", CPU_ADVICE)
 
 
 def _runs_kernel(address: Address, device: DeviceInfo) -> HealthFinding:
@@ -110,7 +110,7 @@ def _compilers(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Health
         yield HealthFinding("nvcc", Severity.GOOD, str(cuda_compiler("sm_90", "nvcc").files[0]))
     except AutotuneError as error:
         how = str(error) if isinstance(error, MissingExtra) else "install the CUDA toolkit"
-        advice = f"only spaces with `compiler: nvcc` need it: {how}"
+        advice = f"needed by spaces with `compiler: nvcc` only: {how}"
         yield HealthFinding("nvcc", Severity.WARNING, "not found", advice)
     if (host := find_host_sanitizer()) is not None:
         yield HealthFinding("g++", Severity.GOOD, host.version)
@@ -139,7 +139,7 @@ def _tools(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFind
     restricted = _DRIVER_SETTINGS.exists() and "RmProfilingAdminOnly: 1" in _DRIVER_SETTINGS.read_text()
     if restricted and os.geteuid() != 0:
         advice = "load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0"
-        yield HealthFinding("GPU counters", Severity.WARNING, "only root may read them", advice)
+        yield HealthFinding("GPU counters", Severity.WARNING, "only root may read hardware counters", advice)
 
 
 def _steadiness() -> Iterator[HealthFinding]:
@@ -163,12 +163,12 @@ def _cache(cache: Path | None, runs: Path) -> Iterator[HealthFinding]:
         yield HealthFinding("cache", Severity.PROBLEM, str(error), "choose another folder with --cache")
     stored = inventory(read_roots(cache), runs)
     for reason in stored.unreadable:
-        yield HealthFinding("stored results", Severity.PROBLEM, reason, "move the file away, or restore it")
+        yield HealthFinding("stored results", Severity.PROBLEM, reason, "restore the file, or move it away")
     stale = sum(bool(result.stale) for result in stored.results)
     journals = count_text(len(stored.journals), "journal")
     detail = f"{len(stored.results)} in {' and '.join(read_roots(cache))}, {journals}"
     if stale:
-        advice = "autotune list says why; search again"
+        advice = "`autotune list` says why; `autotune check KERNEL --stale` times them again"
         yield HealthFinding("stored results", Severity.WARNING, f"{detail}, {stale} stale", advice)
     else:
         yield HealthFinding("stored results", Severity.GOOD, detail)

@@ -212,7 +212,7 @@ def _run_at_tiles(
     at the sizes of the space, is wrong there as well.
     """
     given = [workload.problem.sizes for workload in (*instance.verify_workloads, instance.workload)]
-    looping = further.small(instance).looping
+    looping = further.small(instance).further
     own = {repr(near.problem.sizes): near for near in (*further.of_tiles(instance), *looping)}
     workloads = [near for near in own.values() if near.problem.sizes not in given]
     right: list[Workload] = []
@@ -284,7 +284,7 @@ class _Way(ABC):
 class _Interpreted(_Way):
     """Triton: its interpreter on the device of that name, one configuration at a time."""
 
-    checks = "results and writes outside of arrays"
+    checks = "results, reads and writes outside of arrays"
 
     def __init__(self, space: ValidSpace, deadline: Deadline) -> None:
         super().__init__(deadline)
@@ -329,7 +329,7 @@ class _Threads(_Way):
         super().__init__(deadline)
         tool = find_host_sanitizer()
         if tool is None:
-            raise SetupError("g++ is not installed, which runs kernels on the CPU; in Debian the package g++")
+            raise SetupError("g++ is not installed; to run kernels on the CPU, install it (in Debian, g++)")
         self.tool = tool.version
         self._sanitizer, self._reference = tool, space.spec.reference
         self._child = Child(_Reference, self._reference, space.device)

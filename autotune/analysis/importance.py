@@ -59,7 +59,7 @@ def importance(trials: Sequence[Trial], trees: int = _TREES) -> Importance:
     listed = domains(timed[0].config, [trial.config for trial in timed])
     parameters = [item for item in listed if len(item.values) > 1]
     if not parameters or np.ptp(logs) == 0:
-        raise InputError("importance needs trials that differ in a parameter and in time")
+        raise InputError("importance needs trials that differ in at least one parameter and in time")
     points = np.array(
         [[item.values.index(trial.config[item.name]) for item in parameters] for trial in timed], np.int64
     )
@@ -76,7 +76,7 @@ def _timed(trials: Sequence[Trial]) -> list[Trial]:
     if len(timed) < MIN_TRIALS:
         raise InputError(f"importance needs at least {MIN_TRIALS} trials that succeeded, found {len(timed)}")
     if any(trial.config.keys() != timed[0].config.keys() for trial in timed):
-        raise InputError("importance needs trials with the same parameters; the journal has several sets")
+        raise InputError("importance needs trials with the same parameters; those of the journal differ")
     return timed
 
 

@@ -173,13 +173,13 @@ def merge_folders(folders: Sequence[Path], into: Path) -> Merged:
             raise InputError(f"--into {into}: lies inside {folder}, which is read; choose another folder")
         _read_folder(folder, contents)
     if not (contents.records or contents.journals or contents.misses):
-        raise InputError(f"{', '.join(map(str, folders))}: there are neither results nor journals")
+        raise InputError(f"{', '.join(map(str, folders))}: expected results or journals, found neither")
     if into.is_dir():
         _read_folder(into, contents)
     for place, devices in contents.devices.items():
         for device in devices:
             if not same_device(device, devices[0]):
-                raise CacheError(f"{place}: is {devices[0].name} in one cache and {device.name} in another")
+                raise CacheError(f"{place}: two caches say {devices[0].name} and {device.name}; keep one")
     try:
         _check_writable(contents, into)
         return _write(contents, into)
@@ -250,7 +250,7 @@ def _check_writable(contents: _Found, into: Path) -> None:
     folders |= {parent for place in journals for parent in place.parents}
     for place in sorted({*folders, *journals} - {Path(), *contents.misses}):
         if (into / place).is_symlink():
-            raise CacheError(f"{into / place}: is a link, and nothing is written through it; move it away")
+            raise CacheError(f"{into / place}: is a link, through which nothing is written; move it away")
     for path in (into / name for name in journals if (into / name).exists()):
         with locked_journal(path):
             pass

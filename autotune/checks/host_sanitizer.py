@@ -6,7 +6,8 @@ and plain OpenCL C without images. A kernel runs twice: watched by kernels/races
 zeros, and under AddressSanitizer, with memory that starts as ones. If the outputs differ, they depend on
 memory that the kernel has not written. A caller may compare the arrays of the latter run with a reference.
 
-The sizes of a workload are in a file: binaries are kept by the source, and serve other sizes, too.
+The sizes of a workload are in a file: binaries are kept by the source, and serve other sizes, too. All are
+linked with kernels/threads.cpp, which runs the threads.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from functools import cache, partial
 from hashlib import sha256
 from itertools import accumulate, takewhile
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -96,7 +98,7 @@ _OPENCL_WORDS = (  # told apart by their place alone: pointers to shared memory,
     (re.compile(_LOCAL + r"(?=[\w\s]*\*)"), ""),
     (re.compile(_LOCAL + r"(?![^;{}()]*,\s*\*)"), "__shared__"),  # g++ refuses both in one declaration
     (
-        re.compile(r"\(\s*((?:float|double|u?int|uchar)(?:2|3|4|8|16))\s*\)\s*(?=\()"),
+        re.compile(r"\(\s*((?:float|double|u?(?:char|short|int|long))(?:2|3|4|8|16))\s*\)\s*(?=\()"),
         r"autotune::make_vector<\1>",
     ),
 )
@@ -124,7 +126,9 @@ _ERROR = re.compile(r"^(?:\S*/)?([^ /]+:\d+:\d+: (?:fatal )?error: .*\S)", re.MU
 _BARRIER = re.compile(r"^BARRIER: (.*)$", re.MULTILINE)
 
 _ENDED_BY_OTHERS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # the machine, or a user
-_NO_MEMORY = 1  # the exit code of threads.h
+_NO_MEMORY = 1  # the exit code of threads.cpp
+_RUNTIME = "threads.cpp"
+_one_runtime_at_a_time = Lock()
 
 Compare = Callable[[Workload, Mapping[str, Path]], Outcome]  # of a run's arrays, in files by name
 
@@ -147,6 +151,7 @@ class _Compiler:
 
     program: str
     deadline: Deadline
+    runtime: bytes = b""  # the object that programs are linked with
 
     @property
     def identity(self) -> str | None:
@@ -154,10 +159,10 @@ class _Compiler:
         if any(map(os.environ.get, HEADER_FOLDERS)):
             return None
         words = (*map(partial(program_version, self.program), _ASKED), *_OPTIONS, *_LIBRARIES)
-        return " ".join(words)
+        return " ".join((*words, sha256(_text(_RUNTIME).encode()).hexdigest()))
 
     def compile(self, source: str, options: Sequence[str], _: Sequence[str] = ()) -> Binary:
-        """Compile and link a program.
+        """Compile a program and link it with the runtime; with the option -c, compile an object.
 
         Raises CompileError, with the first error if the compiler says one, TimeoutExpired, and ChildDied.
         """
@@ -165,7 +170,9 @@ class _Compiler:
         with tempfile.TemporaryDirectory() as name:
             source_file, program = Path(name) / "kernel.cpp", Path(name) / "kernel"
             source_file.write_text(source)
-            files = (source_file, *_LIBRARIES, "-o", program)
+            runtime = Path(name) / "threads.o"
+            runtime.write_bytes(self.runtime)
+            files = (source_file, *([runtime] if self.runtime else ()), *_LIBRARIES, "-o", program)
             done = _run_command([self.program, *_OPTIONS, *options, *files], self.deadline)
             if done.returncode < 0:
                 raise ChildDied("g++ was killed")
@@ -216,7 +223,7 @@ class HostSanitizer:
             except ChildDied as error:
                 return Unchecked(str(error), is_late=True)
             except subprocess.TimeoutExpired:
-                return NO_TIME if deadline.is_over else Unchecked(f"ran out of {TIMEOUT_S:g} s")
+                return NO_TIME if deadline.is_over else Unchecked(f"took longer than {TIMEOUT_S:g} s")
         if outcome is PASSED and left:
             return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
         return outcome
@@ -234,14 +241,15 @@ class HostSanitizer:
         Raises what `_Compiler.compile` does.
         """
         text = _program(source, workloads, folder)
-        compiler = CachedCompiler(_Compiler(self.compiler, deadline), BinaryCache(self.binaries))
         ended = dict(enumerate(workloads))  # that the builds so far ran to their end
         late: Outcome = PASSED
         for build in _BUILDS:
             program = folder / build / "kernel"
             program.parent.mkdir(exist_ok=True)
             with timeline.span(f"g++ for {build}"):
-                program.write_bytes(compiler.compile(text, _BUILDS[build]).data)
+                with _one_runtime_at_a_time:  # others find it kept
+                    runtime = self._compile(_text(_RUNTIME), (*_BUILDS[build], "-c"), deadline)
+                program.write_bytes(self._compile(text, _BUILDS[build], deadline, runtime))
             program.chmod(0o700)
             variables = {"AUTOTUNE_SHARED": _shared_variables(program)}
             for number, workload in [*ended.items()]:
@@ -264,6 +272,12 @@ class HostSanitizer:
                 return outcome
             late = outcome if late is PASSED else late
         return late
+
+    def _compile(
+        self, source: str, options: Sequence[str], deadline: Deadline, runtime: bytes = b""
+    ) -> bytes:
+        compiler = _Compiler(self.compiler, deadline, runtime)
+        return CachedCompiler(compiler, BinaryCache(self.binaries)).compile(source, options).data
 
 
 @cache
@@ -318,12 +332,16 @@ def _with_own_words(source: str) -> str:
     else:
         source = _with_nested_calls(source)
         source = _DYNAMIC.sub(r"\1 *const \2 = (\1 *)autotune::dynamic_shared();", source)
-    races = '#include "races.h"'
-    texts = {name: (packaged("kernels") / name).read_text() for name in (*words, "races.h")}
-    texts["threads.h"] = texts["threads.h"].replace(races, texts["races.h"])
-    head = [f'#line 1 "{name}"\n{texts[name]}' for name in words]
+    head = [f'#line 1 "{name}"\n{_text(name)}' for name in words]
     includes = [f"#include <{name}>" for name in headers]
     return "\n".join([*includes, *head, "namespace {", source, "}"])
+
+
+@cache
+def _text(name: str) -> str:
+    """A header that is in front of sources, or the runtime with its headers."""
+    text = (packaged("kernels") / name).read_text()
+    return re.sub(r'^#include "(\w+\.h)"$', lambda included: _text(included[1]), text, flags=re.MULTILINE)
 
 
 def _with_nested_calls(source: str) -> str:
@@ -389,7 +407,7 @@ def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, st
     if done.returncode == 0:
         return PASSED
     if done.returncode == -signal.SIGXCPU:
-        return Unchecked(f"ran out of {MAX_CPU_S} s of CPU time")
+        return Unchecked(f"took longer than {MAX_CPU_S} s of CPU time")
     if barrier := _BARRIER.search(done.stdout):
         return _finding(Status.WRONG_RESULT, barrier[1])
     if outside := _OUTSIDE.search(done.stderr):
@@ -413,13 +431,13 @@ def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, st
     if done.returncode == -signal.SIGFPE:
         return _finding(Status.WRONG_RESULT, _TRAPS["FPE"])
     if "stack-overflow" in done.stderr:
-        return Unchecked("the memory of a thread is larger than the CPU gives it")
+        return Unchecked("a thread needs more memory than the CPU gives it")
     if done.returncode == _FOUND:
         error = next((line for line in done.stderr.splitlines() if "ERROR" in line or "error" in line), "")
         detail = error.partition("Sanitizer: ")[2] or error or "ended by a sanitizer"
         return _finding(Status.WRONG_RESULT, detail)
     if done.returncode == _NO_MEMORY or -done.returncode in _ENDED_BY_OTHERS:
-        return Unchecked(f"the program ended with {done.returncode}")
+        return Unchecked(f"the program ended with exit code {done.returncode}")
     code = signal.Signals(-done.returncode).name if done.returncode < 0 else str(done.returncode)
     said = done.stderr.strip().rpartition("\n")[2]  # such as the assertion that failed
     return UnparsedEnd(f"the program ended with {code}{': ' if said else ''}{said}")
@@ -445,7 +463,7 @@ def _unwritten(folder: Path, number: int, workload: Workload) -> Failure | None:
         differs = np.flatnonzero(contents[0] != contents[1])
         if differs.size:
             where = element_text(array, int(differs[0]) // numpy_dtype(array.dtype).itemsize)
-            return _finding(Status.WRONG_RESULT, f"{where} depends on memory that nobody wrote")
+            return _finding(Status.WRONG_RESULT, f"{where} depends on memory that was never written")
     return None
 
 
@@ -501,7 +519,10 @@ def _program(source: str, workloads: Sequence[Workload], folder: Path) -> str:
         if array.symbol:
             main.append(f"autotune::set_variable(&{array.symbol}, {places[array.name]});")
     saved = [array.name for array in arrays if array.role != "scratch"]
-    main += ["autotune::run(calls);", *(f'autotune::save("{name}", {places[name]});' for name in saved)]
+    main += [
+        "autotune::run(calls, autotune::dynamic_shared());",
+        *(f'autotune::save("{name}", {places[name]});' for name in saved),
+    ]
     lines += [
         f"static void (*const calls[])() = {{{', '.join(calls)}}};",
         f"int main(int, char **words) {{ autotune::start(words[1], {MAX_CPU_S});",

@@ -125,7 +125,7 @@ def _compile_always() -> None:
     """Leave Triton's interpreter to programs: commands, and the processes that they start, compile."""
     if os.environ.pop(_INTERPRET, "0").lower() not in ("", "0", "false", "no", "off"):
         warnings.warn(
-            f"{_INTERPRET} is ignored: name --device interpreter to have kernels interpreted", stacklevel=2
+            f"{_INTERPRET} is ignored; to interpret kernels, give --device interpreter", stacklevel=2
         )
 
 

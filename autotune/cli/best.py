@@ -23,7 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-d",
         "--device",
-        help="opencl:0, a name or a slug, also of a device without results (default: as for search)",
+        help="opencl:0, a name or a slug, even of a device without results (default: as for search)",
     )
     opt.add_problem(parser)
     opt.add_data(parser)
@@ -66,7 +66,7 @@ def run(parsed: argparse.Namespace) -> None:
     if parsed.flags:
         if not best.match.tier.reaches(Tier.NEAREST_SIZE):
             found_text = f"{best.match.tier.value}: {best.match.detail}"
-            warnings.warn(f"{found_text}; --min-match nearest_size refuses that", stacklevel=1)
+            warnings.warn(f"{found_text}; to refuse it, add --min-match nearest_size", stacklevel=1)
         flags = (f"-I{packaged_folder('kernels')}", *best.flags)
         print(terminal_text(" ".join(flags)))  # in one line, to be copied
     else:
@@ -93,7 +93,7 @@ def best_text(best: Best) -> str:
     time_text = f"{best.time_ms:.4g} ms{where}" if best.time_ms is not None else "not timed"
     lines = [str(best.config), f"{match.tier.value}: {match.detail} ({time_text})"]
     if best.expected_slowdown is None:
-        lines.append("expected slowdown: unknown; `autotune search` on that device finds its own best")
+        lines.append("expected slowdown: unknown; `autotune search` for this device and size finds the best")
     elif best.match.tier is not Tier.EXACT:
         most = best.slowdown_at_most
         bound = (

@@ -21,7 +21,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=opt.kernel,
         help="name of a kernel in the cache, its space file or a journal",
     )
-    folder = "folder to write: load_kernel(..., cache=DIR) then needs the GPU's driver only"
+    folder = "folder to write; load_kernel(..., cache=DIR) then needs only the GPU's driver"
     opt.add_output(parser, folder, metavar="DIR", required=True)
     parser.add_argument(
         "-d",
@@ -33,13 +33,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="NVIDIA GPUs or architectures, separated by commas (default: those of the GPUs with results)",
     )
     parser.add_argument(
-        "--source", metavar="FILE", type=Path, help="source of the only kernel (default: as for load_kernel)"
+        "--source", metavar="FILE", type=Path, help="source of a single KERNEL (default: as for load_kernel)"
     )
     parser.add_argument(
         "--trusted",
         metavar="DIR",
         type=Path,
-        help="sources there, and any compiler option of caches there, are yours (see docs/cache-format.md)",
+        help="trust this folder's sources, and the compiler options of its caches (see docs/cache-format.md)",
     )
     opt.add_cache(parser, "where to look for results")
     opt.add_json(parser)
@@ -56,7 +56,7 @@ def run(parsed: argparse.Namespace) -> None:
     architectures = gpu_architectures(parsed.architectures)
     if amd := next((architecture.name for architecture in architectures if architecture.is_amd), None):
         raise InputError(
-            f"{amd}: load_kernel launches on NVIDIA GPUs only; autotune space --compile is for AMD's"
+            f"{amd}: expected NVIDIA GPUs, as for load_kernel; for AMD's, run autotune space --compile"
         )
     names = [architecture.name for architecture in architectures]
     trust = Trust(parsed.trusted)

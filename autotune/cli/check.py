@@ -2,13 +2,13 @@
 
 With --config, configurations are verified, then run on other data, with threads and blocks in other
 orders, on the CPU under the sanitizers of g++ where it is installed, and at last (CUDA) under the four
-tools of compute-sanitizer. Without, each cached result of the kernel for this device is verified and
-timed again with its ties, the next best and the default. With --stale, only results are checked
-that another driver, compiler, version of Triton or source gave, and all that hold are stored anew; a
-new search begins where one loses more than the noise, within --time. With --strength, mistakes are
-planted into the kernel, one at a time: it is told which of them the sizes, the data and the tolerance
-of the space cannot see, and what would. With --bits, results are compared bit by bit: from run to run,
-and among all configurations that the cache serves.
+tools of compute-sanitizer. Without it, each cached result of the kernel for this device is verified and
+timed again with its ties, the next best and the default. With --stale, only results of another driver,
+compiler, version of Triton or source are checked, and those that hold are stored with their new times; for
+one that loses more than the noise, a new search runs within --time. With --strength, mistakes are planted
+into the kernel, one at a time, to show which of them the sizes, the data and the tolerance of the space
+miss, and what would catch them. With --bits, results are compared bit by bit: from run to run, and among
+all configurations that the cache serves.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     opt.add_target(parser)
     mode = parser.add_mutually_exclusive_group()
     opt.add_config(mode, "check this configuration; repeat for more", default=[])
-    mode.add_argument("--refresh", action="store_true", help="update each cached result with what was found")
+    mode.add_argument("--refresh", action="store_true", help="store what the check finds for each result")
     mode.add_argument(
         "--strength", action="store_true", help="count the planted mistakes that verification catches"
     )
     mode.add_argument(
         "--stale",
         action="store_true",
-        help="check what an older driver, compiler or source gave, and search anew where it loses",
+        help="check results of another driver, compiler or source, and search again where one loses",
     )
     parser.add_argument(
         "--bits",
         action="store_true",
-        help="compare bits of results, at these sizes: of several runs, and of all served configurations or "
-        "those of --config",
+        help="compare results bit by bit, at these sizes: of several runs, and of all served configurations "
+        "or those of --config",
     )
     opt.add_no_sanitizer(parser, "run neither compute-sanitizer nor the sanitizers of g++")
     parser.add_argument(
@@ -58,7 +58,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=opt.seconds,
         default=300.0,
-        help="with --strength: plant no mistake after so long; with --stale: search no longer than this, all "
+        help="with --strength: plant no mistake after this time; with --stale: search no longer, for all "
         "results together (default %(default)g)",
     )
     opt.add_run(parser)
@@ -147,8 +147,8 @@ def _check_cache(parsed: argparse.Namespace) -> None:
         ]
         if not entries:
             raise InputError(
-                f"{root} holds no such result of {task.spec.kernel} for {task.device.name}; "
-                "run autotune search, or name configurations with --config"
+                f"{root} has no result of {task.spec.kernel} for {task.device.name} at these sizes and types"
+                "; run autotune search, or name configurations with --config"
             )
         for entry in entries:
             of_entry = bind_target(
@@ -168,7 +168,7 @@ def _check_cache(parsed: argparse.Namespace) -> None:
     wrong = sum(result.state is CheckState.WRONG for result in checked)
     if wrong and not parsed.refresh:
         raise SetupError(
-            f"wrong: {wrong} of {count_text(len(checked), 'result')}; add --refresh, or search again"
+            f"wrong: {wrong} of {count_text(len(checked), 'result')}; update with --refresh, or search again"
         )
 
 
@@ -181,13 +181,13 @@ def bits_text(compared: Mapping[Config, Bits]) -> str:
             lines.append(f"wrong     {config}: {bits.failure}")
         elif bits.unsteady:
             lines.append(
-                f"varies    {config}: {', '.join(bits.unsteady)} differs between {len(bits.runs)} runs"
+                f"varies    {config}: bits of {', '.join(bits.unsteady)} differ between {len(bits.runs)} runs"
             )
         else:
             number = numbers.setdefault(tuple(bits.outputs.values()), len(numbers) + 1)
             lines.append(f"result {number}  {config}: the same bits in {len(bits.runs)} runs")
     if len(numbers) > 1:
-        lines.append("configurations give different bits: sums are added up in other orders")
+        lines.append("configurations give different bits: they may add in different orders")
     return "\n".join(lines)
 
 
@@ -206,7 +206,7 @@ def bits_json(compared: Mapping[Config, Bits]) -> list[dict[str, Any]]:
 def aged_text(updates: Sequence[AgedResult], count: int) -> str:
     """For each aged result what the update cost or gained, and what a new search then gained."""
     if not updates:
-        return f"nothing is stale: {count_text(count, 'result')}"
+        return f"stale: none of {count_text(count, 'result')}"
     return "\n".join("\n           ".join(_aged_lines(update)) for update in updates)
 
 
@@ -216,13 +216,13 @@ def _aged_lines(update: AgedResult) -> Iterator[str]:
     yield from update.changes
     if fresh and time_ms and fresh.default_time_ms and entry.default_time_ms:
         now, before = fresh.default_time_ms / time_ms, entry.default_time_ms / entry.time_ms
-        yield f"{now:.3g} times as fast as the default; {before:.3g} times before"
+        yield f"now {now:.3g} times as fast as the default; {before:.3g} times when it was stored"
     if update.searched_ms is not None:
         new_time = f"{update.searched_ms:.4g} ms"
         if time_ms:
             saved = 1 - update.searched_ms / time_ms
-            new_time = f"{new_time}, {saved:.1%} less" if saved > 0 else f"nothing faster than {new_time}"
-        yield f"a new search found {new_time}, which is stored"
+            new_time += f", {saved:.1%} less" if saved > 0 else ", no less"
+        yield f"a new search found {new_time}, and stored it"
     if update.note:
         yield update.note
 

@@ -67,14 +67,14 @@ def run(parsed: argparse.Namespace) -> None:
     results, namesakes = of_same_kernel(results, external)
     if namesakes:
         listed = ", ".join(namesakes)
-        say(f"not compared, because of another kernel of that name: {listed}")
+        say(f"not compared, as they have another kernel of this name: {listed}")
     # An imported file without sizes or type counts as one for the cache's problem.
     likely = problem_of(results, sizes, parsed.dtype) or problem_of(results, {}, parsed.dtype)
     dtype, cached_sizes, _ = likely or (parsed.dtype, (), "")
     results += as_results(external, results, sizes or dict(cached_sizes), dtype)
     unknown = dict.fromkeys(result.folder for result in results if result.device.kind == UNKNOWN_KIND)
     if unknown and any(result.device.kind == "cpu" for result in results):
-        say(f"not known whether it is a CPU or a GPU, so set against neither: {', '.join(unknown)}")
+        say(f"not known to be a CPU or a GPU, so compared as neither: {', '.join(unknown)}")
     require_one_kernel(results)
     selected = select(results, sizes, parsed.dtype)
     comparison = compare(parsed.kernel, selected)
@@ -88,7 +88,7 @@ def run(parsed: argparse.Namespace) -> None:
     compared = [*selected, *(pair.cpu for pair in beside), *(pair.gpu for pair in beside)]
     if others := left_out(results, compared):
         listed = ", ".join(f"{folder} ({problems})" for folder, problems in others.items())
-        say(f"not compared, because of another problem: {listed}")
+        say(f"not compared, as their problems differ: {listed}")
 
 
 def comparison_text(comparison: KernelComparison, beside: Sequence[AgainstCpu] = ()) -> Iterator[Table | str]:
@@ -158,9 +158,9 @@ def _gpus_against_cpus(pairs: Sequence[AgainstCpu]) -> Iterator[Table | str]:
     yield ""
     yield table(("GPU", "best", "CPU", "best", "GPU over CPU"), rows, title="GPU against CPU")
     if any(not pair.is_same_problem and pair.ratio for pair in pairs):
-        yield "Of different sizes, rates are compared, not times."
+        yield "Where sizes differ, rates are compared, not times."
     if any(pair.ratio is None for pair in pairs):
-        yield "Different sizes are compared by `work` in the space file, which imported results lack."
+        yield "To compare different sizes takes `work` in the space file, which imported results lack."
 
 
 def _time_text(result: DeviceResult) -> str:
@@ -189,8 +189,8 @@ def _speed_matrix(comparison: KernelComparison) -> Iterator[Table | str]:
     yield table(("tuned on, run on:", *comparison.matrix), rows, title="Share of the best speed")
     if comparison.missing:
         yield (
-            f"{comparison.missing} cells are not measured ({UNKNOWN}): `autotune search --engine "
-            "adopt` tries the best configurations of other devices and fills them."
+            f"{comparison.missing} cells were not measured ({UNKNOWN}): to fill them, run `autotune search "
+            "--engine adopt`, which tries the best configurations of other devices."
         )
 
 

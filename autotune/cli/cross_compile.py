@@ -25,7 +25,7 @@ from autotune.tuning.task import Target, resolve
 
 _ARCHITECTURES = "sm_75,sm_80,sm_90,sm_100"
 _BUDGET = 200
-_PIPELINED = "; it is for loops with tl.dot, and others need tl.range(..., num_stages=num_stages)"
+_PIPELINED = "; it acts on loops with tl.dot only: for others, write tl.range(..., num_stages=num_stages)"
 
 
 def add_compile(parser: argparse.ArgumentParser) -> None:

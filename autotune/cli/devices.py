@@ -1,8 +1,8 @@
 """List the devices that --device accepts.
 
 With --measure, measure what a device can reach: bandwidth, arithmetic, atomics and latency. The figures are
-kept in the cache with the device's results; reports draw them as ceilings. With --lesson, work out from them
-what has to be in flight to hide latencies, and which registers limit what is resident.
+kept in the cache with the device's results; reports draw them as ceilings. With --lesson, work out from these
+figures how much must be in flight to hide latency, and how registers limit occupancy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXAMPLE = "autotune devices"
 def add_options(parser: argparse.ArgumentParser) -> None:
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--measure", action="store_true", help="measure what a device can reach")
-    mode.add_argument("--lesson", action="store_true", help="work Little's law and occupancy, as a page")
+    mode.add_argument("--lesson", action="store_true", help="print a page on Little's law and occupancy")
     opt.add_device(parser)
     parser.add_argument("--only", metavar="WORD", help="measure only figures with this word in their name")
     opt.add_cache(parser, "where the figures are kept")
@@ -92,7 +92,7 @@ def _teach(parsed: argparse.Namespace) -> None:
     """Print a page of Little's law and occupancy for a device, from the figures that are kept."""
     from autotune.devices.listing import find_device
 
-    opt.require_unset(parsed, "--lesson is a page of all figures", "json", "only")
+    opt.require_unset(parsed, "--lesson prints a page of all figures", "json", "only")
     _, device = find_device(parsed.device)
     emit(*lesson(device, known_ceilings(device.slug, parsed.cache)))
 

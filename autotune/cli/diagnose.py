@@ -100,10 +100,10 @@ def _evidence(diagnosis: Diagnosis) -> Iterator[str]:
     counts = diagnosis.counts
     if counts is not None:
         yield (
-            f"executed   {counts.instructions:,.0f} instructions of warps, with {counts.active_lanes:.1f} "
-            f"threads active, {counts.sectors:,.0f} sectors ({counts.sector_use:.0%} of their bytes asked "
-            f"for), {counts.shared_passes:,.0f} passes of shared memory ({counts.conflict_degree:.2f} times "
-            f"the least), {counts.atomics:,.0f} atomics, {counts.barriers:,.0f} barriers"
+            f"executed   {counts.instructions:,.0f} warp instructions with {counts.active_lanes:.1f} active "
+            f"threads, {counts.sectors:,.0f} sectors ({counts.sector_use:.0%} of their bytes requested), "
+            f"{counts.shared_passes:,.0f} shared-memory passes ({counts.conflict_degree:.2f} times the "
+            f"least possible), {counts.atomics:,.0f} atomics, {counts.barriers:,.0f} barriers"
         )
     if diagnosis.hardware_counters:
         yield counters_text(diagnosis.hardware_counters)
@@ -120,7 +120,7 @@ def _evidence(diagnosis: Diagnosis) -> Iterator[str]:
         if bits:
             yield f"accesses   {bits}"
         if code.is_unrolled is False:
-            yield "unrolling  none: the code is the same where no loop is to be unrolled"
+            yield "unrolling  none: the code stays the same when unrolling is forbidden"
 
 
 def diagnosis_json(diagnosis: Diagnosis) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def run(parsed: argparse.Namespace) -> None:
             [dialect for dialect in DIALECTS if dialect != PYTHON and (dialect in taken) is is_taken]
             for is_taken in (True, False)
         )
-        emit(f"nothing keeps searches of kernels in {' and '.join(can)} from running here")
+        emit(f"this machine can tune kernels in {' and '.join(can)}")
         if cannot:
             those = " and ".join(cannot)
             emit(

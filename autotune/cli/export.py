@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         help="where to write; a file that ends in .gz is compressed; for frameworks, programs and CLBlast a "
-        "folder, whose files get the results added",
+        "folder, to whose files the results are added",
     )
     opt.add_data(parser)
     opt.add_cache(parser, "where to look for the results of a kernel")
@@ -126,8 +126,8 @@ def _export_to_folder(parsed: argparse.Namespace) -> None:
     """Write or restore the files of a framework or of a program."""
     if (parsed.output is not None) + parsed.install + parsed.restore != 1:
         raise InputError(
-            f"--format {parsed.format}: name a folder with -o, or give --install to write where it is read, "
-            "or --restore to take that back"
+            f"--format {parsed.format}: give one of -o DIR, --install, which writes where the results are "
+            "read, and --restore, which undoes --install"
         )
     folder = None if parsed.install else Path(parsed.output or "")
     if parsed.format in FORMATS:
@@ -148,7 +148,7 @@ def _export_to_folder(parsed: argparse.Namespace) -> None:
         return
     if parsed.recorded is None:
         raise InputError(
-            f"--format {parsed.format}: name what the program asks for with --recorded FILE, written by: "
+            f"--format {parsed.format}: add --recorded FILE, which this command writes: "
             "autotune record -- python PROGRAM.py"
         )
     tunings = read_recorded(parsed.recorded)

@@ -25,15 +25,15 @@ def add_host_run(parser: argparse.ArgumentParser) -> None:
         "--run",
         dest="run_here",
         action="store_true",
-        help="run the default and the landmarks on this machine's CPU, at the sizes to verify and near the "
-        "tiles of each, and compare them with the reference; nothing is timed or kept",
+        help="run the default and the landmarks on this machine's CPU, at verify_sizes and at sizes near the "
+        "tiles of each, and compare their results with the reference; nothing is timed or stored",
     )
     group.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=opt.seconds,
         default=_TIMEOUT_S,
-        help="time limit for all of it (default %(default)g)",
+        help="time limit for all of these runs (default %(default)g)",
     )
 
 
@@ -59,10 +59,10 @@ def runs_text(result: HostRuns) -> str:
     lines += ["", f"checked {result.checks} on the CPU ({result.tool})"]
     if result.uncompared:
         lines.append(f"not compared: {', '.join(result.uncompared)}, which the reference does not return")
-    lines.append("nothing was timed, and nothing is kept")
+    lines.append("nothing was timed or stored")
     tried = sum(run.status is not Status.INVALID and Status.OK in run.expected for run in result.runs)
     if tried < result.valid:
-        others = "name landmarks, or give --config, for others"
+        others = "for others, add landmarks to the space or give --config"
         if result.for_all:
             others += f"; for all: {result.for_all}"
         lines.append(f"{tried:,} of {result.valid:,} configurations; {others}")
@@ -80,7 +80,7 @@ def _outcome_text(run: HostRun) -> str:
     if run.tiles:
         parts[0] += f" of the space, and at {run.tiles} more, near its tiles"
     if run.unrun_tiles:
-        parts.append(f"{run.unrun_tiles} near its tiles not run: no time, or the reference refuses them")
+        parts.append(f"{run.unrun_tiles} near its tiles not run: no time left, or refused by the reference")
     if run.doubts:
         parts.append(f"wrong at sizes beyond the space's, but so is the default: {run.doubts[0]}")
     if run.larger:

@@ -66,9 +66,9 @@ def lesson(device: DeviceInfo, ceilings: Mapping[str, Ceiling]) -> Iterator[Tabl
     """The page: two tables of Little's law and one of occupancy, with what is not known."""
     paces = (FERMI, pace_of(device, ceilings))
     titles = ("", *(pace.name for pace in paces))
-    yield "Memory: latency x bandwidth are in flight on the whole device"
+    yield "Memory: bytes in flight on the whole device = latency x bandwidth"
     yield table(titles, list(zip(_MEMORY, *map(_memory_cells, paces), strict=True)))
-    yield "\nArithmetic: latency x throughput are in flight on a multiprocessor"
+    yield "\nArithmetic: operations in flight on a multiprocessor = latency x throughput"
     yield table(titles, list(zip(_ARITHMETIC, *map(_arithmetic_cells, paces), strict=True)))
     if device.kind == "cpu":
         yield (
@@ -78,7 +78,7 @@ def lesson(device: DeviceInfo, ceilings: Mapping[str, Ceiling]) -> Iterator[Tabl
         )
     if paces[1].memory_s is None or (paces[1].arithmetic_s is None and device.kind == "gpu"):
         yield "\nnot measured: run `autotune devices --measure` with this device and cache first"
-    yield f"\nOccupancy: resident warps of their maximum, for blocks of {_BLOCK} threads"
+    yield f"\nOccupancy: share of the warps that can be resident, for blocks of {_BLOCK} threads"
     known = ARCHITECTURES.get(device.architecture)
     rows = [(str(count), _resident_text(_FERMI, count), _resident_text(known, count)) for count in _REGISTERS]
     yield table(("registers of a thread", *titles[1:]), rows)
@@ -90,8 +90,8 @@ def lesson(device: DeviceInfo, ceilings: Mapping[str, Ceiling]) -> Iterator[Tabl
         ]
         said = ", ".join(f"{blocks} with {cap}" for blocks, cap in enumerate(caps, 1))
         yield (
-            f"\nBlocks that fit, and the most registers of a thread with which they do (of {REGISTERS:,} on "
-            f"a multiprocessor): {said}. A cap between two of these numbers gains nothing over fewer blocks."
+            f"\nBlocks that fit on a multiprocessor ({REGISTERS:,} registers), and the most registers that "
+            f"their threads may have: {said}. A cap between two of these numbers lets no more blocks fit."
         )
 
 

@@ -1,7 +1,7 @@
 """List stored results and journals: kernels, devices, problems, ages, and what is stale.
 
-With --stale, only results are listed that another driver, compiler, version of Triton or source gave than
-this machine has now, or the cache knows of; `autotune check KERNEL --stale` times them again.
+With --stale, list only results of another driver, compiler, version of Triton or source than this machine has
+now or the cache knows of; `autotune check KERNEL --stale` times them again.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=RUNS,
         help="the folder of journals (default %(default)s)",
     )
-    parser.add_argument(
-        "--stale", action="store_true", help="list only results that are of other tools or sources"
-    )
+    parser.add_argument("--stale", action="store_true", help="list only results of other tools or sources")
     opt.add_json(parser)
 
 

@@ -49,17 +49,17 @@ def merged_text(merged: Merged) -> str:
     for place, union, entry in _contested(merged):
         rivals = "; ".join(_result_text(union, rival) for rival in entry.rivals)
         problem = f"{place}, {problem_text(entry.sizes, entry.dtype, entry.data)}"
-        lines.append(f"several {problem}: {_result_text(union, entry)} is served before {rivals}")
+        lines.append(f"several results for {problem}: {_result_text(union, entry)} is served, not {rivals}")
     for place, union in merged.records.items():
         for file, properties in union.others.items():
             source = f"; the source is {union.record.source}" * ("source" in properties)
             lines.append(
-                f"differing {place}: {', '.join(properties)} as in {union.newest}, not {file}{source}"
+                f"differing {place}: {', '.join(properties)} taken from {union.newest}, not {file}{source}"
             )
         for file, source in union.left_out.items():
             lines.append(
-                f"left out {place}: the source {source} of {file} is outside the project of the cache; "
-                "a program that means it names it: load_kernel(source=)"
+                f"left out {place}: the source {source}, which {file} names, is outside the cache's project; "
+                "a program that needs it names it: load_kernel(source=)"
             )
     lines += [f"skipped {path}: neither results nor a journal" for path in merged.ignored]
     return "\n".join(lines)

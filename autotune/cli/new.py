@@ -71,19 +71,19 @@ def findings(result: FirstSpace) -> str:
     """A text of the kernels, arguments and parameters found, and the files written."""
     draft, space = result.draft, result.space
     several = len(draft.kernels) > 1
-    chosen = f"; the space is for {draft.entry}, --entry takes another" if several else ""
+    chosen = f"; the space is for {draft.entry}; for another, give --entry" if several else ""
     lines = [f"{', '.join(draft.kernels)}: dialect {draft.dialect}{chosen}", ""]
     for title, rows in draft.tables:
         lines += [title, *(f"  {name:<40} {meaning}" for name, meaning in rows)]
     guessed = (
-        "guessed from its formula" if draft.has_reference else "returns nothing yet: nothing is compared"
+        "guessed from its formula" if draft.has_reference else "returns nothing yet, so nothing is compared"
     )
     lines += ["", f"wrote {space}: read its comments", f"wrote {result.reference}: {guessed}"]
     if draft.stand_ins:
         folder = space.with_name(Path(draft.stand_ins).parts[0])
         lines.append(
-            f"wrote {folder}: empty headers, for the source's own were not found; put them there, or name "
-            "their folder with --include"
+            f"wrote {folder}: empty headers for those of the source that were not found; put the real ones "
+            "there, or name their folder with --include"
         )
     return "\n".join(lines)
 
@@ -101,7 +101,7 @@ def next_steps(result: FirstSpace) -> str:
         steps = [f"on a machine with such a device: {steps[0]}"]
         steps = [*(f"autotune space {space} {look}" for look in looks), *steps]
     if not draft.has_reference:
-        steps.insert(0, f"write {result.reference}: it says what is expected")
+        steps.insert(0, f"complete {result.reference}: it has to return the expected results")
     if draft.arrays:
         named = (f'**{{"{name}": ...}}' if iskeyword(name) else f"{name}=..." for name in draft.numbers)
         arguments = ", ".join((*draft.arrays, *named))

@@ -372,8 +372,8 @@ def call_mode(text: str) -> CallMode:
     caches, launches = ([word for word in words if word in choices] for choices in (CACHES, LAUNCHES))
     if len(caches) + len(launches) < len(words) or max(len(caches), len(launches)) > 1:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: expected one of {' or '.join(CACHES)}, and of "
-            f"{' or '.join(LAUNCHES)}, such as warm,graph"
+            f"{text!r}: expected {' or '.join(CACHES)}, {' or '.join(LAUNCHES)}, "
+            "or one of each, such as warm,graph"
         )
     return CallMode("".join(caches), "".join(launches))
 
@@ -385,7 +385,7 @@ def seconds(text: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 < number <= MAX_SEARCH_S:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a positive number of seconds, a day at most")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a positive number of seconds, at most a day")
     return number
 
 

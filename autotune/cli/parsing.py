@@ -123,7 +123,7 @@ def present_words(words: Sequence[str]) -> Sequence[str]:
         return words
     now = _RENAMED[words[0]]
     warnings.warn(
-        f"`autotune {words[0]}` is now `autotune {' '.join(now)}`; the old name goes with the next release",
+        f"`autotune {words[0]}` is now `autotune {' '.join(now)}`; the next release removes the old name",
         stacklevel=2,
     )
     return (*now, *words[1:])

@@ -48,14 +48,14 @@ def run(parsed: argparse.Namespace) -> None:
     tunings = read_recorded(file) if file.exists() else ()
     if code and not tunings:
         raise SetupError(
-            f"{parsed.command[0]}: ended with code {code} before a kernel under @triton.autotune was tuned, "
-            "for which Triton needs a GPU"
+            f"{parsed.command[0]}: ended with exit code {code} before a kernel under @triton.autotune was "
+            "tuned; Triton tunes on a GPU only"
         )
     emit([_json(tuning) for tuning in tunings] if parsed.json else recorded_text(tunings, parsed.output))
     if new := _requests() - before:
-        say(f"{count_text(len(new), 'request')} without an exact result: autotune search --wanted")
+        say(f"{count_text(len(new), 'request')} without an exact result; tune: autotune search --wanted")
     if code:
-        raise SetupError(f"{parsed.command[0]}: ended with code {code}")
+        raise SetupError(f"{parsed.command[0]}: ended with exit code {code}")
 
 
 def recorded_text(tunings: Sequence[Tuning], path: Path) -> str:

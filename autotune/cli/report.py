@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--space",
         metavar="FILE",
         type=Path,
-        help="the kernel's space file: for ladder, occupancy and rates (default: a packaged one of it)",
+        help="the kernel's space file, for ladder, occupancy and rates (default: the packaged one, if any)",
     )
     parser.add_argument(
         "--timeline",
@@ -87,11 +87,11 @@ def run(parsed: argparse.Namespace) -> None:
         _show_live(parsed)
         return
     if not parsed.figure:
-        opt.require_unset(parsed, "a page shows all", "title", "device", "size", "x", "y")
+        opt.require_unset(parsed, "only --figure takes these", "title", "device", "size", "x", "y")
     if not parsed.names:
         raise InputError(f"name a journal or a kernel; for example: {EXAMPLE}")
     if parsed.figure:
-        opt.require_unset(parsed, "a page shows it", "timeline")
+        opt.require_unset(parsed, "no --figure shows a timeline", "timeline")
         _draw_figure(parsed)
     else:
         _write_page(parsed)
@@ -113,7 +113,7 @@ def _draw_figure(parsed: argparse.Namespace) -> None:
     from autotune.report.plots import KINDS, Plot
 
     if parsed.figure != "heat-map":
-        opt.require_unset(parsed, "--x and --y belong to heat-map", "x", "y")
+        opt.require_unset(parsed, "--x and --y are for --figure heat-map", "x", "y")
     plot = Plot(
         sources=parsed.names,
         cache=parsed.cache,

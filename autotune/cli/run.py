@@ -76,7 +76,7 @@ def _run_one(parsed: argparse.Namespace) -> None:
     from autotune.diagnosis.profiler import profile_once
     from autotune.tuning.single_runs import run_once
 
-    opt.require_unset(parsed, "one configuration always runs again", "fresh", "keep")
+    opt.require_unset(parsed, "without --landmarks, the configuration always runs again", "fresh", "keep")
     options = opt.run_options(parsed, budget=Budget())
     with opt.opened_task(parsed) as (task, progress):
         config, origin = opt.chosen_config(parsed, task)
@@ -96,7 +96,7 @@ def _run_one(parsed: argparse.Namespace) -> None:
         with opt.progress(parsed) as progress:
             said = profile_once(task, options, progress, config, parsed.profile, report)
         (say if parsed.json else emit)(said)
-        say(f"kept in {report}")
+        say(f"the profile is in {report}")
 
 
 def _run_ladder(parsed: argparse.Namespace) -> None:
@@ -105,7 +105,7 @@ def _run_ladder(parsed: argparse.Namespace) -> None:
     from autotune.tuning.single_runs import ladder
 
     others = ("config", "landmark", "default", "repeat", "profile")
-    opt.require_unset(parsed, "--landmarks runs all of them", *others)
+    opt.require_unset(parsed, "--landmarks runs all landmarks", *others)
     options = opt.run_options(parsed, budget=Budget())
     with opt.opened_task(parsed) as (task, progress):
         best = tuned_best(task, parsed.cache)  # first: a damaged cache should cost no time

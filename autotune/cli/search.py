@@ -40,8 +40,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="SPACE",
         type=Path,
         nargs="*",
-        help="further spaces, as in spaces/*.yaml: next is always the one with the greatest expected gain "
-        "per second; --budget is for each space, --time for all together",
+        help="further spaces, as in spaces/*.yaml: the one with the greatest expected gain per second is "
+        "always next; --budget is for each space, --time for all together",
     )
     several = parser.add_mutually_exclusive_group()
     several.add_argument(
@@ -70,7 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--recorded",
         metavar="FILE",
         type=Path,
-        help="tune what `autotune record` noted of a program, with the spaces of its kernels",
+        help="tune the problems that `autotune record` noted of a program, with the spaces of its kernels",
     )
     _add_sweep(parser.add_argument_group("a range of sizes"))
     _add_engine(parser.add_argument_group("how to search"))
@@ -78,7 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--timeline",
         metavar="FILE",
         type=Path,
-        help="write what every process did and waited for, to be opened at ui.perfetto.dev",
+        help="write what every process did and waited for, as a trace for ui.perfetto.dev",
     )
     opt.add_run(parser, resumes=True)
     opt.add_cache(parser, "where to store the result", reads=False)
@@ -97,8 +97,8 @@ def _add_sweep(group: argparse._ArgumentGroup) -> None:
         "--format",
         choices=FORMATS,
         metavar="FORMAT",
-        help=f"tune for files that a framework reads, at its numbers of tokens unless {KEY} is given, and "
-        f"keep what it serves where nothing is faster: {', '.join(FORMATS)}",
+        help=f"tune for a framework's files, at its numbers of tokens unless {KEY} is given; its own "
+        f"configurations stay where nothing is faster: {', '.join(FORMATS)}",
     )
     group.add_argument(
         "--variants",
@@ -111,7 +111,7 @@ def _add_sweep(group: argparse._ArgumentGroup) -> None:
 def _add_engine(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--engine",
-        help="surrogate, exhaustive, random, kernel_tuner, optuna or adopt, which tries a few that results "
+        help="surrogate, exhaustive, random, kernel_tuner, optuna or adopt, which tries the few that results "
         "of other devices and sizes predict (default: exhaustive if the budget covers the space, else "
         "surrogate; optuna for --objective pareto)",
     )
@@ -166,17 +166,17 @@ def _is_sweep(parsed: argparse.Namespace) -> bool:
 
 def _require_consistent(parsed: argparse.Namespace) -> None:
     if parsed.recorded:
-        opt.require_unset(parsed, "--recorded tunes what a program asked for", "wanted")
+        opt.require_unset(parsed, "--recorded brings its own requests", "wanted")
     if parsed.wanted or parsed.recorded:
         problem_options = ("size", "dtype", "sweep", "format", "journal")
-        opt.require_unset(parsed, "requests name their sizes and types", *problem_options)
+        opt.require_unset(parsed, "--wanted and --recorded name the problems", *problem_options)
     elif parsed.space is None:
         raise InputError(f"name a space, or give --wanted; for example: {EXAMPLE}")
     if parsed.wanted or parsed.recorded or _is_sweep(parsed):
         why = "a sweep, --wanted and --recorded tune on one device"
         opt.require_unset(parsed, why, "devices", "cluster")
     if parsed.more_spaces:
-        opt.require_unset(parsed, "of several spaces, each has one problem", "sweep", "format", "wanted")
+        opt.require_unset(parsed, "with several spaces, each has one problem", "sweep", "format", "wanted")
     if parsed.each_model and (not parsed.cluster or parsed.journal or parsed.more_spaces):
         raise InputError("--each-model needs --cluster and one space, and no --journal")
     if parsed.format or not _is_sweep(parsed):

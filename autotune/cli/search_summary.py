@@ -58,13 +58,13 @@ def result_text(result: SearchResult) -> str:
     """The summary of a search: winner, trials, lessons, and where the result is stored."""
     task, winner, final = result.task, result.winner, result.final
     is_earlier = all(trial.config != winner.config for trial in result.trials)
-    before = ", which had this configuration before" if result.was_served else ""
+    before = ", which already had this configuration" if result.was_served else ""
     lines = [
         f"{task.spec.kernel} on {task.device.name} ({task.address}), {space_problem(task.space)}"
         + _unverified(result),
         f"best    {measured_text(task.space, winner.config, final)}"
         + _energy_text(final)
-        + (", of an earlier search" if is_earlier else ""),
+        + (", found by an earlier search" if is_earlier else ""),
         f"        {_difference_text(winner.config, task.spec.default, 'default')}",
         *_metrics_line(result),
         *_device_use_line(result),
@@ -172,10 +172,10 @@ def _trials_line(result: SearchResult) -> str:
         resumed = "all" if result.resumed == count else result.resumed
         line += f"; {resumed} of them were known from the journal"
     if result.beside_budget:
-        line += "; besides the budget, the best in the cache was tried"
+        line += "; beyond the budget, the best in the cache was tried"
     if result.resumed < count and (cached := sum(trial.binary_cached for trial in result.trials)):
         line += f"; {cached} with a binary of an earlier run"
-    return line + ("; the time was over" if result.time_was_over else "")
+    return line + ("; time ran out" if result.time_was_over else "")
 
 
 def _lines_of_times(result: SearchResult) -> list[str]:
@@ -242,7 +242,7 @@ def _speedup_text(result: SearchResult) -> str:
         return "the best cannot be told from it"
     doubt = "" if result.compares else ", if its result is right"
     if result.objective is not Objective.TIME:
-        cost = f"{1 / ratio:.0%} of its {_objective_noun(result)}"
+        cost = f"{1 / ratio:.0%} of the default's {_objective_noun(result)}"
         time = f"{result.final.median_ms / result.default.median_ms:.0%} of its time"
         return f"the best takes {cost} and {time}{doubt}"
     if ratio < 1.005:
@@ -251,7 +251,7 @@ def _speedup_text(result: SearchResult) -> str:
     ends = [_factor(end) for end in result.speedup_interval or ()]
     reach = f" ({' to '.join(ends)})" if {*ends} - {factor} else ""
     beaten = _beaten_by_default(result) if ratio < 2 else 0.0
-    why = f"; the default beats {beaten:.0%} of the others that have a time" if beaten >= 0.1 else ""
+    why = f"; the default beats {beaten:.0%} of the others with a time" if beaten >= 0.1 else ""
     return f"the best is {factor} times as fast{reach}{doubt}{why}"
 
 
@@ -285,7 +285,7 @@ def _front_line(result: SearchResult) -> list[str]:
     ends = [f"{time_ms:.4g} ms, {energy_j:.4g} J" for _, time_ms, energy_j in result.front]
     reach = f"from {ends[0]} to {ends[-1]}" if len(ends) > 1 else ends[0]
     return [
-        f"front   {len(ends)} that no other beats in time and energy, {reach}: "
+        f"front   {len(ends)} that no other beats in both time and energy, {reach}: "
         f"autotune show {result.journal} --pareto"
     ]
 
@@ -301,7 +301,7 @@ def _tie_lines(result: SearchResult) -> list[str]:
     lines = [f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"]
     if result.unchecked_ties:
         lines.append(
-            f"        {len(result.unchecked_ties)} of them without the last checks, so not in the cache:"
+            f"        {len(result.unchecked_ties)} of them lack the last checks, so are not in the cache:"
         )
     return [
         *lines,
@@ -384,7 +384,7 @@ def _rejected_line(result: SearchResult) -> list[str]:
     counts = Counter(_check_of(trial) for trial in faster).most_common()
     checks = ", ".join(f"{count} {name}" for name, count in counts)
     return [
-        f"faster  {len(faster)} in the search failed a check: {checks}; look there first: "
+        f"faster  {len(faster)}, in the search, that failed a check: {checks}; look at these first: "
         f"autotune show {result.journal} --status {faster[0].status.value}"
     ]
 

@@ -45,14 +45,14 @@ def parse_sweep(texts: Sequence[str], fixed: Collection[str] = ()) -> list[dict[
     for text in texts:
         points = _points_of_file(text) if "=" not in text else _points_of_text(text)
         for name in points[0]:
-            if name in RESERVED_SIZES or name in problems[0]:
-                raise InputError(f"--sweep {text}: {name} cannot be the name of a size, or is given twice")
-            if name in fixed:
-                raise InputError(f"--sweep {text}: --size names {name}, too; leave one of them out")
+            if name in RESERVED_SIZES:
+                raise InputError(f"--sweep {text}: {name} cannot be the name of a size")
+            if name in problems[0] or name in fixed:
+                raise InputError(f"--sweep {text}: {name} is in --size or another --sweep too; leave one out")
         if any(0 in point.values() for point in points):
-            raise InputError(f"--sweep {text}: sizes start at 1")
+            raise InputError(f"--sweep {text}: expected sizes of at least 1")
         if len(problems) * len(points) > MAX_PROBLEMS:
-            raise InputError(f"--sweep {text}: more than {MAX_PROBLEMS:,} combinations of sizes")
+            raise InputError(f"--sweep {text}: expected at most {MAX_PROBLEMS:,} combinations of sizes")
         problems = [{**problem, **point} for problem in problems for point in points]
     return problems
 
@@ -73,7 +73,7 @@ def _points_of_text(text: str) -> list[dict[str, int]]:
         if last < first:
             raise InputError(f"--sweep {text}: the first size, {first:,}, is above the last one, {last:,}")
         if step < 1 + is_product:
-            raise InputError(f"--sweep {text}: a step is at least {'x2' if is_product else '+1'}")
+            raise InputError(f"--sweep {text}: expected a step of at least {'x2' if is_product else '+1'}")
         sizes = []
         while first < last and len(sizes) < MAX_PROBLEMS:
             sizes.append(first)

@@ -62,13 +62,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(parsed: argparse.Namespace) -> None:
     if parsed.compile:
         opt.require_unset(parsed, "--compile prints a table", "report", "output", "data")
-        opt.require_unset(parsed, "--compile runs nothing", "run_here", "timeout")
+        opt.require_unset(parsed, "--compile runs no kernel", "run_here", "timeout")
         compile_space(parsed)
         return
-    opt.require_unset(parsed, "without --compile nothing is sampled", "budget", "seed")
+    opt.require_unset(parsed, "only --compile takes a sample", "budget", "seed")
     if parsed.run_here:
         opt.require_unset(parsed, "--run prints a line for each configuration", "report", "output")
-        opt.require_unset(parsed, "--run is at the sizes to verify, which the space lists", "size")
+        opt.require_unset(parsed, "--run takes the space's verify_sizes", "size")
         run_space(parsed)
     else:
         opt.require_unset(parsed, "only --run has a time limit", "timeout")
@@ -113,7 +113,7 @@ def space_text(
     device = space.device
     yield f"{space.spec.kernel} on {device.name}, {space_problem(space)}"
     if device.driver == NOT_HERE:
-        yield f"no such device is here: counted with the known limits of {device.architecture}"
+        yield f"this machine has no such device: counted with the known limits of {device.architecture}"
     yield f"{len(space):,} valid of {space.cartesian:,} combinations\n"
     domains = [
         (item.name, str(len(item.values)), ", ".join(map(str, item.values)) + _condition(space.spec, item))
@@ -142,8 +142,8 @@ def space_text(
         sizes = [table_sizes(problem) for problem in findings.left_out]
         more = f" and {len(sizes) - _MAX_SIZES} more sizes" if len(sizes) > _MAX_SIZES else ""
         yield (
-            f"left out of the findings: what threads access at {', '.join(sizes[:_MAX_SIZES])}{more}, for it "
-            "takes too long to follow; a search runs the kernel at these sizes"
+            f"not checked: accesses of threads at {', '.join(sizes[:_MAX_SIZES])}{more}, which take too long "
+            "to follow; a search runs the kernel at these sizes"
         )
     if not rows:
         for number, step in enumerate(steps):

@@ -25,7 +25,7 @@ def strength_text(strength: Strength) -> tuple[str | Table, ...]:
     ]
     by_mend = groupby(sorted(missed, key=lambda mistake: mistake.mend), lambda mistake: mistake.mend)
     lists = [line for mend, several in by_mend for line in _mistake_lines(f"missed: {mend}", list(several))]
-    lists += _mistake_lines("nothing shows these", strength.of(EQUIVALENT))
+    lists += _mistake_lines("nothing shows these mistakes", strength.of(EQUIVALENT))
     return (*head, table(("mistake", *verdicts), rows), *lists)
 
 

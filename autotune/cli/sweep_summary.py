@@ -146,11 +146,11 @@ def _noise_warning(sweep: Sweep) -> list[str]:
 def _variants_text(variants: VariantTable, rows: Sequence[SizeRow]) -> str:
     expected, most = _slowdowns(variants)
     if expected is None or most is None:
-        bound = "their slowdown is not known: too few sizes"
+        bound = "too few sizes to estimate their slowdown"
     else:
         bound = (
-            f"the served variant takes {expected:.2f} times as long as a search's best, and at most "
-            f"{most:.2f} times in nine of ten ({count_text(len(variants.left_out), 'size')} left out in turn)"
+            f"the served variant takes {expected:.2f} times as long as a search's best, and in nine of ten "
+            f"cases at most {most:.2f} times ({count_text(len(variants.left_out), 'size')} left out in turn)"
         )
     count = count_text(len(variants.configs), "variant")
     lines = [f"{variants.dtype}: {count} for all sizes between; {bound}"]

@@ -125,11 +125,11 @@ def _where_it_pays(comparisons: Sequence[Versus]) -> str:
     """The size from which on a call with copies beats the host."""
     compared = [comparison for comparison in comparisons if comparison.pays is not None]
     if not compared:
-        return "whole calls are not compared: that needs times of copies to a GPU, and of the host"
+        return "whole calls are not compared: times of copies to a GPU, or of the host, are missing"
     paying = (row for place, row in enumerate(compared) if all(later.pays for later in compared[place:]))
     pays_from = next(paying, None)
     if pays_from is None:
-        return "with pageable copies the host is faster, at the largest size too"
+        return "with pageable copies the host is still faster at the largest size"
     return f"with pageable copies the device is faster than the host from {table_sizes(pays_from.sizes)} on"
 
 

@@ -145,14 +145,14 @@ class ClusterFleet(Fleet):
         elif time.monotonic() - self._seen_s > MAX_ALONE_S:
             raise SetupError(
                 f"{self._client.scheduler.address}: no worker with a device for {MAX_ALONE_S:g} s; "
-                "start some, then the same command goes on"
+                "start some, then the same command resumes"
             )
 
     def present(self) -> list[str]:
         """The devices present now; raises SetupError if there are none."""
         self._find_devices()
         if not self.devices:
-            raise SetupError("no worker with a device is left; start some, then the same command goes on")
+            raise SetupError("no worker with a device is left; start some, then the same command resumes")
         return list(self.devices)
 
     def worker(self, device: str) -> FleetWorker:
@@ -209,7 +209,7 @@ class ClusterFleet(Fleet):
         return futures
 
     def _disconnected(self) -> SetupError:
-        return SetupError("the Dask scheduler is gone; once it is back, the same command goes on")
+        return SetupError("the Dask scheduler is gone; once it is back, the same command resumes")
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def why_refused(
         scale = where.device.warp_size * PARTITIONS
         needed = warps * round_up(registers, where.register_unit) * scale
         return (
-            f"too many registers: {registers} in each of {threads} threads take {needed:,}, "
+            f"too many registers: {threads} threads of {registers} each take {needed:,}, "
             f"at most {where.registers * scale:,}"
         )
     return None

@@ -223,7 +223,7 @@ def _require_fit(
         if name not in _OPTIONS or type(value) is not int:
             known = ", ".join(_OPTIONS)
             raise CompileError(
-                f"{called} has no parameter {name}, and it is no option of Triton with a number: {known}"
+                f"{name} is neither a parameter of {called} nor a numeric option of Triton: {known}"
             )
     needed = (
         parameter.name
@@ -246,8 +246,8 @@ def _kernel(
     hidden = sizes[len(expected) :]
     if sizes[: len(expected)] != expected or any(size != 8 for size in hidden):
         raise CompileError(
-            f"the kernel has parameters of {sizes} bytes, its arguments have {expected}; "
-            "are the dtypes of the space those of the kernel?"
+            f"the kernel's parameters have {sizes} bytes, the space's arguments {expected}; "
+            "give the arguments the kernel's dtypes"
         )
     if facts.get("profile_scratch_size"):
         raise CompileError("the kernel asks for memory for a profiler, which autotune does not provide")

@@ -28,8 +28,8 @@ def own_options(options: Mapping[str, int], where: Architecture | None) -> dict[
             if value != _NEUTRAL[name]:
                 vendor, here = ("NVIDIA", "AMD") if is_amd else ("AMD", "NVIDIA")
                 raise CompileError(
-                    f"{name}={value} is an option for {vendor}'s GPUs; on {here}'s, only "
-                    f"{name}={_NEUTRAL[name]} is taken: a constraint on device.vendor keeps the others out"
+                    f"{name}={value} is an option for {vendor}'s GPUs; {here}'s take only "
+                    f"{name}={_NEUTRAL[name]}: exclude others with a constraint on device.vendor"
                 )
             continue
         if where is not None and is_amd and name in AMD_OPTIONS and value not in _taken(name, where):

@@ -52,8 +52,8 @@ def accumulated(operations: int, dtype: str, kind: str) -> float:
         return operations * unit / (1 - operations * unit)
     advice = "; bound: probable allows more" if kind == WORST else ""
     raise ExpressionError(
-        f"error: {operations:,} roundings in {dtype} have no bound below the sum itself: give the longest "
-        f"chain of additions instead of all of them{advice}"
+        f"error: {operations:,} roundings in {dtype} have no bound below the sum itself: count the longest "
+        f"chain of additions only{advice}"
     )
 
 

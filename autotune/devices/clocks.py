@@ -92,8 +92,8 @@ class Clocks:
         """The control, with the record locked: another process of this user may be measuring."""
         if self._control is None:
             raise LaunchError(
-                "its clock and power limit cannot be set: those of NVIDIA GPUs can, through cuda or pycuda "
-                "with the package nvidia-ml-py; remove `device` from the space"
+                "its clock and power limit cannot be set: that takes an NVIDIA GPU, through cuda or pycuda, "
+                "and the package nvidia-ml-py; remove `device` from the space"
             )
         if self._record is None:
             record = _locked_record("-".join(self._control.address).replace(os.sep, "-"))
@@ -131,7 +131,7 @@ def _locked_record(name: str) -> int:
     try:
         record = open_own(folder / f"{name}.json", os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise LaunchError(f"{folder}: clocks are noted here before they change: {error.strerror}") from None
+        raise LaunchError(f"{folder}: clocks cannot be noted before a change: {error.strerror}") from None
     lock(record)
     return record
 

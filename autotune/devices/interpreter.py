@@ -11,7 +11,8 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +29,7 @@ from autotune.devices import INTERPRETER
 from autotune.devices.base import Arguments, Program
 from autotune.devices.host_memory import HostBuffers
 from autotune.devices.interpreter_libdevice import lend_libdevice
-from autotune.errors import LaunchError
+from autotune.errors import LaunchError, OutsideArrays
 from autotune.hardware.architectures import architecture
 from autotune.sources.triton import entry_signature
 
@@ -86,6 +87,45 @@ def _round_to_bfloat16() -> None:
         interpreter._convert_float = converted
 
 
+def _keep_the_type_of_scalars() -> None:
+    """Have Triton's interpreter spread a condition as one: it takes the type of what was compared."""
+    from triton.runtime import interpreter
+
+    def spread(builder: Any, wanted: Any, scalar: Any) -> Any:
+        return interpreter.TensorHandle(np.full(wanted.shape, scalar.data), scalar.dtype.scalar)
+
+    interpreter.InterpreterBuilder.create_splat = spread
+
+
+@contextmanager
+def _reads_within(arguments: Arguments) -> Iterator[None]:
+    """Refuse reads outside of all arrays during the block, with _ReadsOutside; guard zones show writes."""
+    from triton.runtime.interpreter import InterpreterBuilder, _get_np_dtype
+
+    arrays = [value for value in arguments.values() if isinstance(value, np.ndarray)]
+    extents = sorted((array.ctypes.data, array.ctypes.data + array.nbytes) for array in arrays)
+    begins, ends = np.array([(0, 0), *extents], np.uint64).T
+    ends = np.maximum.accumulate(ends)  # views are inside of other arrays
+    load = InterpreterBuilder.create_masked_load
+
+    def load_within(builder: Any, pointers: Any, mask: Any, *others: Any) -> Any:
+        first = pointers.data[mask.data]
+        past = first + np.uint64(_get_np_dtype(pointers.get_element_ty()).itemsize)
+        if np.any(past > ends[np.searchsorted(begins, first, side="right") - 1]):
+            raise _ReadsOutside("reads outside of all arrays")
+        return load(builder, pointers, mask, *others)
+
+    InterpreterBuilder.create_masked_load = load_within
+    try:
+        yield
+    finally:
+        InterpreterBuilder.create_masked_load = load
+
+
+class _ReadsOutside(Exception):
+    """A kernel reads outside of all arrays."""
+
+
 class Interpreter(HostBuffers):
     """Memory is numpy arrays, a launch is a call of Triton's interpreter."""
 
@@ -99,6 +139,7 @@ class Interpreter(HostBuffers):
         (self.info,) = list_devices()
         lend_libdevice()
         _round_to_bfloat16()
+        _keep_the_type_of_scalars()
 
     def load(self, binary: Binary) -> Program:
         """The module of the source, whose functions are interpreted; raises CompileError."""
@@ -115,8 +156,9 @@ class Interpreter(HostBuffers):
     ) -> float:
         """Interpret the launches, and return the time that this takes."""
         began = time.perf_counter()
-        for launch in [*launches] * repeats:
-            _launch(program, launch, arguments)
+        with _reads_within(arguments):
+            for launch in [*launches] * repeats:
+                _launch(program, launch, arguments)
         return (time.perf_counter() - began) * 1e3
 
 
@@ -131,7 +173,7 @@ def _launch(program: Program, launch: Launch, arguments: Arguments) -> None:
     try:
         function[launch.grid](**named)
     except Exception as error:  # noqa: BLE001 - whatever the user's kernel does
-        raise LaunchError(_message(error, program, called)) from None
+        raise _refusal(error, program, called) from None
 
 
 def _passed(value: Any, kind: str) -> Any:
@@ -145,17 +187,20 @@ def _passed(value: Any, kind: str) -> Any:
     return tensor(TensorHandle(np.array([value.ctypes.data], np.uint64), pointer), pointer)
 
 
-def _message(error: BaseException, program: Program, called: str) -> str:
+def _refusal(error: BaseException, program: Program, called: str) -> LaunchError:
     """What was raised, and where: lines are counted from the function's `def`, as in the user's file."""
     while error.__cause__ is not None:
         error = error.__cause__
-    raised = f"{type(error).__name__}: {error}"
+    is_outside = isinstance(error, _ReadsOutside)
+    raised = str(error) if is_outside else f"{type(error).__name__}: {error}"
+    refusal = OutsideArrays if is_outside else LaunchError
     for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
         code = frame.f_code
         if frame.f_globals is program.__dict__:
             text = linecache.getline(code.co_filename, line).strip()
-            return f"{code.co_name}, line {line - code.co_firstlineno + 1} from its def, `{text}`: {raised}"
-    return f"{called}: {raised}"
+            place = f"{code.co_name}, line {line - code.co_firstlineno + 1} from its def, `{text}`"
+            return refusal(f"{place}: {raised}")
+    return refusal(f"{called}: {raised}")
 
 
 def open_device(index: int) -> Interpreter:

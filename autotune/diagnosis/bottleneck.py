@@ -51,8 +51,8 @@ def verdict(times: Times, used: Sequence[Use], counts: Counts | None) -> Verdict
         share = times.transfer_ms / (times.transfer_ms + times.run_ms)
         return Verdict(
             Bound.TRANSFER,
-            f"copies to and from the host take {times.transfer_ms:.4g} ms, {share:.0%} of a call's time, "
-            f"the kernel {times.run_ms:.4g} ms",
+            f"copies to and from the host take {times.transfer_ms:.4g} ms, {share:.0%} of a call's time; "
+            f"the kernel takes {times.run_ms:.4g} ms",
         )
     if times.launch_ms is not None and times.launch_ms >= LAUNCH_BOUND * times.run_ms:
         share = times.launch_ms / times.run_ms
@@ -70,13 +70,13 @@ def verdict(times: Times, used: Sequence[Use], counts: Counts | None) -> Verdict
     shares = _shares(times.run_ms, times.variants_ms)
     if counts is None and _is_evidence(shares):
         return _by_variants(shares)
-    most = "nothing that it uses is known"
+    most = "its use of resources is not known"
     if candidates:
         most = f"the most used resource is at {candidates[0].share:.0%} ({candidates[0].bound})"
     if counts is None:
         told = "; ".join((f"{most}, and its instructions could not be counted here", *_undecided(shares)))
         return Verdict(Bound.UNKNOWN, told)
-    return Verdict(Bound.LATENCY, f"{most}, so that it waits for most of its time")
+    return Verdict(Bound.LATENCY, f"{most}, so it waits for most of its time")
 
 
 def _by_use(bounding: Sequence[Use], counts: Counts | None) -> Verdict:
@@ -84,8 +84,8 @@ def _by_use(bounding: Sequence[Use], counts: Counts | None) -> Verdict:
     if main.bound in (*COMPUTE, Bound.SHARED) and counts and counts.active_lanes < DIVERGENT_LANES:
         return Verdict(
             Bound.DIVERGENCE,
-            f"{use_text(main)}, and of the {WARP} threads of a warp only {counts.active_lanes:.1f} are "
-            "active on average",
+            f"{use_text(main)}, and only {counts.active_lanes:.1f} of a warp's {WARP} threads are active on "
+            "average",
         )
     others = [use for use in bounding[1:] if use.share >= BALANCED * main.share]
     if others:
@@ -99,7 +99,7 @@ def _waste_text(bound: Bound, counts: Counts | None) -> str:
         return f"; bank conflicts multiply its passes by {counts.conflict_degree:.1f}"
     if counts and bound is Bound.DRAM and counts.sector_use < WASTEFUL:
         asked = counts.sector_use * SECTOR_BYTES
-        return f"; of each {SECTOR_BYTES} bytes moved, threads ask for {asked:.0f}"
+        return f"; threads request {asked:.0f} of each {SECTOR_BYTES} bytes moved"
     return ""
 
 
@@ -135,7 +135,7 @@ def _by_variants(shares: Mapping[Bound, float]) -> Verdict:
 def _undecided(shares: Mapping[Bound, float]) -> Iterator[str]:
     """The reason why each variant decides nothing."""
     for bound, share in shares.items():
-        why = " and is another kernel" if share > MAX_VARIANT else ", which alone decides nothing"
+        why = ": it is another kernel then" if share > MAX_VARIANT else ", which alone decides nothing"
         yield _share_text(bound, share) + why
 
 

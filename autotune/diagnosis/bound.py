@@ -36,7 +36,7 @@ WHAT_HELPS = {
     Bound.SPECIAL: "fewer or cheaper divisions, roots and functions",
     Bound.INTEGER: "simpler indices: unrolled loops, more work per thread, offsets of 32 bits",
     Bound.TENSOR: "a narrower type where the precision allows it",
-    Bound.ATOMICS: "fewer of them: add up in registers and shared memory first",
+    Bound.ATOMICS: "fewer atomics: add up in registers and shared memory first",
     Bound.DIVERGENCE: "let all threads of a warp take the same path",
     Bound.LATENCY: "have more in flight: wider loads, more work per thread, unrolled loops, more warps",
     Bound.LAUNCH: "fewer launches with more work in each, or a graph of them",

@@ -25,8 +25,8 @@ class LittlesLaw:
     def __str__(self) -> str:
         return (
             f"{self.needed_bytes / 1024:.1f} KiB in flight per multiprocessor keep memory busy "
-            f"({self.latency_s * 1e9:.0f} ns), {self.warps} warps have {self.held_bytes / 1024:.1f} KiB; "
-            f"{self.enough_warps} warps would do"
+            f"({self.latency_s * 1e9:.0f} ns); its {self.warps} warps have {self.held_bytes / 1024:.1f} KiB, "
+            f"{self.enough_warps} would be enough"
         )
 
 

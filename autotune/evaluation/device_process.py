@@ -22,7 +22,7 @@ from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Measurement, Rule, Status
 from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Device, Program
-from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory
+from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory, OutsideArrays
 from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers, launch_arguments
 from autotune.evaluation.measure import IncumbentTimer, impossible, measure
 from autotune.evaluation.preparation import Preparation
@@ -353,5 +353,5 @@ def run_for_results(
 
 def _launch_failure(error: LaunchError) -> Failure:
     """The failure of a configuration that a device cannot launch or cannot time."""
-    is_time = isinstance(error, ImpossibleTime)
-    return Failure(Status.MEASUREMENT_ERROR if is_time else Status.LAUNCH_ERROR, str(error))
+    statuses = {ImpossibleTime: Status.MEASUREMENT_ERROR, OutsideArrays: Status.OUT_OF_BOUNDS}
+    return Failure(statuses.get(type(error), Status.LAUNCH_ERROR), str(error))

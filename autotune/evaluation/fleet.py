@@ -132,7 +132,7 @@ class Fleet(JobRunner):
             if isinstance(reason, NoMemory):
                 raise NoMemory(f"{device}: {reason}")
             raise SetupError(
-                f"no device is left: {device}: {reason}; once one works, the same command goes on"
+                f"no device is left: {device}: {reason}; once one works, the same command resumes"
             )
         self._on_lost(device, str(reason))
         self.admit(set(self.names) - {device})

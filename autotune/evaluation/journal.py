@@ -171,7 +171,7 @@ class Journal:
         if fresh:
             lines.clear()
         if lines and not _is_whole(lines[-1]):
-            self.warning = f"{self.path}: the last line was cut off and is dropped"
+            self.warning = f"{self.path}: the last line was cut off, and is dropped"
             torn = lines.pop()
             whole_bytes = os.fstat(self._file.fileno()).st_size - len(torn.encode(errors="surrogateescape"))
             self._file.truncate(whole_bytes)
@@ -184,7 +184,7 @@ class Journal:
         if not self.has_success:
             # the default runs first, and it failed: nothing is lost, and the cause may be fixed by now
             if self.trials:
-                self.warning = f"{self.path}: none of its trials succeeded; it is started over"
+                self.warning = f"{self.path}: no trial in it succeeded, so the search starts over"
             self.start_over()
         elif edit := edit_of(rows.header, self._header, self._notes, self.trials.values(), key_of):
             self._continue_after(edit, keep)
@@ -216,10 +216,10 @@ class Journal:
         changes = f"{self.path}: since its trials were run, something has changed: {'; '.join(edit.changes)}."
         if not (edit.is_harmless or (keep and kept)):
             left = (
-                f"The times of {kept} of {every} still hold: --keep goes on with them, and the last round "
+                f"The times of {kept} of {every} still hold: to go on with them, add --keep; the last round "
                 "verifies the fastest again"
                 if kept
-                else "No trial holds now"
+                else "No trial still holds"
             )
             in_python = f"{'keep=True, ' if kept else ''}fresh=True, journal=FILE"
             raise JournalError(
@@ -346,7 +346,7 @@ class FollowedJournal:
 def _require_journal(lines: Sequence[str], path: Path) -> None:
     """Raise JournalError for a file that is not a journal; an empty file may become one."""
     if lines and not lines[0].startswith('{"journal":'):
-        raise JournalError(f"{path}:1: not a journal, which a search writes to runs/; name one of those")
+        raise JournalError(f"{path}:1: not a journal; name one that a search wrote, such as a file in runs/")
 
 
 class _Rows:
@@ -366,7 +366,7 @@ class _Rows:
             self._count += 1
             place, row = f"{self._path}:{self._count}", _object(line)
             if row is None:
-                raise JournalError(f"{place}: damaged; delete it and what follows, or search with --fresh")
+                raise JournalError(f"{place}: damaged; delete this line and the rest, or search with --fresh")
             if self._count == 1:
                 self.header = _header(row, self._path)
                 continue
@@ -423,7 +423,7 @@ def _put_last(last_rounds: _LastRounds, last_round: LastRound) -> None:
 
 def _header(row: dict[str, Any], path: Path) -> dict[str, Any]:
     if row.get("journal") != VERSION:
-        raise JournalError(f"{path}:1: not a journal of version {VERSION}; choose another file")
+        raise JournalError(f"{path}:1: expected a journal of version {VERSION}; choose another file")
     try:
         values.mapping_of(values.plain, values.text)(row, "header")
     except values.Damaged as error:
@@ -433,7 +433,7 @@ def _header(row: dict[str, Any], path: Path) -> dict[str, Any]:
 
 def _unwritable(path: Path, error: OSError) -> WriteError:
     return WriteError(
-        f"{path}: cannot be written: {error.strerror}; once it can be, the same command goes on"
+        f"{path}: cannot be written: {error.strerror}; once it can be, the same command resumes"
     )
 
 
@@ -443,7 +443,7 @@ def locked_journal(path: Path) -> Iterator[None]:
     is_there = path.exists() and not path.is_symlink()  # no search writes through a link
     with locked(path.parent), open_to_append(path) if is_there else nullcontext() as file:
         if file is not None and not _lock(file):
-            raise JournalError(f"{path}: a search is writing it; wait for it, and then do this again")
+            raise JournalError(f"{path}: a search is writing this file; try again after it has ended")
         yield
 
 
@@ -462,12 +462,14 @@ def _open_locked(path: Path) -> FileIO:
         require_unlinked(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.is_file():
-            raise InputError(f"{path}: not a file; choose one with --journal")
+            raise InputError(f"{path}: expected a file; choose one with --journal")
         while True:
             file = open_to_append(path)
             if not _lock(file):
                 file.close()
-                raise JournalError(f"{path}: another search is writing it; wait for it or use --journal FILE")
+                raise JournalError(
+                    f"{path}: another search is writing this file; wait or give --journal FILE"
+                )
             if is_at(path, file.fileno()):
                 return file
             file.close()  # it was replaced just now

@@ -77,11 +77,9 @@ def _changes(
     """The changes of one entry of a header, in words."""
     told = [note for note in noted if note != WORKLOAD]
     if UNKNOWN in header and name in ("source", UNKNOWN):
-        return [f"what {header[UNKNOWN]} reads, for all that can be known"] if name == "source" else []
+        return [f"perhaps what {header[UNKNOWN]} reads, which cannot be known"] if name == "source" else []
     if name == "arguments" and told:
-        return [
-            f"{note} was {stored.get(note, 'not there')}, is {notes.get(note, 'not there')}" for note in told
-        ]
+        return [f"{note} was {stored.get(note, 'missing')}, is {notes.get(note, 'missing')}" for note in told]
     if name == "verification":
         return ["this version of autotune verifies more"]
     if name in _HASHED:

@@ -33,7 +33,7 @@ def enough_memory(maker: InstanceMaker, default: Workload) -> Iterator[None]:
         raise _too_large(maker, default, f"has {_gib(device.memory_bytes)}")
     needed_bytes = _host_bytes(maker, default)
     if host is not None and needed_bytes > host.total_bytes:
-        images = ", and on this device, which shares it, two copies of each" if device.kind == "cpu" else ""
+        images = ", and two copies of each for this device, which is the CPU" if device.kind == "cpu" else ""
         raise NoMemory(
             f"{_arrays(maker, default)} take {_gib(needed_bytes)} of the host's memory (inputs, expected "
             f"results{images}), and the host has {_gib(host.total_bytes)}; {_advice(maker)}"
@@ -54,7 +54,7 @@ def memory_warning(maker: InstanceMaker, default: Workload) -> str:
         return ""
     return (
         f"{_arrays(maker, default)} take {_gib(needed_bytes)} of the host's memory, and {_gib(most_bytes)} "
-        f"if the reference computes in float64; {_gib(host.free_bytes)} are free. If the system kills it, "
+        f"if the reference computes in float64; {_gib(host.free_bytes)} are free. If a process is killed, "
         f"{_advice(maker)}"
     )
 

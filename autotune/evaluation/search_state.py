@@ -36,9 +36,9 @@ def search_state(journal: Path, *, is_concluded: bool) -> str:
     place, left, age_s = _told(journal)
     if age_s < _FRESH_S or _is_held(journal):
         return ", ".join(filter(None, ("Running" if not place else f"Running: {place}", left)))
-    again = "Run the search again: it goes on from here"
+    again = "To resume it, run the same search again"
     if place:
-        return f"Its process has died: {place}. {again}"
+        return f"The search's process has died: {place}. {again}"
     return "Done" if is_concluded else f"Ended before its last round. {again}"
 
 

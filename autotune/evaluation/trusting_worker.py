@@ -68,14 +68,14 @@ class TrustingWorker(Worker):
             raise SetupError(
                 f"{spec.source}: the default configuration fails, so its results cannot be trusted: {binary}"
             )
-        reason = "none of them is right at verify_sizes with a binary of its own"
+        reason = "none of these is right at verify_sizes and compiles to another binary"
         others = self._other_configs() if self._second is None else [self._second]
         for config in others:
             second_binary = self._write_results(config, workload, second, unlike=binary)
             if isinstance(second_binary, Failure) or second_binary == binary:
                 continue
             if wrong := _disagreement(workload, first, second):
-                reason = f"{config} is right at verify_sizes and differs at the full size: {wrong}"
+                reason = f"{config} is right at verify_sizes, but differs at the full size: {wrong}"
                 continue
             self._second = config
             first.replace(target)

@@ -10,7 +10,7 @@ import numpy as np
 
 from autotune.core import timeline
 from autotune.core.fills import RANDOM_FILLS
-from autotune.core.text import size_text
+from autotune.core.text import count_text, size_text
 from autotune.core.trials import ArrayFault, Failure, Status
 from autotune.devices.base import Program
 from autotune.errors import Blame
@@ -140,13 +140,13 @@ def compare_memory(
         return None
     for guarded in arrays:
         if not guarded.is_trustworthy():
-            detail = f"wrote far from any array: over the data that {guarded.array.name} is compared with"
+            detail = f"wrote far from any array, over the expected values of {guarded.array.name}"
             return Failure(Status.OUT_OF_BOUNDS, f"{detail} ({_sizes(buffers.workload)})", Blame.PROCESS)
     reasons = (
         _outside(guarded, buffers.workload) or _inside(guarded, buffers, poisoned) for guarded in arrays
     )
     late = _wrong(
-        "results came after the launch had ended: wrong at first, right at a second look", buffers.workload
+        "wrong at first, right when read again: the kernel wrote after its launch had ended", buffers.workload
     )
     failure = next(filter(None, reasons), late)
     inputs_now = [
@@ -168,8 +168,8 @@ def _outside(guarded: GuardedBuffer, workload: Workload) -> Failure | None:
         if damaged.size:
             nearest = int(damaged[0]) + 1
             detail = (
-                f"wrote outside {name}: bytes damaged: {damaged.size}, the nearest is byte {nearest} {where} "
-                f"({_sizes(workload)})"
+                f"wrote outside {name}: {count_text(damaged.size, 'byte')} damaged, the nearest is byte "
+                f"{nearest} {where} ({_sizes(workload)})"
             )
             fault = ArrayFault(name, workload.problem.sizes)
             return Failure(Status.OUT_OF_BOUNDS, detail, fault=fault)

@@ -355,9 +355,9 @@ def _is_of_reference(error: ChildFailed) -> TypeGuard[ChildRaised]:
 def _unprepared(error: ChildFailed) -> Failure:
     """The failure of a configuration whose own arrays cannot be prepared."""
     if isinstance(error, ChildTimeout):
-        return Failure(Status.TIMEOUT, f"preparing its problem: {error}", error.blame)
+        return Failure(Status.TIMEOUT, f"preparing the problem: {error}", error.blame)
     if _is_of_reference(error):
-        return Failure(Status.WRONG_RESULT, f"the reference does not fit its arrays: {error.message}")
+        return Failure(Status.WRONG_RESULT, f"the reference does not fit the arrays: {error.message}")
     status = Status.LAUNCH_ERROR if _is_full(error) else Status.CRASHED
     return Failure(status, str(error), error.blame)
 

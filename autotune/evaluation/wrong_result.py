@@ -72,7 +72,7 @@ def describe(
     if is_unwritten:
         return parts[0], fault
     if array.is_kept:  # the space says what is right, and no reference is to correct
-        detail = f"{parts[0]}; the next call begins with what a run leaves there: reset it"
+        detail = f"{parts[0]}; the next call begins with what this one leaves in {array.name}: reset it"
         return detail, replace(fault, expected="")
     parts += [
         f"{element_text(same_shaped.array, at)} is {same_shaped.values(at, 1)[0][0]}"
@@ -80,7 +80,7 @@ def describe(
         if same_shaped.array.role == "in" and same_shaped.array.shape == array.shape
     ]
     if holder := _holder(guarded, places[differs], expected[differs], buffers):
-        parts.append(f"{holder} has what is expected of {array.name}")
+        parts.append(f"{holder} has the values expected of {array.name}")
         return "; ".join(parts), replace(fault, holder=holder)
     texts, worst = _errors(array, places[differs], wrong, expected[differs])
     parts += texts
@@ -92,7 +92,7 @@ def describe(
     if allowance:
         parts.append(f"this may be rounding; `{allowance}` in the space file allows it")
     elif _seem_made_whole(typical, workload) and not _are_whole(wrong[np.isfinite(wrong)]):
-        parts.append("every expected element is whole: does `reference` make them integers (`.astype(int)`)?")
+        parts.append("every expected element is whole: does `reference` round, as by `.astype(int)`?")
     parts.append(f"tolerance: {tolerance}")
     return "; ".join(parts), replace(fault, allowance=allowance)
 

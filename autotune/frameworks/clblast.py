@@ -82,12 +82,12 @@ def _planned(known: DeviceRecord, folder: Path, device_name: str | None) -> Iter
     family = _FAMILIES.get(step.entry)
     if family is None or others:
         raise InputError(
-            f"{record.kernel}: launches no kernel of CLBlast that is known: {', '.join(_FAMILIES)}"
+            f"{record.kernel}: expected one launch, of a kernel of CLBlast: {', '.join(_FAMILIES)}"
         )
     if record.parameter_names != family.parameters:
         differing = ", ".join(sorted(record.parameter_names ^ family.parameters))
         raise InputError(
-            f"{record.kernel}: CLBlast's table of {family.name} has exactly the parameters "
+            f"{record.kernel}: expected exactly the parameters of CLBlast's {family.name}: "
             f"{', '.join(sorted(family.parameters))}; differing: {differing}"
         )
     place = _device(known.device, device_name)
@@ -113,11 +113,11 @@ def _served_entry(record: KernelRecord, family: _Family, entries: Sequence[Entry
     if len(usual) > 1:
         sizes = "; ".join(size_text(entry.sizes) for entry in usual)
         raise InputError(
-            f"{record.kernel}: has results of several sizes, and CLBlast's database takes one; tune "
-            f"{size_text(family.usual)}, which its own tuner takes, or export from a cache with one: {sizes}"
+            f"{record.kernel}: has results of several sizes, and CLBlast's database takes one; tune at "
+            f"{size_text(family.usual)}, as CLBlast does, or export from a cache with only one of: {sizes}"
         )
     if usual[0].sizes.keys() != family.usual.keys():
-        raise InputError(f"{record.kernel}: its sizes are to be named {', '.join(family.usual)}")
+        raise InputError(f"{record.kernel}: name its sizes {', '.join(family.usual)}, as CLBlast does")
     return usual[0]
 
 
@@ -129,7 +129,7 @@ def _device(device: DeviceInfo, name: str | None) -> dict[str, str]:
     if device.kind == "gpu" and vendor == "AMD":
         if name is None:
             raise InputError(
-                f"{device.name}: give CLBlast's name with --device-name: clinfo shows it as the board's name"
+                f"{device.name}: give CLBlast's name of this GPU with --device-name: the board name in clinfo"
             )
         chip = device.name.partition(":")[0]
         architecture = _ARCHITECTURES.get(chip, chip)
@@ -187,7 +187,7 @@ def _scalar(record: KernelRecord, name: str) -> str:
     try:
         return f"{float(value or ''):.2f}"
     except ValueError:
-        raise InputError(f"{record.kernel}: the argument {name} has to be a number") from None
+        raise InputError(f"{record.kernel}: expected a number for the argument {name}") from None
 
 
 def _kept_results(path: Path, content: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -121,7 +121,7 @@ class Format:
             blocks = " with a block_shape" if shape.block else ""
             return f"no look-up asks for dtype={shape.quantization or '(none)'}{blocks}"
         right = self.name_of(shape.sizes, shape.device, shape.quantization, shape.variant)
-        return "" if name == right else f"no look-up asks for this name; its own is {right}"
+        return "" if name == right else f"no look-up asks for this name, but for {right}"
 
     def spells(self, path: Path) -> bool:
         """True if a path has what only this format writes: its block, or folders by Triton's version."""

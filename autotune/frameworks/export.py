@@ -79,9 +79,7 @@ def _planned(request: ExportRequest, tuned: DeviceRecord, root: Path) -> Iterato
     """The files of a device; raises InputError."""
     form = request.format
     if request.device is None and (tuned.device.backend, tuned.device.kind) != ("cuda", "gpu"):
-        raise InputError(
-            f"{tuned.device.name}: {form.package} may have another name for it: give that with --device-name"
-        )
+        raise InputError(f"{tuned.device.name}: give {form.package}'s name of this device with --device-name")
     for path, entries in _files(request, tuned, root).items():
         shape = form.shape(path.name)
         assert shape is not None
@@ -118,7 +116,7 @@ def _files(request: ExportRequest, tuned: DeviceRecord, root: Path) -> dict[Path
         quantization = quantization_of(sizes) if asked is None else asked
         name = form.name_of(sizes, request.device or tuned.device.name, quantization)
         if reason := form.unasked(name):
-            raise InputError(f"{name}: {reason}; name another one with --quantization")
+            raise InputError(f"{name}: {reason}; choose another dtype with --quantization")
         place = root / form.subfolder.format(version=_version(entry).replace(".", "_"))
         newest.setdefault(place / name, {})[entry.sizes[KEY]] = entry
     return newest
@@ -137,7 +135,7 @@ def _check_names(form: Format, record: KernelRecord) -> None:
             missing += BLOCKS
     if missing:
         raise InputError(
-            f"{record.kernel}: has no {', '.join(dict.fromkeys(missing))}, which files of {form.name} need"
+            f"{record.kernel}: lacks {', '.join(dict.fromkeys(missing))}, which files of {form.name} need"
         )
 
 
@@ -145,5 +143,5 @@ def _version(entry: Entry) -> str:
     """The version of Triton that a result was found with; raises InputError."""
     match = re.search(r"triton (\d+(?:\.\d+)+)", entry.provenance.compiler, re.IGNORECASE)
     if match is None:
-        raise InputError(f"{entry.provenance.compiler or 'unknown'}: the result's compiler is not Triton")
+        raise InputError(f"expected a result compiled with Triton, found {entry.provenance.compiler!r}")
     return match[1]

@@ -29,7 +29,7 @@ def _root() -> Path:
 
 def _refused(tuning: Tuning) -> str:
     has_others = any(isinstance(value, str) and value.startswith("<") for value in tuning.key)
-    return "a value of its key is no number, text or truth value" if has_others else ""
+    return "a value of the kernel's key is no number, text or truth value" if has_others else ""
 
 
 def _planned(folder: Path, answers: Sequence[ServedTuning]) -> Iterator[PlannedFile]:

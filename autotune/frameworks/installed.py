@@ -51,7 +51,7 @@ class InstalledConfigs:
         """The entry as a configuration of a space with this default, or None; and where it is from."""
         installed = self.entry(sizes)
         if installed is None:
-            return None, f"what {self._form.package} takes without a file is not known here"
+            return None, f"there is no file, and {self._form.package}'s default is not known here"
         where, entry = installed
         known = {**TRITON_USUAL, **entry}
         values = {name: known[name] for name in default if name in known}

@@ -115,8 +115,8 @@ def _findings(format_: Format, shape: Shape, content: ConfigFile) -> Iterator[tu
     if untried:
         yield (
             Kind.UNTRIED,
-            f"M = {_listed(untried)}: {format_.package}'s default is not in its own tuner's loops, so it was "
-            "never compared",
+            f"M = {_listed(untried)}: {format_.package}'s tuner does not try {format_.package}'s default, so "
+            "the entry was never compared with it",
         )
 
 

@@ -65,10 +65,10 @@ def exported_records(
             entries.sort(key=lambda entry: entry.provenance.tuned_at)
             records.append(known._replace(record=replace(known.record, entries=tuple(entries))))
     if not records:
-        raise InputError(f"{kernel}: no result is for --data {data}")
+        raise InputError(f"{kernel}: has no result for --data {data}")
     if device_name is not None and len(records) > 1:
         names = ", ".join(known.device.name for known in records)
-        raise InputError(f"--device-name: there are results of several devices: {names}")
+        raise InputError(f"--device-name: expected results of one device, found some of {names}")
     return records
 
 
@@ -78,7 +78,7 @@ def require_not_installed(folder: Path, package: str) -> None:
     is_of_package = any(path.is_relative_to(place) for place in package_folders(package))
     if is_of_package or any(name in path.parts for name in _INSTALLED):
         raise InputError(
-            f"{folder}: belongs to an installed package; --install writes there, and keeps the old files"
+            f"{folder}: belongs to an installed package; to write there and keep its files, give --install"
         )
 
 
@@ -139,7 +139,7 @@ def restore(kernel: str, root: Path) -> list[Path]:
                 old.unlink()
             done.append(path)
     if not done:
-        raise InputError(f"{root}: no file was replaced by an export of {kernel}")
+        raise InputError(f"{root}: no export of {kernel} has replaced a file here")
     return done
 
 

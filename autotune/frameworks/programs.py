@@ -77,7 +77,8 @@ def export_program(
     functions = {step.entry for known in records for step in known.record.launch if step.constants}
     asked = [tuning for tuning in tunings if tuning.function in functions]
     if not asked:
-        raise InputError(f"{kernel}: the recorded file has no call of {', '.join(sorted(functions)) or 'it'}")
+        called = ", ".join(sorted(functions)) or "this kernel"
+        raise InputError(f"{kernel}: the recorded file has no call of {called}")
     by_device: dict[str, list[ServedTuning]] = {}
     left_out = []
     for tuning in asked:
@@ -92,7 +93,7 @@ def export_program(
     if not by_device:
         raise InputError("; ".join(left_out))
     if folder is not None and len(by_device) > 1 and format_.subfolder("x"):
-        raise InputError(f"{folder}: is for one device, and there are results of {', '.join(by_device)}")
+        raise InputError(f"{folder}: takes results of one device, found some of {', '.join(by_device)}")
     files: list[PlannedFile] = []
     for device, answers in by_device.items():
         place = folder if folder is not None else format_.root() / format_.subfolder(device)
@@ -107,7 +108,7 @@ def _device_of(kernel: str, records: Iterable[DeviceRecord], tuning: Tuning) -> 
     fitting = [known for known in records if known.device.architecture == wanted]
     if len(fitting) != 1:
         names = ", ".join(known.device.name for known in fitting) or f"no {wanted}"
-        raise InputError(f"the program ran on {wanted}, and {kernel} has results of {names}")
+        raise InputError(f"the program ran on {wanted}, but {kernel} has results of {names}")
     return fitting[0]
 
 
@@ -120,7 +121,7 @@ def _answer(tuned: DeviceRecord, tuning: Tuning) -> ServedTuning:
     fitting = [item for item in record.entries if (item.sizes, item.dtype) == (sizes, dtype)]
     if not fitting:
         text = ", ".join(f"{name}={value}" for name, value in sizes.items())
-        raise InputError(f"no result for {text}, {dtype}: autotune search --recorded FILE")
+        raise InputError(f"no result for {text}, {dtype}; to tune it: autotune search --recorded FILE")
     entry = fitting[-1]
     before = Config(
         {name: value for name, value in tuning.best.items() if name in entry.config and value is not None}
@@ -131,7 +132,7 @@ def _answer(tuned: DeviceRecord, tuning: Tuning) -> ServedTuning:
     step = launch_of(record.kernel, record.launch, tuning.function)
     launched = kernel.launched(served, sizes)  # empty if that cannot be evaluated
     if not launched or not launched[record.launch.index(step)]:
-        raise InputError(f"the best configuration does not launch it: {served}")
+        raise InputError(f"the best configuration does not launch {tuning.function}: {served}")
     constants = {name: known[text] for name, text in constant_expressions(step).items() if text in known}
     return ServedTuning(tuning, entry, served, _content(tuning, constants, served))
 
@@ -141,7 +142,7 @@ def _content(tuning: Tuning, constants: Mapping[str, Value], served: Config) -> 
     wanted = set(tuning.parameters)
     if missing := wanted - constants.keys():
         raise InputError(
-            f"the program's configurations set {', '.join(sorted(missing))}, and the space does not"
+            f"the program's configurations set {', '.join(sorted(missing))}, which the space does not"
         )
     for name in sorted(constants.keys() - wanted - {*TRITON_OPTIONS}):
         if name not in tuning.scalars:
@@ -149,7 +150,7 @@ def _content(tuning: Tuning, constants: Mapping[str, Value], served: Config) -> 
                 raise InputError(f"the program's configurations do not set {name}")
         elif tuning.scalars[name] != constants[name]:
             raise InputError(
-                f"the program passes {name}={tuning.scalars[name]}, and the result is for {constants[name]}"
+                f"the program passes {name}={tuning.scalars[name]}, but the result is for {constants[name]}"
             )
     options = {name: constants.get(name, TRITON_USUAL.get(name)) for name in TRITON_OPTIONS}
     return {

@@ -13,8 +13,8 @@ from autotune.recording.tunings import READ_BY, Tuning, is_known, triton_folder
 
 def _refused(tuning: Tuning) -> str:
     if not is_known(tuning.triton) or not tuning.digest:
-        return f"the cache of Triton {tuning.triton} is not known here; {' and '.join(READ_BY)} are"
-    return "" if tuning.key else "its key is empty, and Triton then keeps nothing"
+        return f"expected Triton {' or '.join(READ_BY)}, whose cache is known, found {tuning.triton}"
+    return "" if tuning.key else "the kernel's key is empty, so Triton keeps nothing"
 
 
 def _planned(folder: Path, answers: Sequence[ServedTuning]) -> Iterator[PlannedFile]:

@@ -38,7 +38,7 @@ def read_answer(
     given = _on_host(call.answer)
     if call.verify is None and given is not None and len(given) != len(arguments.listed):
         raise InputError(
-            f"answer: {len(given)} elements for {len(arguments.listed)} arguments; None means input"
+            f"answer: expected {len(arguments.listed)} elements (None for an input), found {len(given)}"
         )
     judge = _judge(call, given, arguments, parameters, observers)
     return AnswerCheck(

@@ -259,8 +259,8 @@ def _last_lines(
     if goal.is_time and min(times_ms) < best["time"]:
         smaller = sum(time_ms < best["time"] for time_ms in times_ms)
         lines.append(
-            f"warning an unsteady machine: `results` has {count_text(smaller, 'row')} with a smaller time: "
-            'env["best_config"] won the last round, in turns'
+            f"warning an unsteady machine: `results` has {count_text(smaller, 'row')} with a smaller time, "
+            'but env["best_config"] won the last round'
         )
     if any("__error__" in row for row in rows):
         lines += [*failures(result), "        their rows have `__error__` and no `time`"]

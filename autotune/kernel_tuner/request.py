@@ -206,7 +206,7 @@ def _source_text(kernel_source: Any, params: Params) -> str:
     """The source as a text: of a file, of a function, or as it is; raises InputError."""
     if isinstance(kernel_source, list | tuple):
         raise InputError(
-            "kernel_source: a list has host code, which is not run; give the kernel's own source"
+            "kernel_source: expected the kernel's own source, found a list; host code is not run"
         )
     try:
         return str(util.get_kernel_string(kernel_source, params))

@@ -135,7 +135,7 @@ def _compare(
     elif abs(ratio - 1) <= noise:
         state, detail = CheckState.SAME, ""
     elif overlaps:
-        state, detail = CheckState.SAME, f"{change}, but the confidence intervals meet"
+        state, detail = CheckState.SAME, f"{change}, but the confidence intervals overlap"
     else:
         state, detail = (CheckState.FASTER if ratio < 1 else CheckState.SLOWER), change
     if entry.config not in [trial.config for trial in decision.stored]:

@@ -37,7 +37,7 @@ def requests_of_misses(cache: Path | None, device: str | None, space: Path | Non
     address, info = find_device(device)
     space_file = locate(space) if space else None
     kernel = load_space(space_file).kernel if space_file else None
-    requests = Requests([], [], "requests failed and stay")
+    requests = Requests([], [], "requests failed and stay listed")
     for miss in read_misses(writable_root(cache)):
         if not miss.is_for(info) or kernel not in (None, miss.kernel):
             continue
@@ -47,7 +47,7 @@ def requests_of_misses(cache: Path | None, device: str | None, space: Path | Non
             requests.targets.append((target, miss))
         else:
             requests.failures.append(
-                f"{miss.kernel}: spaces/{miss.kernel}.yaml: no such file; name its space, wherever it is: "
+                f"{miss.kernel}: spaces/{miss.kernel}.yaml: no such file; if it is elsewhere, name it: "
                 f"autotune search {miss.kernel}.yaml --wanted"
             )
     return requests
@@ -68,7 +68,7 @@ def requests_of_tunings(tunings: Iterable[Tuning], spaces: Sequence[Path], devic
         launching = [spec for spec in specs if tuning.function in {step.entry for step in spec.launch}]
         if not launching:
             command = f"autotune new {tuning.file} --entry {tuning.function}"
-            failures[f"{tuning.function}: name its space; to write one: {command}"] = None
+            failures[f"{tuning.function}: no space launches it; name one, or write one: {command}"] = None
         for spec in launching:
             try:
                 target = _target(tuning, spec, device)

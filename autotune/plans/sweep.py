@@ -116,7 +116,7 @@ def _with_installed(tasks: Sequence[TuningTask], form: Format, observer: Observe
             left_out.append(f"{KEY}={sizes[KEY]}: {where}")
         done.append(replace(task, served_elsewhere=(config,) if config else ()))
     if left_out:
-        observer.warn(f"nothing is compared with what {form.package} serves now, at {', '.join(left_out)}")
+        observer.warn(f"not compared with what {form.package} serves now: {', '.join(left_out)}")
     return done
 
 

@@ -231,7 +231,7 @@ class Candidates:
     def _leave_out(self, problem: SweepProblem, error: Exception) -> None:
         """Skip a size half-way, which nobody asked for, with a warning."""
         self._left_out.add(problem)
-        self._observer.warn(f"half-way between two sizes, at {problem.label}, nothing is timed: {error}")
+        self._observer.warn(f"{problem.label}, half-way between two sizes, is not timed: {error}")
 
     def _context(self, problem: SweepProblem) -> AbstractContextManager[TuningContext]:
         return open_context(problem.journaled, self._options, self._observer, POLICY, self._processes)

@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, permutations, product
 
 from autotune.core.records import Config, Sizes
-from autotune.problem.workload import Workload, entries
+from autotune.problem.workload import Make, Workload, entries
 
 _FEW = (1, 7, 31)  # small sizes: fewer elements than a warp has threads
 _TIMES = (1, 2, 3, 5, 17)  # further sizes, in tiles
 _CHANGED, _ALIKE = 0.7, 0.5  # shares
 _BEYOND = 4  # a further size is at most so many times the space's largest
+_FAR_BEYOND = 64  # times it: constraints that take such a size are no limits
 _TRIED = 80  # sizes that are tried, of which a few are chosen
 _MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of a workload at sizes of tiles
 _LITTLE_WORK = 2**18  # of any problem: its reference is fast
@@ -111,7 +112,9 @@ class Domain:
                 yield self.declared({**others, name: tile * _BEYOND_16_BITS})
 
     def candidates(self, divisors: Sequence[int], draw: random.Random) -> Iterator[Sizes]:
-        """Sizes that some tiles make interesting, drawn at random; half are equal where the space's are."""
+        """Each size of several as 1, then drawn ones around tiles, half equal where the space's are."""
+        if len(self._largest) > 1:
+            yield from ({**sizes, name: 1} for sizes in self._given for name in self._varied)
         near = {times * tile + step for tile in divisors for times in _TIMES for step in (-1, 0, 1)}
         near |= {*_FEW}
         choices = {
@@ -136,8 +139,8 @@ def at_tiles(
 ) -> list[Workload]:
     """Further workloads, in which a configuration does what it does in none that it is verified on.
 
-    At most `count`. `timed` is the workload of the size to tune for; `make` makes the workload of sizes and a
-    number, and gives None where the configuration is not valid.
+    At most `count`, and first those with a single size of 1. `timed` is the workload of the size to tune for;
+    `make` makes the workload of sizes and a number, and gives None where the configuration is not valid.
     """
     given = (*workloads, timed)
     factors = divisors(given, config)
@@ -147,11 +150,12 @@ def at_tiles(
     candidates = domain.candidates(factors, draw)
     shown = set().union(*(_remainders(workload, factors) for workload in given))
     largest = {name: max(workload.problem.sizes[name] for workload in given) for name in timed.problem.sizes}
-    shown |= set().union(*(_doublings(workload) for workload in given))
+    shown |= set().union(*(_doublings(workload) | _single(workload) for workload in given))
 
     def news(workload: Workload) -> set[tuple[object, ...]]:
         beyond = {(name,) for name, size in workload.problem.sizes.items() if size > largest[name]}
-        return (_remainders(workload, factors) | _doublings(workload) | beyond) - shown
+        kinds = _remainders(workload, factors) | _doublings(workload) | beyond | _single(workload)
+        return kinds - shown
 
     left: dict[str, Workload] = {}
     for number in range(_TRIED):
@@ -163,12 +167,29 @@ def at_tiles(
     chosen: list[Workload] = []
     while left and len(chosen) < count:
         news_by_key = {key: news(workload) for key, workload in left.items()}
-        best = max(news_by_key, key=lambda key: len(news_by_key[key]))
+        best = max(left, key=lambda key: (len(news_by_key[key] & _single(left[key])), len(news_by_key[key])))
         if not news_by_key[best]:
             break
         shown |= news_by_key[best]
         chosen.append(left.pop(best))
     return chosen
+
+
+def at_limits(given: Sequence[Workload], make: Make) -> Iterator[Workload]:
+    """Workloads in which one size is larger than in any given one, and as large as constraints take."""
+    domain = Domain([workload.problem.sizes for workload in given])
+    least = min((workload.problem.sizes for workload in given), key=size_product)
+    for name in least:
+        found, largest = None, max(workload.problem.sizes[name] for workload in given)
+        low, high = largest, largest * _FAR_BEYOND
+        is_limited = make(domain.declared({**least, name: high})) is None
+        while is_limited and high - low > 1:
+            middle = (low + high) // 2
+            workload = make(domain.declared({**least, name: middle}))
+            low, high = (middle, high) if workload else (low, middle)
+            found = workload or found
+        if found is not None:
+            yield found
 
 
 def beyond_16_bits(
@@ -216,6 +237,12 @@ def divisors(workloads: Sequence[Workload], config: Config) -> list[int]:
     }
     factors = sorted(numbers | extents)
     return sorted({factor * other for factor, other in product(factors, [1, *factors])})
+
+
+def _single(workload: Workload) -> set[tuple[object, ...]]:
+    """The one size that is 1 beside larger ones: one row, or one column."""
+    ones = [name for name, size in workload.problem.sizes.items() if size == 1]
+    return {(name, "single") for name in ones} if len(ones) == 1 < len(workload.problem.sizes) else set()
 
 
 def _doublings(workload: Workload) -> set[tuple[object, ...]]:

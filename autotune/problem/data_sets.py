@@ -14,6 +14,7 @@ from autotune.problem.workload import Array, Workload
 
 DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest", "denormals", *SHAPES)
 MAX_BYTES = 2**22  # a larger size to tune for gets no shapes: its reference would run for each
+_TILE = 16  # divides most tiles
 _MARGIN = 1 / 8  # of the tolerance, in which the default has to be: other orders of additions are further off
 
 
@@ -41,7 +42,7 @@ class OnOtherData(NamedTuple):
 
 
 def on_other_data(name: str, verify_workloads: Sequence[Workload], timed: Workload) -> Iterator[OnOtherData]:
-    """A data set at its sizes: for SHAPES a large one and another, for others all to verify.
+    """A data set at its sizes: for SHAPES a large one and one with a rest, for others all to verify.
 
     The size to tune for, `timed`, may be the large one if it is small enough.
     """
@@ -55,9 +56,14 @@ def _at_sizes(name: str, verify_workloads: Sequence[Workload], timed: Workload) 
         return verify_workloads
     fitting = [*verify_workloads, *([timed] if timed.size_bytes <= MAX_BYTES else [])]
     large = max(fitting, key=lambda workload: workload.size_bytes, default=None)
-    turn = [*SHAPES].index(name) % len(verify_workloads) if verify_workloads else 0
-    others = [one for one in verify_workloads[turn : turn + 1] if one is not large]
-    return [*others, *([large] if large else [])]
+    others = [one for one in verify_workloads if _has_rest(one)] or verify_workloads
+    turn = [*SHAPES].index(name) % max(1, len(others))
+    return [*(one for one in others[turn : turn + 1] if one is not large), *([large] if large else [])]
+
+
+def _has_rest(workload: Workload) -> bool:
+    """True if a tile of a size is likely to have a rest: what is put there may be wrong for some data."""
+    return any(size > _TILE and size % _TILE for size in workload.problem.sizes.values())
 
 
 def with_margin(workload: Workload) -> Workload:

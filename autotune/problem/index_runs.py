@@ -22,6 +22,7 @@ from autotune.space.signatures import arguments_of_template, own_name
 
 AGAIN = 2  # turns of a loop that are followed: what further ones change is unknown
 _STEPS = 6000  # of one launch, after which it is given up
+_BEFORE_LAST = 16  # a 16th of the grid before its last block, because arrays are a tenth too large
 _Passed = dict[str, FollowedArray | int | None]  # the arguments of launches, by name
 
 
@@ -103,4 +104,5 @@ def index_runs(source: str, dialect: str, path: Path) -> IndexRuns:
 
 
 def _corners(launch: Launch) -> Ints:
-    return blocks_of([sorted({0, extent - 1}) for extent in launch.grid])
+    """The first and the last blocks, which may have no work, and some shortly before these."""
+    return blocks_of([sorted({0, extent - 1 - extent // _BEFORE_LAST, extent - 1}) for extent in launch.grid])

@@ -60,19 +60,23 @@ def run_magnitude(
     arrays: tuple[Array, ...],
     indices: Mapping[str, Indices] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """The sums of magnitudes behind the outputs: `magnitude(inputs, sizes)`, else the reference of |inputs|.
+    """The sums of magnitudes behind the outputs: those of `magnitude`, else the reference of |inputs|.
 
     Arguments and errors are as of `run_reference`. The results have float32 elements.
     """
     wide = tuple(replace(array, dtype="float32") if array.role != "in" else array for array in arrays)
     own = getattr(call(path, _load_module, "the file", path), "magnitude", None)
+    if callable(own):
+        reference = load_function(path, "reference", "reference(inputs, sizes)")
+        if takes_indices(own) != takes_indices(reference):
+            raise BrokenReference(
+                f"{defined_at(own)}: expected magnitude() with the parameters of reference()"
+            )
+        return call_reference(own, partial(call, path, own), inputs, problem, wide, indices, "magnitude")
+    positive = {
+        name: np.abs(values) if values.dtype.kind in "ifcV" else values for name, values in inputs.items()
+    }
     try:
-        if callable(own):
-            results = call(path, own, "magnitude(inputs, sizes)", dict(inputs), dict(problem.sizes))
-            return expected_results(own, results, wide)
-        positive = {
-            name: np.abs(values) if values.dtype.kind in "ifcV" else values for name, values in inputs.items()
-        }
         return run_reference(path, positive, problem, wide, indices)
     except BrokenReference as error:
         raise BrokenReference(f"{error}; it was run on absolute values, to bound rounding errors") from None
@@ -85,6 +89,7 @@ def call_reference(
     problem: Problem,
     arrays: tuple[Array, ...],
     indices: Mapping[str, Indices] | None = None,
+    name: str = "reference",
 ) -> dict[str, NDArray[Any]]:
     """Run a reference, and check and convert what it returns; raises BrokenReference.
 
@@ -92,10 +97,10 @@ def call_reference(
     """
     arguments: tuple[Any, ...] = (dict(inputs), dict(problem.sizes))
     if not takes_indices(function):
-        return expected_results(function, run("reference(inputs, sizes)", *arguments), arrays)
+        return expected_results(function, run(f"{name}(inputs, sizes)", *arguments), arrays)
     outputs = [array for array in arrays if array.role in ("out", "inout")]
     indices = indices or {array.name: sample_indices(array, problem.seed) for array in outputs}
-    results = run("reference(inputs, sizes, indices)", *arguments, dict(indices))
+    results = run(f"{name}(inputs, sizes, indices)", *arguments, dict(indices))
     return expected_results(function, results, arrays, indices)
 
 
@@ -198,17 +203,17 @@ def _advice(error: Exception, arguments: tuple[Any, ...]) -> str:
         shaped = {name: value.shape for name, value in values.items() if isinstance(value, np.ndarray)}
         alike = [f"{name} {list(shape)}" for name, shape in shaped.items() if len(shape) == int(match[1])]
         if alike:
-            return f"; an input has the `shape` that the space file gives it: {', '.join(alike)}"
+            return f"; inputs have the `shape` of the space file: {', '.join(alike)}"
     names = list(values)
     if isinstance(error, ModuleNotFoundError):
-        return f"; install it, such as by `pip install {error.name}`, or remove the import"
+        return f"; install it, for example with `pip install {error.name}`, or remove the import"
     if isinstance(error, NameError) and error.name == "np":
         return "; write `import numpy as np` at the top of the file"
     if isinstance(error, AttributeError) and isinstance(error.obj, dict):
-        return f'; these are dictionaries: write ["{error.name}"] for .{error.name}'
+        return f'; inputs and sizes are dictionaries: write ["{error.name}"] for .{error.name}'
     if isinstance(error, KeyError) and names and error.args and isinstance(error.args[0], str):
         key = error.args[0]
-        numbers = "; numbers of the space file are not passed: write the value in the reference"
+        numbers = "; the space file's numbers are not passed to a reference: write the value in it"
         return nearest(key, names) or f"{hint(key, names)}{numbers}"
     return ""
 

@@ -42,7 +42,7 @@ def converted_results(
             _require_shape(result, known[name])
         elif result.size != (count := len(indices[name])):
             raise BrokenReference(
-                f"for {name} an array of shape {list(result.shape)}; expected {count:,} elements, those at "
+                f"an array of shape {list(result.shape)} for {name}; expected {count:,} elements, those at "
                 f"the flat indices in indices[{name!r}]"
             )
     may_be_nan = has_special_values(arrays)
@@ -57,7 +57,7 @@ def _on_host(result: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(host_array(result))
     except ValueError:
-        raise BrokenReference(f"for {name} lists of different lengths; expected an array") from None
+        raise BrokenReference(f"lists of different lengths for {name}; expected an array") from None
 
 
 def _require_shape(result: NDArray[Any], array: Array) -> None:
@@ -67,8 +67,8 @@ def _require_shape(result: NDArray[Any], array: Array) -> None:
     is_turned = len(inner[0]) == len(inner[1]) and inner[0] != inner[1]
     if result.size != array.count or is_turned:
         raise BrokenReference(
-            f"for {array.name} an array of shape {returned}; return one of shape {declared}, "
-            "as the space file declares, or correct its shape there"
+            f"an array of shape {returned} for {array.name}; return one of shape {declared}, "
+            "as the space file declares, or correct the shape there"
         )
 
 
@@ -77,26 +77,25 @@ def _as_declared(result: NDArray[Any], array: Array, *, may_be_nan: bool) -> NDA
 
     If `may_be_nan`, real numbers may be NaN.
     """
-    place = f"for {array.name}"
     dtype = numpy_dtype(array.dtype)
     if dtype.names:
         fits = result.dtype.names == dtype.names
     else:
         fits = is_floating(result.dtype) or result.dtype.kind in ("biuc" if dtype.kind == "c" else "biu")
     if not fits:
-        raise BrokenReference(f"{place} elements of type {result.dtype}; expected numbers: {array.dtype}")
+        raise BrokenReference(f"{result.dtype} elements for {array.name}; expected numbers: {array.dtype}")
     flat = result.reshape(-1)
     is_right = may_be_nan and is_floating(dtype)
     if not is_right and flat.dtype.kind not in "biu" and (odd := np.flatnonzero(_nans(flat))).size:
         raise BrokenReference(
-            f"{place} NaN in {odd.size:,} of {flat.size:,} elements, the first at {array.name}[{odd[0]}] "
-            "of the flat array; NaN equals nothing, so no configuration could be right"
+            f"NaN in {odd.size:,} of {flat.size:,} elements of {array.name}, the first at flat index "
+            f"{odd[0]}; NaN equals nothing, so no configuration could be right"
         )
     with np.errstate(invalid="ignore", over="ignore"):
         typed = flat.astype(dtype, copy=False)  # as large as the output: a copy takes a second for a GiB
     if dtype.kind in "biu" and typed is not flat and (changed := np.flatnonzero(typed != flat)).size:
         raise BrokenReference(
-            f"{place} {flat[changed[0]]} at element {changed[0]}, which {array.dtype} cannot hold; "
+            f"{flat[changed[0]]} for {array.name}[{changed[0]}], which {array.dtype} cannot hold; "
             f"return whole numbers, or change the dtype of {array.name} in the space file"
         )
     return np.ascontiguousarray(typed)

@@ -39,7 +39,7 @@ def why_unwritable(folder: Path, error: OSError) -> str:
 def require_unlinked(path: Path) -> None:
     """Raise OSError for a file in `runs/` if that is a link: its maker would choose what is overwritten."""
     if RUNS in path.parents and RUNS.is_symlink():
-        raise OSError(ELOOP, f"{RUNS} is a link, and nothing is written through it: move it away", str(path))
+        raise OSError(ELOOP, f"{RUNS} is a link, through which nothing is written: move it away", str(path))
 
 
 def replace_file(path: Path, content: str | bytes) -> None:

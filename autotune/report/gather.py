@@ -344,8 +344,8 @@ def _comparison(
         if len(comparison.tuned) < 2:
             return (
                 None,
-                f"One GPU has a result for the same problem; `autotune compare {kernel}` has CPUs, too.",
+                f"Only one GPU has a result for the problem; `autotune compare {kernel}` shows CPUs, too.",
             )
-        return comparison, f"Left out, of another problem: {missing}." if missing else ""
+        return comparison, f"Left out, as their problems differ: {missing}." if missing else ""
     except AutotuneError as error:
         return None, f"Not compared: {error}."

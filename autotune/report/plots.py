@@ -60,15 +60,13 @@ def _search(plot: Plot) -> Search:
     others = "; ".join(dict.fromkeys(size_text(search.sizes) for search in chosen))
     chosen = [search for search in chosen if plot.sizes.items() <= search.sizes.items()]
     if not chosen:
-        raise InputError(f"--size {size_text(plot.sizes)}: no results for it; there are some for {others}")
+        raise InputError(f"--size {size_text(plot.sizes)}: no results for it; expected one of {others}")
     if len(chosen) > 1:
         several = len({search.kernel for search in chosen}) > 1
         named = ((search.kernel if several else "", search.device_name, search.problem) for search in chosen)
         listed = "; ".join(", ".join(filter(None, texts)) for texts in named)
         mend = "name one kernel" if several else "name one with --device and --size"
-        raise InputError(
-            f"this plot shows one search, and there are {len(chosen)}: {listed}; {mend}, or one file"
-        )
+        raise InputError(f"this plot shows one search, found {len(chosen)}: {listed}; {mend}, or one file")
     if chosen[0].best is None:
         raise InputError(f"{plot.sources[0]}: no trial has a time, so there is nothing to plot")
     return chosen[0]

@@ -37,7 +37,7 @@ class BackgroundTuning:
         """
         if not isinstance(budget_s, int | float) or not 0 < budget_s <= MAX_SEARCH_S:
             raise InputError(
-                f"{kernel}: budget_s is a positive number of seconds, a day at most; found {budget_s!r}"
+                f"{kernel}: budget_s: expected a positive number of seconds up to a day, found {budget_s!r}"
             )
         own = Path("spaces", f"{kernel}.yaml")
         self._kernel = kernel

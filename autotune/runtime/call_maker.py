@@ -131,8 +131,8 @@ class CallMaker:
         made = given.made
         if made and given.stream is not None and launcher.dialect == "cuda":
             raise InputError(
-                f"{self.kernel}: outputs are allocated on the current stream: make this one current, or pass "
-                f"{', '.join(made)}, too"
+                f"{self.kernel}: outputs are allocated on the current stream: make the given stream current, "
+                f"or pass {', '.join(made)}, too"
             )
         plan = planner.plan(given)
         arguments = planner.arguments
@@ -195,8 +195,8 @@ class CallMaker:
             return binary.sha256, partial(launcher.load, binary)
         if not self.source.text:
             raise InputError(
-                f"{self.kernel}: there is neither a source nor a binary for {architecture}: {best.config}; "
-                f"run autotune build {self.kernel} --architectures {architecture}, or name the source"
+                f"{self.kernel}: neither source nor binary for {architecture}, {best.config}; run autotune "
+                f"build {self.kernel} --architectures {architecture}, or pass the source as source="
             )
         self._warn_if_stale(launcher, best, launcher.compiler(kind))
         text = render(self.source, best.defines)

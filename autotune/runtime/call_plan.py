@@ -122,7 +122,7 @@ class CallPlanner:
         for name in names:
             if not is_floating(numpy_dtype(self.arguments[name].dtype)):
                 raise InputError(
-                    f"{self._kernel}: {name} is a whole number, for whose value Triton compiles; "
+                    f"{self._kernel}: {name} is a whole number, and Triton compiles for its value; "
                     "make it a size of the space"
                 )
 

@@ -82,9 +82,8 @@ class CallSignature:
                 given[name] = value
             else:
                 known = ", ".join(dict.fromkeys([*self.array_names, *sorted(self.sizes | self.scalars)]))
-                raise InputError(
-                    f"{self._kernel}: {name} was not expected or is given twice; there are {known}"
-                )
+                why = "is given twice" if name in given else f"is unknown; expected some of {known}"
+                raise InputError(f"{self._kernel}: {name} {why}")
         return tuple(map(given.get, self.array_names)), tuple(sizes.items()), numbers
 
     def names_of(self, arrays: Sequence[Any]) -> tuple[str, ...]:
@@ -128,8 +127,8 @@ class CallSignature:
             for name, extent in zip(spec.shape, shape, strict=True):
                 if name in self.sizes and sizes.setdefault(name, extent) != extent:
                     raise InputError(
-                        f"{self._kernel}: {spec.name} has shape {shape}: {name} would be {extent}, "
-                        f"and is {sizes[name]}"
+                        f"{self._kernel}: {spec.name} has shape {shape}, so {name} would be {extent}, "
+                        f"but it is {sizes[name]}"
                     )
         if sizes.keys() >= self.sizes:
             return sizes
@@ -166,9 +165,9 @@ class CallSignature:
         known = " and ".join(size_text(sizes) for sizes in fitting or [entry.sizes for entry in entries])
         name, shape = next(iter(shapes.items()), ("an array", ()))
         missing = min(self.sizes - given.keys())
-        problem = "several sizes have" if fitting else "no result is for"
+        problem = "several results fit" if fitting else "no result fits"
         raise InputError(
-            f"{self._kernel}: {problem} arrays of these shapes, {name} of {shape}; tuned for {known}: "
+            f"{self._kernel}: {problem} arrays of these shapes, {name} of {shape}; tuned for {known}; "
             + (f"pass {missing}=..." if fitting else "for other sizes, write a space: autotune new")
         )
 
@@ -178,7 +177,7 @@ class CallSignature:
             view = views.get(spec.name)
             if view and view.shape is not None and len(view.shape) != len(spec.shape):
                 return (
-                    f"{spec.name} has shape {view.shape}, and the space declares [{', '.join(spec.shape)}]: "
+                    f"{spec.name} has shape {view.shape}, but the space declares [{', '.join(spec.shape)}]: "
                     "reshape it, or "
                 )
         return ""

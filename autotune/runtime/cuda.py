@@ -84,7 +84,7 @@ class CudaLauncher:
         """The bits of a number, in place of an address; raises InputError if an address has fewer bits."""
         if value.nbytes > _ADDRESS_BYTES:
             raise InputError(
-                f"{value!r}: a number of a call has at most 8 bytes; make it an array of one element"
+                f"{value!r}: expected a number of at most 8 bytes; make it an array of one element"
             )
         return int.from_bytes(value.tobytes(), "little")
 
@@ -323,9 +323,9 @@ def _context_of(number: int, stream: int, address: int) -> ctypes.c_void_p:
     with inside(context):
         status = driver().cuStreamGetCtx(ctypes.c_void_p(stream), ctypes.byref(own))
     if status == CAPTURE_INVALIDATED:
-        raise InputError("the stream is in a capture that an earlier error has ended")
+        raise InputError("an earlier error has invalidated the stream's capture; begin another")
     if status or own.value not in (context.value, current.value):
-        raise InputError("the stream is not one of the GPU that has the arrays")
+        raise InputError("the stream and the arrays are of different GPUs or contexts")
     return own
 
 

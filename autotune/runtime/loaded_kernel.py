@@ -286,7 +286,7 @@ class LoadedKernel:
         reference = next(iter(given))
         for name, view in views.items():
             if view.device != views[reference].device:
-                where = "on different devices or of different contexts"
+                where = "on different devices or in different contexts"
                 raise InputError(f"{self.kernel}: {name} and {reference} are {where}")
         return views
 
@@ -379,9 +379,9 @@ def load_kernel(
         InputError: The kernel has no source, or an argument is wrong.
     """
     if on_miss not in (None, "tune"):
-        raise InputError(f'load_kernel: on_miss is "tune" or None; found {on_miss!r}')
+        raise InputError(f'load_kernel: on_miss: expected "tune" or None, found {on_miss!r}')
     if not isinstance(min_match, Tier):
-        raise InputError(f"load_kernel: min_match is a Tier, such as Tier.EXACT; found {min_match!r}")
+        raise InputError(f"load_kernel: min_match: expected a Tier, such as Tier.EXACT, found {min_match!r}")
     require_dtype_name(dtype, "load_kernel")
     tuning = None
     if on_miss:
@@ -392,7 +392,7 @@ def load_kernel(
     shipped = ShippedBinaries(kernel, cache, trust)
     for folder in shipped.untrusted:
         warnings.warn(
-            f"{folder}: binaries are code, and so are not loaded from there; "
+            f"{folder}: these binaries are not loaded, because binaries are code; "
             f"if they are yours, pass trusted={os.fspath(folder.parent)!r}",
             stacklevel=2,
         )
@@ -425,4 +425,4 @@ def find_source(
     if without is not None:
         return without
     named = [Path(os.path.normpath(Path(root, record.source)))] if record.source else []
-    raise InputError(f"{kernel}: no source at {' or '.join(map(str, named + usual))}; name it as source=")
+    raise InputError(f"{kernel}: no source at {' or '.join(map(str, named + usual))}; pass it as source=")

@@ -57,7 +57,7 @@ class PyopenclPackage(Package):
         if not isinstance(array, cl_array.Array):
             raise ValueError(f"expected an Array or a Buffer of pyopencl, found {type(array).__name__}")
         if not array.flags.c_contiguous or array.offset:
-            raise ValueError("is not contiguous from the start of its buffer on")
+            raise ValueError("is not contiguous, or does not begin where its buffer does")
         return View(
             array.base_data,
             native_name(array.dtype),
@@ -70,16 +70,16 @@ class PyopenclPackage(Package):
         """Open the given queue, else that of the first array that has one."""
         queue = _queue_of_call(arrays, stream)
         if queue is None:
-            raise InputError("these buffers belong to no queue; give one as stream=")
+            raise InputError("these buffers have no queue; pass one as stream=")
         if queue.context != self.view(arrays[0]).device:
-            raise InputError("the queue and the arrays are of different contexts")
+            raise InputError("the queue and the arrays are in different contexts")
         return OpenCLLauncher(queue)
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> MakeOutput:
         """Allocate in the context of the input's queue."""
         of_dtype = numpy_dtype(dtype)
         if getattr(like, "queue", None) is None:
-            raise InputError("an output cannot be allocated beside memory without a queue; pass it, too")
+            raise InputError("no output can be allocated for an input without a queue; pass the output, too")
 
         def make(array: Any) -> tuple[Any, Any]:
             made = cl_array.empty(array.queue, shape, of_dtype, allocator=array.allocator)
@@ -163,7 +163,7 @@ def _cpu() -> _CPU:
             queue = cl.CommandQueue(context)
             return _CPU(queue, context, MemoryPool(ImmediateAllocator(queue)))
     raise InputError(
-        "numpy arrays run on the CPU, and OpenCL shows none (`autotune doctor` says why); for a GPU, pass "
+        "numpy arrays need a CPU in OpenCL, which shows none (`autotune doctor` says why); for a GPU, pass "
         "cupy.asarray(x) or torch.as_tensor(x, device='cuda')"
     )
 

@@ -108,7 +108,7 @@ class CudaPackage(Package):
     def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> MakeOutput:
         """Refuse: there is no package to ask."""
         kind = type(like).__qualname__
-        raise InputError(f"an output cannot be allocated beside an array of type {kind}; pass it, too")
+        raise InputError(f"no output can be allocated for an input of type {kind}; pass the output, too")
 
     def current_stream(self, array: Any) -> Callable[[], int | None]:
         """The stream of the interface, if it names one."""

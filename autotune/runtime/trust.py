@@ -42,9 +42,9 @@ class Trust:
         except (OSError, ValueError):  # no file can have this name
             return None
         raise Untrusted(
-            f"{root}: a result names the source {named}, which is not in {_project(root)}, the project of "
-            "this cache, and so is not compiled; name the source (source=, --source), or a folder to trust "
-            "(trusted=, --trusted)"
+            f"{root}: a result names the source {named}, which is outside {_project(root)}, the project of "
+            "this cache, and so is not compiled; if it is yours, name it (source=, --source) or a folder to "
+            "trust (trusted=, --trusted)"
         )
 
 

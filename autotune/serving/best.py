@@ -188,9 +188,9 @@ class Best(Mapping[str, Value]):
 
             for option in refused_options(flags, dialect, self.record.compiler):
                 raise Untrusted(
-                    f"{self.record.kernel}: its results ask for the compiler option {option}, with which a "
-                    "cache is not trusted; if it is yours, name its folder (trusted=, --trusted), or call "
-                    "best.options(is_trusted=True)"
+                    f"{self.record.kernel}: its results ask for the compiler option {option}, which only a "
+                    "trusted cache may; if the cache is yours, name its folder (trusted=, --trusted), or "
+                    "call best.options(is_trusted=True)"
                 )
         return flags
 
@@ -224,8 +224,8 @@ class Best(Mapping[str, Value]):
                 return entry.arguments
         known = " and ".join(dict.fromkeys(size_text(entry.sizes) for entry in listed))
         raise InputError(
-            f"{self.record.kernel}: a script listed its arrays and scalars for {known} alone: for "
-            f"{size_text(sizes)}, run the script with them, or write a space: autotune new"
+            f"{self.record.kernel}: the script gave arrays and scalars for {known} only; for "
+            f"{size_text(sizes)}, run the script at these sizes, or write a space: autotune new"
         )
 
     def _evaluate(self, sizes: Sizes, evaluate: Callable[[dict[str, Any]], T]) -> T:
@@ -256,6 +256,4 @@ class Best(Mapping[str, Value]):
         )
         names = sorted({name for text in texts for name in parse(text).names - known if "." not in name})
         mend = "give grid_div_x and the like as expressions of parameters, and tune again"
-        return (
-            f"; the script that was tuned computed {', '.join(names)} by functions: {mend}" if names else ""
-        )
+        return f"; the tuned script computed {', '.join(names)} with functions: {mend}" if names else ""

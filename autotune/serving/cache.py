@@ -58,7 +58,7 @@ def record_path(root: str, folder: str, kernel: str) -> str:
             else "letters, digits and underscores"
         )
         raise InputError(
-            f"{kernel!r} is not the name of a kernel; write {name}: its space file has it after `kernel:`"
+            f"{kernel!r} is not the name of a kernel; write {name}, as the space file does after `kernel:`"
         )
     return f"{root}/{folder}/{kernel}.json"
 
@@ -267,7 +267,7 @@ def _require_unlinked(folder: Path) -> None:
     for place in inside:
         if place.is_symlink():
             raise CacheError(
-                f"{place}: is a link, and nothing is written through it; move it away, or choose another "
+                f"{place}: is a link, through which nothing is written; move it away, or choose another "
                 f"folder with --cache or {VARIABLE}"
             )
 

@@ -104,8 +104,8 @@ def no_results(kernel: str, roots: tuple[str, ...]) -> str:
     if near := nearest(kernel, known):
         return none + near
     more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    others = f"there are: {', '.join(known[:_SHOWN])}{more}" if known else "there are none of other kernels"
+    others = f"kernels with results: {', '.join(known[:_SHOWN])}{more}" if known else "no kernel has results"
     return (
-        f"{none}; tune it with: autotune search {kernel}.yaml (--budget 1 stores its default alone), or name "
-        f"another folder by --cache DIR (cache=DIR in Python); {others}"
+        f"{none}; tune it with: autotune search {kernel}.yaml (--budget 1 stores its default only), or name "
+        f"another folder with --cache DIR (cache=DIR in Python); {others}"
     )

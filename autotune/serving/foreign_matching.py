@@ -84,7 +84,7 @@ def match_other_devices(
             first_refusal = first_refusal or verdict
         if first_refusal:
             violations = " and ".join(first_refusal.violations)
-            reasons.append(f"nothing of {tier.value} is valid here: {violations}")
+            reasons.append(f"no result of {tier.value} is valid here: {violations}")
     return NoMatch(tuple(reasons))
 
 
@@ -99,7 +99,7 @@ def match_default(
     verdict = kernel.check(record.default, query.sizes)
     if verdict.violations:
         return NoMatch((f"the kernel's default is not valid here: {' and '.join(verdict.violations)}",))
-    detail = f"the kernel's default: nothing that may be served was tuned on {target.label}"
+    detail = f"the kernel's default, as no result can be served on {target.label}"
     match = Match(Tier.DEFAULT, None, None, 0.0, detail + _unchecked(verdict))
     evidence = partial(_default_evidence, device_records, kernel.dtype, query, target.traits.kind)
     return Best(record.default, match, (), kernel, None, evidence)
@@ -162,4 +162,4 @@ def _unchecked(verdict: Validity) -> str:
         return ""
     count = len(verdict.unchecked)
     listed = " and ".join(verdict.unchecked) if count < 3 else f"{count} constraints"
-    return f"; device or sizes not known, so not checked: {listed}"
+    return f"; not checked, as device or sizes are unknown: {listed}"

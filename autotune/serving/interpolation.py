@@ -76,7 +76,7 @@ def match_variants(
             variants = len(table.configs)
             among = f"one of {variants} variants" if variants > 1 else "the only variant"
             chosen = f"{among} for {len(table.sizes)} sizes, {entry.provenance.origin} on {folder}"
-            near = f"{size_text(sizes)} lies between them, the nearest is {size_text(entry.sizes)}"
+            near = f"{size_text(sizes)} lies between these sizes, nearest to {size_text(entry.sizes)}"
             detail = f"{chosen}; {near}{entry.caveat}"
             away = distance(entry.sizes, sizes)
             match = Match(Tier.INTERPOLATED, folder, entry.sizes, away, detail)

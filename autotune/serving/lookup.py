@@ -117,13 +117,13 @@ def _looked_up(
 ) -> Best:
     if not isinstance(query.loosest, Tier) or on_miss not in (None, "record"):
         raise InputError(
-            'best_config: min_match is a Tier, such as Tier.EXACT, on_miss is "record" or None; '
+            'best_config: expected a Tier as min_match, such as Tier.EXACT, and "record" or None as on_miss; '
             f"found {query.loosest!r} and {on_miss!r}"
         )
     require_dtype_name(query.dtype, "best_config")
     if query.device == "":
         raise InputError(
-            "best_config: device is a name, a number or an object, or None; found an empty string"
+            "best_config: device: expected a name, a number, an object or None, found an empty string"
         )
     records = on_miss is not None or RECORD in os.environ
     try:
@@ -223,7 +223,7 @@ class _LookUp:
         if record is None or is_of_kernel(record, (known for _, known in earlier)):
             return True
         names = ", ".join(sorted(record.parameter_names))
-        self._reasons.append(f"{root}/{folder} has another kernel of that name, with the parameters {names}")
+        self._reasons.append(f"{root}/{folder} has another kernel of this name, with the parameters {names}")
         return False
 
     def _folder_by_name(self, root: str, folders: list[str]) -> str | None:

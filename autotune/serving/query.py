@@ -56,7 +56,7 @@ def only_sizes(folder: str, entries: Sequence[Entry], query: Query) -> Sizes:
     """The sizes of a device's only result; raises InputError when there are several."""
     if len(entries) > 1:
         listed = " or ".join(size_text(entry.sizes) for entry in entries)
-        raise InputError(f"{query.kernel}: give its sizes; {folder} has results for {listed}")
+        raise InputError(f"{query.kernel}: give the sizes; {folder} has results for {listed}")
     return entries[0].sizes if entries else {}
 
 

@@ -74,8 +74,8 @@ def read_arguments(
         arguments[argument.name] = argument
     if not any(argument.role in ("out", "inout") for argument in arguments.values()):
         raise section.error(
-            "expected an argument of role out or inout, so that there is a result to check; "
-            "what the kernel writes has `role: out`"
+            "expected an argument of role out or inout, as the result to check; "
+            "write `role: out` for what the kernel writes"
         )
     return tuple(arguments.values())
 
@@ -304,7 +304,7 @@ def read_call(section: Element, arguments: Sequence[FilledArgument], dtypes: Seq
                 raise section.error(f"{argument.name} starts as {start}: types of 64 bits start as 0 only")
         else:
             raise section.error(
-                f"nobody gives {argument.name}: add it to inputs, or make it inout with a fill that is a "
+                f"nothing sets {argument.name}: add it to inputs, or make it inout with a fill that is a "
                 "constant or a copy of an input"
             )
     return CallSpec(inputs, returns, copies, kept)

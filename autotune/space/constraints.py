@@ -113,7 +113,7 @@ class RowConstraints:
             alone = [limit for limit in self._limits if limit.share(LIMITS) == 0]
             limits = " and ".join(limit.expression.text for limit in alone or self._limits)
             return self._first_line, (
-                f"{count} satisfy the constraints, but none of them {limits}, a limit of the device; make "
+                f"{count} satisfy the constraints, but none satisfies {limits}, a limit of the device; make "
                 "`block` or `shared_bytes` in `launch` smaller, or add smaller values to `parameters`"
             )
         reason = "the constraints exclude each other"
@@ -129,15 +129,15 @@ class RowConstraints:
         read = parse(constraint.text).names
         listed = [item for item in self._spec.parameters if item.name in read]
         if not listed:
-            return "; correct or remove it"
+            return "; correct or remove the constraint"
         values = " and ".join(f"{item.name} is one of {', '.join(map(str, item.values))}" for item in listed)
         others = [
             f"{limit.text!r} on line {limit.line}"
             for limit in self._spec.constraints
             if limit is not constraint and parse(limit.text).names & {item.name for item in listed}
         ]
-        too = f" that satisfy {' and '.join(others)} too" if others else ""
-        return f", because {values}; correct or remove it, or add values{too}"
+        too = f" that also satisfy {' and '.join(others)}" if others else ""
+        return f", because {values}; correct or remove the constraint, or add values{too}"
 
     def _required(self, without: int | None = None) -> list[RowConstraint]:
         """The constraints of the derived names and the parts of all, except number `without` if given."""

@@ -328,8 +328,8 @@ class _Plan:
                     "small_grid",
                     f"launch[{number}].grid[{axis}]",
                     f"{texts[axis]} is {launch.grid[axis]}, too few {taker}s: none reaches element {element} "
-                    f"of {name}, {self._where()}; correct it, such as to ceil_div(SIZE, TILE) with the "
-                    f"elements that a {taker} takes",
+                    f"of {name}, {self._where()}; correct it, for example to ceil_div(SIZE, TILE), if a "
+                    f"{taker} takes TILE elements",
                 )
 
     def _left_out(
@@ -390,8 +390,8 @@ class _Plan:
                     mend = (
                         "programs write over each other's elements: correct a stride, the grid or the source"
                         if memory.is_overwritten
-                        else "correct the grid, the source or the shape, or write role: inout if they keep "
-                        "their values"
+                        else "correct the grid, the source or the shape, or write role: inout if these "
+                        "elements keep their values"
                     )
                     yield self._in_space(
                         "unwritten_output",
@@ -416,7 +416,7 @@ class _Plan:
                     "unwritten_output",
                     self._argument_place(name),
                     f"no {self._source.who} writes element {element} of {name} with {names[0]} at "
-                    f"{self._at()}, and one does with {names[1]}; correct the grid or the source",
+                    f"{self._at()}, but one does with {names[1]}; correct the grid or the source",
                 )
 
     def _in_space(self, kind: str, subject: str, detail: str) -> Finding:

@@ -54,8 +54,8 @@ def with_results(
         other = next((one for one in step.swap if name and one != name), "")
         if other and (copies.get(other) != name or other in call.inputs):
             raise section.mapping()["returns"].error(
-                f"{name} swaps with {other}, in which the result is after an odd number of repetitions; "
-                f"give {other} `role: inout` and `fill: {{copy: {name}}}`, so that either may be the first"
+                f"{name} swaps with {other}, which has the result after an odd number of repetitions; "
+                f"give {other} `role: inout` and `fill: {{copy: {name}}}`: then either may come first"
             )
     return tuple(replace(step, result=name) for step, name in zip(plan, results, strict=True))
 
@@ -179,7 +179,7 @@ def _swap(
             raise item.error(f"{name!r} is not among the launch's arguments{hint(name, passed)}")
         if arguments[name].role not in ("out", "inout", "scratch"):
             raise item.error(
-                f"{name} has the role {arguments[name].role}: only arrays that may be written swap"
+                f"{name} has the role {arguments[name].role}: only arrays that a kernel writes can swap"
             )
     one, other = (arguments[name] for name in names)
     if (one.dtype, one.shape) != (other.dtype, other.shape):

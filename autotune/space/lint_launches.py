@@ -43,9 +43,9 @@ def partial_warps(space: ValidSpace) -> Iterator[Finding]:
                 place = f"launch[{number}].block"
                 shape = " x ".join(str(extent) for extent in step.block if extent > 1)
                 detail = (
-                    f"a block of {shape} threads is {threads / warp:g} warps, the last of which has threads "
-                    f"for {threads % warp} of {warp} lanes, with {config}; choose blocks of whole warps, by "
-                    "a constraint on THREADS % device.warp_size, for example"
+                    f"a block of {shape} threads is {threads / warp:g} warps, and its last warp uses only "
+                    f"{threads % warp} of {warp} lanes, with {config}; choose blocks of whole warps, for "
+                    "example by a constraint on THREADS % device.warp_size"
                 )
                 yield Finding("partial_warp", place, detail, located(spec.path, place))
 
@@ -118,7 +118,7 @@ def _flat_blocks(space: ValidSpace, source_facts: Facts) -> Iterator[Finding]:
                 place = f"launch[{number}].block"
                 index = _THREAD_INDEX[space.spec.dialect].format(letter, axis)
                 detail = (
-                    f"the source reads {index}, which is always 0, for the block has no threads along "
+                    f"the source reads {index}, which is always 0, as the block has no threads along "
                     f"{letter}; write block: [{block}]"
                 )
                 yield Finding("flat_block", place, detail, located(space.spec.path, place))

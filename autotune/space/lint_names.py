@@ -105,7 +105,7 @@ def reserved_words(space: ValidSpace) -> Iterator[Finding]:
         is_portable |= line.directive == "include" and line.rest.startswith('"portable')
         macro = definition(line.rest) if is_portable and line.directive == "define" else None
         if macro is not None and macro[0] in {_ASKED, *portable_macros()}:
-            detail = f"{macro[0]} is a word of portable.h, whose other words use it: choose another name"
+            detail = f"portable.h defines {macro[0]}, and its other words use it: choose another name"
             place = text.count("\n", 0, line.place) + 1
             yield Finding("reserved_word", macro[0], detail, f"{path}:{place}")
 
@@ -215,7 +215,7 @@ def unseen_parameters(space: ValidSpace, source: str) -> Iterator[Finding]:
             yield Finding("redefined_parameter", name, detail, place)
         elif several[name]:
             detail = (
-                "each value of the parameter defines this macro, so that all of them compile to the same; "
+                "each value of the parameter defines this macro, so all values compile to the same; "
                 f"write `#if {name}`, or remove it from `parameters`"
             )
             yield Finding("only_defined_parameter", name, detail, place)
@@ -236,7 +236,7 @@ def _parameters_of_types(space: ValidSpace, source: str, kinds: Mapping[str, Par
             first = macro_name(name, str(parameter.values[0]))
             dtypes = ", ".join(dict.fromkeys(SCALARS.get(str(one), str(one)) for one in parameter.values))
             detail = (
-                f"it stands for a type, but a parameter's words are numbers in the source: {first} is 1; "
+                f"the source uses {name} as a type, but words of a parameter are numbers: {first} is 1; "
                 f"remove it from `parameters` and `default`, and write `dtypes: [{dtypes}]`, `#define {name} "
                 f"DTYPE` in {space.spec.source.name} and `dtype: DTYPE` for arguments of this type"
             )

@@ -105,7 +105,7 @@ def _no_kernel(space: ValidSpace, text: str, functions: Sequence[Function], entr
     if own and name not in kernels and not own[0].source.prefixes:
         return (
             f"{name} is a plain function of {space.spec.source.name}, which cannot be launched; write "
-            f"{_KERNEL[space.spec.dialect]} for its `void`"
+            f"{_KERNEL[space.spec.dialect]} instead of its `void`"
         )
     return ""
 
@@ -164,7 +164,7 @@ def _wrong_count(
     has_names = bool({*names} & {*given})  # else the places count: arguments may be called something else
     missing = ", ".join([name for name in names if name not in given] if has_names else names[len(given) :])
     unknown = ", ".join([name for name in given if name not in names] if has_names else given[len(names) :])
-    parts = [f"{missing} is missing" if missing else "", f"{unknown} is too much" if unknown else ""]
+    parts = [f"{missing} is missing" if missing else "", f"{unknown} is not expected" if unknown else ""]
     counts = f"{count_text(len(names), 'parameter')} and {count_text(len(given), 'argument')}"
     mend = f"; write [{', '.join(names)}]" if {*names} <= {*declared} else ""
     return ", ".join(filter(None, (f"{_both_lists(entry, parameters, passed)}: {counts}", *parts))) + mend

@@ -94,7 +94,7 @@ def bind(spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> ValidSpace:
         places = map(space.index, spec.declared_wrong)
         rows = np.delete(rows, [place for place in places if place is not None], axis=0)
         if not len(rows):
-            raise SpaceError(f"{spec.path}: all that is valid on {device.name} is declared wrong")
+            raise SpaceError(f"{spec.path}: every valid configuration on {device.name} is declared wrong")
         space = ValidSpace(spec, device, problem, rows)
     if not spec.functions.constraints:
         return space

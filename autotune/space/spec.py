@@ -399,7 +399,7 @@ def _data(element: Element, arguments: Iterable[FilledArgument]) -> tuple[str, .
     names = _distinct(element)
     fills = [argument.fill for argument in arguments if argument.fill is not None]
     if not any(fill.kind == INPUTS or DATA in str(fill.arguments) for fill in fills):
-        raise element.error(f"nothing depends on it: expected a fill that is {INPUTS} or a file {DATA}.npy")
+        raise element.error(f"no input depends on it: expected a fill that is {INPUTS} or a file {DATA}.npy")
     return names
 
 

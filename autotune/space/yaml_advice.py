@@ -128,15 +128,15 @@ def colon_advice(texts: Sequence[object]) -> str:
     whole = f"{texts[0]}: {texts[1]}"
     key, value = map(str, texts)
     if key.startswith("if "):
-        return f" because of the colon; write `not ({key.removeprefix('if ')}) or ({value})`"
+        return f", because of the colon; write `not ({key.removeprefix('if ')}) or ({value})`"
     if key.startswith("lambda "):
-        return " because of the colon; write the condition alone, such as BLOCK_SIZE > 32"
+        return ", because of the colon; write the condition only, such as BLOCK_SIZE > 32"
     if key.isidentifier():
         return f"; write `{key} == {value}`"
     if choice := _CHOICE.fullmatch(whole):
         condition, yes, no = (part.strip() for part in choice.groups())
-        return f" because of the colon; write `{yes} if {condition} else {no}` for `{whole}`"
-    return f" because of the colon; write `{in_quotes(whole)}`"
+        return f", because of the colon; write `{yes} if {condition} else {no}` for `{whole}`"
+    return f", because of the colon; write `{in_quotes(whole)}`"
 
 
 def in_quotes(text: str) -> str:

@@ -211,7 +211,7 @@ class LongRun:
     def _size_mend(self, right: KernelInstance, name: str, sizes: Sizes) -> str:
         verified = [workload.problem.sizes[name] for workload in right.verify_workloads]
         row = ", ".join(f"{axis}: {size}" for axis, size in sizes.items())
-        return f"no verify size {lacking(verified, sizes[name], _tiles(right))} in `{name}`: add {{{row}}}"
+        return f"no verify size of `{name}` {lacking(verified, sizes[name], _tiles(right))}: add {{{row}}}"
 
 
 def _scaled(workload: Workload, scale: float) -> Workload:

@@ -69,15 +69,15 @@ class _Signature:
         record, self._kernel = loaded.record, loaded.kernel
         if record.call is None:
             raise InputError(
-                f"{loaded.kernel}: its results do not say what a call gives and gets; add call: to the space "
-                "and search again"
+                f"{loaded.kernel}: its results do not say what a call takes and returns; add call: to the "
+                "space and search again"
             )
         specs = {spec.name: spec for spec in record.arguments}
         self.inputs = [specs[name] for name in record.call.inputs]
         self._outputs = [specs[name] for name in record.call.returns]
         if updated := [name for name in record.call.returns if name in record.call.inputs]:
             raise InputError(
-                f"{loaded.kernel}: its call returns its input {updated[0]}, as no operator of PyTorch may; "
+                f"{loaded.kernel}: its call returns the input {updated[0]}, as no operator of PyTorch can; "
                 "leave it out of `returns`, or call load_kernel"
             )
         # the type of outputs that are DTYPE, if no input is

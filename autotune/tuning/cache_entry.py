@@ -73,8 +73,8 @@ def _warning_of_another(path: str, record: KernelRecord, task: TuningTask, root:
     if record.entries and is_other_call:
         was, new = ", ".join((*sorted(sizes), *stored)), ", ".join((*own_sizes, *named))
         raise InputError(
-            f"{path} has results of a kernel {record.kernel} with other sizes or arguments: {was}; those of "
-            f"this one, {new}, would break them: choose another folder with {VARIABLE} or --cache, or rename "
+            f"{path} has results of a kernel {record.kernel} with other sizes or arguments: {was}; this "
+            f"kernel's, {new}, would break them: choose another folder with {VARIABLE} or --cache, or rename "
             "the kernel"
         )
     source = source_path(task, root)
@@ -106,8 +106,8 @@ def _require_same_arguments(path: str, record: KernelRecord, task: TuningTask) -
             if was != new:
                 raise InputError(
                     f"{path} has a result of {record.kernel} for {size_text(entry.sizes)} whose "
-                    f"{stored.name} is {was}; here it is {new}: choose another folder with {VARIABLE}, or "
-                    "rename the kernel; or delete that file if the result is no longer needed"
+                    f"{stored.name} is {was}; here it is {new}: choose another folder with {VARIABLE}, "
+                    "rename the kernel, or delete that file"
                 )
 
 

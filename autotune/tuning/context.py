@@ -208,8 +208,8 @@ def open_context(
         opened.enter_context(closing(journal))
         if task.source.hidden:
             observer.warn(
-                f"{task.spec.source}: what {task.source.hidden} reads cannot be known: no trial and no "
-                "binary of an earlier run is used; name folders of headers in include_dirs"
+                f"{task.spec.source}: what {task.source.hidden} reads cannot be known, so trials and "
+                "binaries of earlier runs are not used; name folders of headers in include_dirs"
             )
         pool = processes.pool  # compiles while the devices are opened
 
@@ -261,6 +261,6 @@ def open_context(
 def _require_parallel(spec: SpaceSpec) -> None:
     """Raise InputError for features that need one device process for all configurations."""
     if spec.full == TRUSTED:
-        raise InputError(f"{spec.path}: verify.full: {TRUSTED} needs one device; or write `full: reference`")
+        raise InputError(f"{spec.path}: full: {TRUSTED}: search with one device, or write `full: reference`")
     if spec.functions.verify is not None:
-        raise InputError(f"{spec.path}: results that a Python function verifies need one device")
+        raise InputError(f"{spec.path}: a Python function verifies results: search with one device")

@@ -58,8 +58,8 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
             on_sets.check(name, workloads)
     if on_sets.doubts:
         context.observer.warn(
-            f"what differs with data {', '.join(on_sets.doubts)} counts against no configuration: rounding "
-            "may decide there; give `verify` a wider tolerance, and it counts; the first is "
+            f"differences with data {', '.join(on_sets.doubts)} count against no configuration, as rounding "
+            "may decide there; to count them, give `verify` a wider tolerance; the first is "
             f"{next(iter(on_sets.doubts.values())).detail}"
         )
     return on_sets.outcomes

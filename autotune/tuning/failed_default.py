@@ -92,8 +92,8 @@ def failed_default(
         return FailedDefault(_line_of_function(source, raised[1], int(raised[2])))
     if trial.status is Status.OUT_OF_BOUNDS or any(word in trial.detail for word in _FAR_OFF):
         beyond = beyond_array(fault, findings) or (
-            f"an index in {source.name} is beyond its array: correct it, the shape or the numbers in "
-            f"{task.spec.path.name}, or keep threads beyond the end from using it, such as by `if (i < n)`"
+            f"an index in {source.name} is beyond its array: correct the index, or the shape or the numbers "
+            f"in {task.spec.path.name}, or guard the access, for example with `if (i < n)`"
         )
         return FailedDefault(str(source), helps=(beyond,))
     return FailedDefault(str(source))
@@ -166,10 +166,10 @@ def _foreign_words(task: TuningTask, trial: Trial) -> FailedDefault | None:
     space = task.spec.path.name
     return FailedDefault(
         f"{task.spec.source}{place[1] if place else ''}",
-        f"{undefined[0]} is no word of the portable dialect, which {space} says the source is in",
+        f"{undefined[0]} is no word of the portable dialect, which {space} gives for the source",
         (
             f"write {', '.join(mends)}" if mends else f"portable.h has no word for {undefined[0]}",
-            f"or, for NVIDIA GPUs alone, set `dialect: cuda` in {space}",
+            f"or, for NVIDIA GPUs only, set `dialect: cuda` in {space}",
         ),
     )
 

@@ -7,13 +7,13 @@ from contextlib import suppress
 from threading import Lock
 from typing import NamedTuple
 
-from autotune.checks.host_sanitizer import workloads_for_cpu
+from autotune.checks.host_sanitizer import can_run_on_cpu, workloads_for_cpu
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Sizes
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, SetupError
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.problem.covering import Domain, at_tiles, beyond_16_bits, covering, divisors
+from autotune.problem.covering import Domain, at_limits, at_tiles, beyond_16_bits, covering, divisors
 from autotune.problem.index_runs import IndexRun, IndexRuns, index_runs
 from autotune.problem.large_indices import LARGE, IndexLimit, limit_of, unknown_beyond
 from autotune.problem.loops import Loops
@@ -31,12 +31,13 @@ class SmallWorkloads(NamedTuple):
 
     Attributes:
         verified: The fewest and smallest workloads that show all that the sizes to verify show.
-        looping: Workloads in which loops turn again that turn once in each verified one that the CPU can run.
+        further: Workloads in which loops turn again that turn once in each verified one that the CPU can run,
+            and those of the largest sizes that constraints take.
         is_whole: True if each of these loops turns again in one of them.
     """
 
     verified: Sequence[Workload]
-    looping: Sequence[Workload] = ()
+    further: Sequence[Workload] = ()
     is_whole: bool = True
 
 
@@ -130,11 +131,11 @@ class FurtherSizes:
         verified = covering(instance.verify_workloads or (timed,), instance.config)
         if not instance.verify_workloads or timed.trusted or runs is None:
             return SmallWorkloads(verified)
-        planned, is_whole = Loops(runs).further(
-            verified, workloads_for_cpu(verified), timed, self._make(instance)
-        )
-        looping = [self.workload_of(instance.config, workload) for workload in planned]
-        return SmallWorkloads(verified, [*filter(None, looping)], is_whole)
+        make = self._make(instance)
+        looping, is_whole = Loops(runs).further(verified, workloads_for_cpu(verified), timed, make)
+        limits = filter(can_run_on_cpu, at_limits((*instance.verify_workloads, timed), make))
+        further = [self.workload_of(instance.config, workload) for workload in (*looping, *limits)]
+        return SmallWorkloads(verified, [*filter(None, further)], is_whole)
 
     def large(
         self, instance: KernelInstance, free_bytes: float, powers: Sequence[int] = LARGE

@@ -31,16 +31,16 @@ def local_devices(text: str, listing: Listing) -> Found:
         expected, own = environment(info, ""), environment(alike, "")
         differing = [f"{key} {own[key]}, not {expected[key]}" for key in own if own[key] != expected[key]]
         if differing:
-            raise InputError(f"--devices {text}: {address} is not like {first}: {'; '.join(differing)}")
+            raise InputError(f"--devices {text}: {address} differs from {first}: {'; '.join(differing)}")
     return list(chosen.items())
 
 
 def why_one(count: int, budget: Budget) -> str:
     """The reason why one of so many devices searches as much as all in this budget; empty if more pay."""
     if count < 2:
-        return "there is one"
+        return "there is only one"
     least_s = MORE_S * count / (count - 1)  # from which on all have done more than one
-    start = f"{count} devices take {MORE_S:g} s longer to start and to end"
+    start = f"{count} devices take {MORE_S:g} s longer than one to start and end"
     if budget.seconds is not None and budget.seconds <= least_s:
         return f"{start}, which {budget.seconds:g} s do not win back"
     if budget.trials is not None and budget.trials * TRIAL_S <= least_s:

@@ -56,15 +56,15 @@ def check_on_host(context: TuningContext, instance: KernelInstance, deadline: De
     if host is None or deadline.is_over:
         return {}
     small = context.further_sizes.small(instance)
-    outcome = host.check(instance.source, small.verified, deadline, small.looping)
+    outcome = host.check(instance.source, small.verified, deadline, small.further)
     if isinstance(outcome, UnparsedEnd) and instance.config != context.default.config:
         default = context.default
         of_default = context.further_sizes.small(default)
         outcome = judged(
-            outcome, host.check(default.source, of_default.verified, deadline, of_default.looping)
+            outcome, host.check(default.source, of_default.verified, deadline, of_default.further)
         )
-    is_whole = small.is_whole and all(map(can_run_on_cpu, small.looping))
-    loops = PASSED if is_whole else Unchecked("at no size that the CPU can run does every loop turn again")
+    is_whole = small.is_whole and all(map(can_run_on_cpu, small.further))
+    loops = PASSED if is_whole else Unchecked("the CPU can run no size at which every loop turns again")
     return {**dict.fromkeys(HOST_TOOLS, outcome), LOOPS: loops}
 
 
@@ -80,6 +80,6 @@ def under_device_sanitizer(context: TuningContext, builds: Builds, deadline: Dea
         return {}
     small = {config: context.further_sizes.small(built.instance) for config, built in checked.items()}
     runs = [
-        (built.binary, (*small[config].verified, *small[config].looping)) for config, built in checked.items()
+        (built.binary, (*small[config].verified, *small[config].further)) for config, built in checked.items()
     ]
     return dict(zip(checked, context.processes.sanitizer.check(runs, deadline), strict=True))

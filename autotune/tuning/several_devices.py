@@ -66,14 +66,14 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
     for name, scale in unlike.items():
         context.observer.warn(f"{name} is left out: {_why(scale)}")
     if len(unlike) == len(scales):
-        raise SetupError("no device takes steady times; search with one device")
+        raise SetupError("no device's times are steady; search with one device")
     fleet.admit(scales.keys() - unlike.keys())
 
 
 def scales_of(times: Mapping[str, _Times]) -> dict[str, DeviceScale]:
     """The scale of every device relative to the median one, the faster of two."""
     if not times:  # all workers were lost at the same time
-        raise SetupError("no device is left to search with; once one works, the same command goes on")
+        raise SetupError("no device is left to search with; once one works, the same command resumes")
     common = [
         number
         for number in range(len(next(iter(times.values()))))
@@ -148,7 +148,7 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, setting: LastRou
                 continue
             second.compare(result)
         return result
-    raise SetupError("no device is left for the last round; once one works, the same command goes on")
+    raise SetupError("no device is left for the last round; once one works, the same command resumes")
 
 
 class _SecondDevice:
@@ -196,6 +196,6 @@ class _SecondDevice:
         if winner.key not in {trial.key for trial in (first, *ties)}:
             best_ms, own_ms = (outcome.measurements[trial.key].median_ms for trial in (first, winner))
             warn(
-                f"{second} disagrees with {self._used}: there the best takes {own_ms:.4g} ms, and "
-                f"{first.config} {best_ms:.4g} ms"
+                f"{second} disagrees with {self._used}, whose best takes {own_ms:.4g} ms on {second}, while "
+                f"{first.config} takes {best_ms:.4g} ms"
             )

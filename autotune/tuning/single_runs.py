@@ -40,7 +40,7 @@ def ladder(
         raise InputError(
             f"{task.spec.path}: no landmarks, which are named configurations; add one, for example "
             f"`landmarks: {{simple: {{{parameter.name}: {parameter.values[0]}}}}}`; "
-            f"all {count:,} valid ones are verified by: {command}"
+            f"to verify all {count:,} valid ones: {command}"
         )
     require_usable(task)
     steps = {landmark.name: landmark.config for landmark in task.spec.landmarks}

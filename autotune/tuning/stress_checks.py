@@ -93,7 +93,7 @@ def check_tile_sizes(context: TuningContext, builds: Builds, deadline: Deadline)
     }
     if doubts := [doubt for _, own_doubts in checked.values() for doubt in own_doubts]:
         context.observer.warn(
-            "default and reference disagree at sizes unlike the space's, and no configuration is rejected "
+            "default and reference disagree at sizes unlike the space's; no configuration is rejected "
             f"because of these sizes: {doubts[0]}"
         )
     return {config: {TILE_SIZES: outcome} for config, (outcome, _) in checked.items()}
@@ -132,7 +132,7 @@ def _check_one_at_tile_sizes(
         if isinstance(by_default, Failure):
             doubts.append(replace(by_default, detail=f"{by_default.detail}{advice}"))
     if left_out:
-        return Unchecked(f"{verified} of {verified + left_out} were verified in time"), doubts
+        return Unchecked(f"{verified} of {verified + left_out} sizes were verified in time"), doubts
     return PASSED, doubts
 
 
@@ -189,9 +189,9 @@ def _with_schedule(
     context: TuningContext, instance: KernelInstance, binary: Binary | Failure, seed: int, deadline: Deadline
 ) -> Outcome:
     if isinstance(binary, Failure):
-        return Unchecked("with another schedule, it does not compile")
+        return Unchecked("with another schedule, the source does not compile")
     verified = instance.verify_workloads or (instance.workload,)
-    workloads = (*verified, *context.further_sizes.small(instance).looping)
+    workloads = (*verified, *context.further_sizes.small(instance).further)
     for workload in verification_order(workloads, context.task.device.kind):
         if deadline.is_over:
             return NO_TIME
@@ -235,7 +235,7 @@ def read_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline
         reason, is_known, _ = context.further_sizes.index_limit(built.instance)
         outcome: Outcome = Unchecked(reason) if reason else PASSED
         if reason and is_known and not context.further_sizes.index_limit(context.default).reason:
-            detail = f"at larger sizes, which the default holds: {reason}; {_CONSTRAIN}"
+            detail = f"at larger sizes, where the default's indices are right: {reason}; {_CONSTRAIN}"
             outcome = Failure(Status.WRONG_RESULT, detail)
         by_config[config] = {LARGER_SIZES: outcome}
     return by_config

@@ -243,8 +243,8 @@ def warn_of_bfloat16(spec: SpaceSpec, dtype: str) -> None:
     computed = sorted({array for kernel in named or kernels.values() for array in kernel.computed})
     if computed:
         warnings.warn(
-            f"Triton's interpreter computes wrongly with bfloat16, and {', '.join(computed)} seem not to be "
-            "converted to float32 first: in doubt, repeat it with another --dtype",
+            f"Triton's interpreter computes wrongly with bfloat16, and {', '.join(computed)} may not be "
+            "converted to float32 first: in doubt, use another --dtype",
             stacklevel=2,
         )
 
@@ -256,7 +256,7 @@ def _with_call_mode(spec: SpaceSpec, address: Address, asked: CallMode) -> Space
     if not address.is_nvidia:
         if measure.launch == "graph":
             raise InputError(
-                f"{spec.path}: measure: launch: graph: device {address} has no CUDA graphs; leave it out"
+                f"{spec.path}: measure: launch: graph: device {address} has no CUDA graphs; leave graph out"
             )
         measure = replace(measure, launch="")  # eager launches are the only way
     return replace(spec, measure=measure)
@@ -284,7 +284,7 @@ def count_space(target: Target) -> tuple[ValidSpace, SourceText]:
         if device.backend == "hip" and spec.dialect != TRITON:
             if spec.dialect == "cuda":
                 raise InputError(
-                    f"{spec.path}: the kernel is written in CUDA; {device.name} is AMD's"
+                    f"{spec.path}: the kernel is written in CUDA, which {device.name}, of AMD, does not take"
                 ) from None
             device = replace(device, backend="opencl")  # AMD's GPUs run a portable kernel through OpenCL
     problem = problem_of(spec, device, target.sizes, target.dtype, data=target.data)

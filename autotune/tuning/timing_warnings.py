@@ -72,7 +72,7 @@ def _unrepeated(result: SearchResult) -> list[str]:
         for trial in result.trials
         if trial.time_ms is not None and trial.time_ms * SHIFT < result.final.median_ms
     }
-    outcomes = {True: "did not repeat in turns with others", False: "got no turn in the last round"}
+    outcomes = {True: "did not recur in the last round", False: "had no turn in the last round"}
     return [
         f"{count_text(len(ms), 'faster time')} of the search, down to {min(ms):.4g} ms, {outcome}"
         for is_again, outcome in outcomes.items()
@@ -102,4 +102,4 @@ def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
     factor = min(factors, key=lambda factor: abs(math.log(factor)))
     if 1 / SHIFT < factor < SHIFT or min(factors) < 1 < max(factors):
         return []
-    return [f"times of the last round are {factor:.2g} times the search's: load or clocks changed"]
+    return [f"the last round's times are {factor:.2g} times the search's: load or clocks changed"]

@@ -51,7 +51,7 @@ def wrong_default(
             ),
         ]
     if not is_dumped and task.spec.path.is_file():  # of the command line
-        helps.append("--dump-wrong DIR writes both arrays")
+        helps.append("--dump-wrong DIR writes the found and the expected array")
     return place, helps
 
 
@@ -84,7 +84,7 @@ def _name_of_reference(task: TuningTask) -> str:
 def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
     """The side that other configurations show to be wrong; empty if they show neither."""
     if right := [trial.config for trial in others if trial.status is Status.OK]:
-        return f"{right[0]} is right: look at what {task.source.path.name} does otherwise for the default"
+        return f"{right[0]} is right: look at what {task.source.path.name} does differently for the default"
     if wrong := [str(trial.config) for trial in others if trial.status is Status.WRONG_RESULT]:
         place = located(task.spec.path, "launch[0].arguments")
         suspect = "`reference`" if task.spec.reference.suffix else _name_of_reference(task)
@@ -110,15 +110,15 @@ def _left_alone(task: TuningTask, fault: ArrayFault, kernel: str) -> Iterator[st
     grid, role = "launch[0].grid", f"arguments[{number}].role"
     if fault.is_end:
         yield (
-            f"its last elements are left alone: {located(task.spec.path, grid)}: {grid} has too few blocks, "
-            f"or a loop of {kernel} ends too early"
+            f"the last elements of {name} stay unwritten: {located(task.spec.path, grid)}: {grid} has too "
+            f"few blocks, or a loop of {kernel} ends too early"
         )
         return
     yield f"correct the index with which {kernel} writes {name}"
     yield f"or, if the kernel reads {name} before it writes it (`+=`), write `=`"
     yield f"or, if the launch is too small, correct {grid} ({located(task.spec.path, grid)})"
     yield (
-        f"or, if elements are added to or left alone on purpose, write inout for {role} "
+        f"or, if the kernel adds to elements or skips some on purpose, write inout for {role} "
         f"({located(task.spec.path, role)}), and `fill: {{constant: 0}}`"
     )
 
@@ -144,7 +144,7 @@ def _other_numbers(task: TuningTask, trial: Trial, sizes: Sizes) -> Iterator[tup
         got = f"{located(task.spec.path, place)}: {place}: the kernel gets {item.name}={evaluated.value}"
         if item.name in sizes:
             yield (
-                f"{got} from `{item.value}`, and {reference} sizes[{item.name!r}]={sizes[item.name]}: "
+                f"{got} from `{item.value}`, but {reference} gets sizes[{item.name!r}]={sizes[item.name]}: "
                 f"write `value: {item.name}`, or compute with {item.value} in {reference} too",
                 True,
             )

@@ -1,6 +1,6 @@
 """Routing and reference of a fused MoE layer: both products, a sample of the elements, in float64."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,21 +50,38 @@ def reference(
     inputs: Mapping[str, Array], sizes: Mapping[str, int], indices: Mapping[str, Array]
 ) -> dict[str, Array]:
     """Elements of a token times its expert's weights; the second product times the routing's weight."""
+    return products(inputs, sizes, indices, np.asarray)
+
+
+def magnitude(
+    inputs: Mapping[str, Array], sizes: Mapping[str, int], indices: Mapping[str, Array]
+) -> dict[str, Array]:
+    """The same elements of absolute values, of no more rows than these need: most weights are not used."""
+    return products(inputs, sizes, indices, np.abs)
+
+
+def products(
+    inputs: Mapping[str, Array],
+    sizes: Mapping[str, int],
+    indices: Mapping[str, Array],
+    of: Callable[[Array], Array],
+) -> dict[str, Array]:
+    """Elements of both products of `of` the activations, the weights and the routing's weights."""
     found = {}
-    products = (("gate_up", "x", "w13", 2 * sizes["N"]), ("down", "h", "w2", sizes["K"]))
-    for name, left, right, width in products:
+    both = (("gate_up", "x", "w13", 2 * sizes["N"]), ("down", "h", "w2", sizes["K"]))
+    for name, left, right, width in both:
         rows, columns = np.divmod(np.asarray(indices[name]), width)
         values = np.empty(len(rows))
         for row in np.unique(rows):
             mine = rows == row
             place = row // sizes["top_k"] if left == "x" else row
-            one = scaled(inputs[left][place], inputs.get(f"{left}_scale", {}), place, sizes)
+            one = of(scaled(inputs[left][place], inputs.get(f"{left}_scale", {}), place, sizes))
             chosen = columns[mine]
             other = inputs[right][inputs["row_experts"][row]][chosen].astype(np.float64)
             if f"{right}_scale" in inputs:
                 scales = inputs[f"{right}_scale"][inputs["row_experts"][row]][chosen // sizes["group_n"]]
                 other *= np.repeat(scales, sizes["group_k"], axis=1)[:, : other.shape[1]]
-            values[mine] = other @ one * (inputs["topk_weights"][row] if name == "down" else 1)
+            values[mine] = of(other) @ one * (of(inputs["topk_weights"][row]) if name == "down" else 1)
         found[name] = values
     return found
 

@@ -91,7 +91,7 @@ def test_a_result_is_chosen_by_the_content_of_its_inputs(tmp_path, export):
     origin = json.loads((tmp_path / "out" / NAME.replace(".json", ".provenance")).read_text())
     assert [one["data"] for one in origin["entries"].values()] == ["ones"]
     code, said = export("--data", "sorted")
-    assert code == 2 and "clblast_xaxpy: no result is for --data sorted" in said
+    assert code == 2 and "clblast_xaxpy: has no result for --data sorted" in said
 
 
 def test_a_file_says_what_was_tuned_on_what_and_the_best_comes_first(tmp_path, export):
@@ -161,13 +161,13 @@ def test_of_several_sizes_that_of_clblasts_tuner_counts(tmp_path, export):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"entry": "axpy"}, "launches no kernel of CLBlast that is known: Xgemm, XaxpyFastest"),
+        ({"entry": "axpy"}, "expected one launch, of a kernel of CLBlast: Xgemm, XaxpyFastest"),
         ({"config": Config({**BEST, "X": 1}), "default": Config({**DEFAULT, "X": 0})}, "differing: X"),
-        ({"alpha": "n"}, "the argument alpha has to be a number"),
+        ({"alpha": "n"}, "expected a number for the argument alpha"),
         ({"device": replace(CPU, backend="cuda")}, "CLBlast runs OpenCL"),
         (
             {"device": replace(CPU, kind="gpu", vendor="Advanced Micro Devices, Inc.", name="gfx900")},
-            "give CLBlast's name with --device-name",
+            "give CLBlast's name of this GPU with --device-name",
         ),
     ],
 )

@@ -167,7 +167,7 @@ def test_an_installed_package_is_written_to_only_if_asked_and_can_be_put_back(
     folder = installed(tmp_path, form, monkeypatch)
     cached(tmp_path, form, tuned(form, 1))
     code, said = export(form, "-o", str(folder))
-    assert code == 2 and "--install writes there, and keeps the old files" in said
+    assert code == 2 and "to write there and keep its files, give --install" in said
     assert export(form, "--install")[0] == 0
     path = only_file(folder)
     path.unlink()
@@ -180,14 +180,14 @@ def test_an_installed_package_is_written_to_only_if_asked_and_can_be_put_back(
     assert set(load(form, path).entries) == {1, 4}
     assert export(form, "--restore")[0] == 0 and path.read_text() == old
     code, said = export(form, "--restore")
-    assert code == 2 and "no file was replaced by an export of product" in said
+    assert code == 2 and "no export of product has replaced a file here" in said
 
 
 @each_format
 def test_a_device_of_another_backend_needs_the_frameworks_name(form, tmp_path, export):
     cached(tmp_path, form, tuned(form, 1), device=DEVICE)
     code, said = export(form)
-    assert code == 2 and "give that with --device-name" in said
+    assert code == 2 and "name of this device with --device-name" in said
     assert export(form, "-o", str(tmp_path / "out"), "--device-name", "AMD Instinct MI300X")[0] == 0
     assert "device_name=AMD_Instinct_MI300X," in only_file(tmp_path / "out").name
 

@@ -103,7 +103,7 @@ def test_arrays_that_the_host_cannot_hold_are_refused_before_they_are_drawn():
     assert float(said[2]) > float(said[3]) == pytest.approx(total_bytes / 2**30, abs=0.1)
     assert int(said[4]) < int(said[1])
     maker, default = sized("matadd", cpu, total_bytes // 30)  # and seven images of these on the device
-    with pytest.raises(NoMemory, match="on this device, which shares it, two copies of each"):
+    with pytest.raises(NoMemory, match="two copies of each for this device, which is the CPU"):
         enough_memory(maker, default).__enter__()
     maker, default = sized("matadd", gpu, total_bytes // 30)
     with enough_memory(maker, default):

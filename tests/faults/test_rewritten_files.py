@@ -109,10 +109,10 @@ def test_an_edit_that_changes_no_trial_loses_none_without_room(journaled):
 def test_a_journal_that_was_replaced_is_still_locked(journaled):
     path = journaled.path / "j.jsonl"
     held = kept_journal(path)
-    with pytest.raises(JournalError, match="another search is writing it"):
+    with pytest.raises(JournalError, match="another search is writing this file"):
         kept_journal(path)
     held.start_over()
-    with pytest.raises(JournalError, match="another search is writing it"):
+    with pytest.raises(JournalError, match="another search is writing this file"):
         Journal(path, {})
     held.close()
     Journal(path, {}, fresh=True).close()
@@ -123,7 +123,7 @@ def test_an_import_does_not_replace_a_journal_that_a_search_writes(journaled, ca
     assert main(["export", "j.jsonl", "--format", "t4", "-o", "t4.json"]) == 0
     held = kept_journal(journaled.path / "j.jsonl")
     assert main(["import", "t4.json", "--journal", "j.jsonl", "--fresh"]) == 2
-    assert "a search is writing it" in capsys.readouterr().err
+    assert "a search is writing this file" in capsys.readouterr().err
     held.close()
 
 

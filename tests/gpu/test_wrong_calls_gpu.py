@@ -100,7 +100,7 @@ def test_graphs_replay_on_new_content_and_beside_calls(torch, tmp_path, default)
     ("first_on", "message"),
     [
         ("stream", "the graph's memory: CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"),
-        ("torch.cuda.Stream()", "the stream is in a capture that an earlier error has ended"),
+        ("torch.cuda.Stream()", "an earlier error has invalidated the stream's capture; begin another"),
     ],
 )
 def test_a_capture_that_has_ended_with_an_error_is_named(torch, tmp_path, first_on, message):
@@ -260,7 +260,7 @@ def test_what_does_not_fit_is_said(torch):
     for _ in range(3):
         add(x, y, z)  # calls that fit come first: others must not be taken for them
     wrong = {
-        r"c has shape \(64, 63\): columns would be 63, and is 64": (x, y, z[:, :63].contiguous()),
+        r"c has shape \(64, 63\), so columns would be 63, but it is 64": (x, y, z[:, :63].contiguous()),
         r"b: expected float32 of shape \(64, 64\), found float64": (x, y.double(), z),
         "b: is on the device cpu": (x, y.cpu(), z),
         "a: is not contiguous": (x.t(), y, z),
@@ -359,7 +359,7 @@ def test_arrays_on_a_gpu_that_is_not_current(two_gpus):
         add(x, y, torch.empty_like(x))
     with torch.cuda.device(1):
         stream = torch.cuda.Stream()
-    with pytest.raises(InputError, match="the stream is not one of the GPU that has the arrays"):
+    with pytest.raises(InputError, match="the stream and the arrays are of different GPUs or contexts"):
         add(x, x, torch.empty_like(x), stream=stream)
 
 

@@ -158,7 +158,7 @@ def test_further_options_are_as_on_the_command_line(here):
             "tune: unknown argument 'timout_s'; did you mean timeout_s",
         ),
         (lambda: tune("double.yaml", bugdet=3), "tune: unknown argument 'bugdet'; did you mean budget"),
-        (lambda: tune("double.yaml", measure="hot"), "tune: measure='hot': expected one of cold or warm"),
+        (lambda: tune("double.yaml", measure="hot"), "tune: measure='hot': expected cold or warm"),
         (lambda: tune("double.yaml", compilers=0), "tune: compilers=0: expected a whole number"),
         (lambda: tune_sweep("double.yaml", {"n": [1]}, seed=-1), "tune_sweep: seed=-1: expected"),
         (lambda: tune_sweep("double.yaml", {"n": [1]}, strategy="no"), "tune_sweep: unknown strategy 'no'"),
@@ -360,7 +360,7 @@ def test_two_threads_cannot_write_one_journal(here):
 
     def inner(trial):
         if not refused:
-            with pytest.raises(JournalError, match="another search is writing it") as caught:
+            with pytest.raises(JournalError, match="another search is writing this file") as caught:
                 tune("double.yaml", **SETTINGS)
             refused.append(caught)
 

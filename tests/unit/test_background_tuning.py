@@ -60,7 +60,7 @@ def test_a_budget_is_one_that_a_search_takes(budget_s):
     try:
         seconds(str(budget_s))
     except ArgumentTypeError:
-        with pytest.raises(InputError, match=r"double: budget_s is .* at most; found"):
+        with pytest.raises(InputError, match=r"double: budget_s: .* up to a day, found"):
             BackgroundTuning("double", "nothing.yaml", budget_s, None)
     else:
         BackgroundTuning("double", "nothing.yaml", budget_s, None)

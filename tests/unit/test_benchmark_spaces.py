@@ -44,10 +44,7 @@ def test_blocks_that_are_no_whole_warps_are_found_on_a_gpu_and_not_on_a_cpu():
         found[device.kind] = [one for one in findings if one.kind == "partial_warp"]
     (one,) = found["gpu"]
     assert one.subject == "launch[0].block" and found["cpu"] == []
-    assert (
-        "a block of 20 x 2 threads is 1.25 warps, the last of which has threads for 8 of 32 lanes"
-        in one.detail
-    )
+    assert "a block of 20 x 2 threads is 1.25 warps, and its last warp uses only 8 of 32 lanes" in one.detail
 
 
 def test_every_held_out_mistake_is_a_variant_of_its_kernel(monkeypatch):

@@ -94,7 +94,7 @@ def test_accesses_that_waste_sectors_are_bound_by_memory():
         array_bytes=1e9, sectors=3.9e9 / 32, global_load_bytes=3.9e9 / 8, bytes_moved=4.8e8
     )
     assert found is Bound.DRAM
-    assert "of each 32 bytes moved, threads ask for 4" in reason
+    assert "threads request 4 of each 32 bytes moved" in reason
 
 
 def test_without_counts_the_variants_decide():
@@ -131,7 +131,7 @@ def test_two_variants_decide_if_neither_is_slower_than_the_whole_by_a_fifth(memo
     ("variants", "why"),
     [
         ({"COMPUTE_ONLY": 0.01}, "without memory it takes 1% of its time, which alone decides nothing"),
-        ({"MEMORY_ONLY": 2.5}, "without arithmetic it takes 250% of its time and is another kernel"),
+        ({"MEMORY_ONLY": 2.5}, "without arithmetic it takes 250% of its time: it is another kernel then"),
     ],
 )
 def test_why_a_variant_decides_nothing_is_said(variants, why):

@@ -46,7 +46,7 @@ def test_times_that_differ_within_their_intervals_are_the_same_with_the_reason(s
     (entry,) = stored["entries"]
     entry |= {"time_ms": 2 * entry["time_ms"], "interval_ms": [0.5 * BEST_MS, 3 * BEST_MS]}
     path.write_text(json.dumps(stored))
-    assert ": 0.5 times as long as stored, but the confidence intervals meet\n" in check().stdout
+    assert ": 0.5 times as long as stored, but the confidence intervals overlap\n" in check().stdout
 
 
 def test_a_wrong_result_is_replaced_by_the_next_best(searched_folder, check, all_data_sets):
@@ -70,7 +70,7 @@ def test_a_wrong_result_is_replaced_by_the_next_best(searched_folder, check, all
 
 def test_without_a_result_it_says_what_to_do(check):
     done = check()
-    assert done.returncode == 2 and "holds no such result of double" in done.stderr
+    assert done.returncode == 2 and "has no result of double" in done.stderr
 
 
 def test_what_is_wrong_on_other_data_only_is_found(folder, check):
@@ -134,7 +134,7 @@ def slower(entry):
 
 
 def test_a_result_that_nothing_aged_is_not_timed_again(searched_folder, check):
-    assert check("--stale").stdout == "nothing is stale: 1 result\n"
+    assert check("--stale").stdout == "stale: none of 1 result\n"
     assert searched_folder.run("list", "--stale", "--cache", "cache").stdout == "nothing is stale\n"
 
 
@@ -146,7 +146,7 @@ def test_an_aged_result_that_holds_is_stored_with_the_present_driver(searched_fo
     assert done.returncode == 0 and done.stdout.startswith("SAME ")
     assert "the driver was 0.9" in done.stdout and "times as fast as the default" in done.stdout
     assert "new search" not in done.stdout
-    assert check("--stale").stdout == "nothing is stale: 1 result\n"
+    assert check("--stale").stdout == "stale: none of 1 result\n"
     (row,) = json.loads(searched_folder.run("list", "double", "--cache", "cache", "--json").stdout)["results"]
     assert (row["config"], row["stale"]) == (BEST, [])
 
@@ -159,7 +159,7 @@ def test_a_loss_is_told_and_searched_anew_within_the_time(searched_folder, check
     (row,) = json.loads(again.stdout)
     assert row["loses"] and row["time_ms"] == pytest.approx(2 * row["stored_ms"])
     assert row["searched_ms"] == pytest.approx(row["time_ms"], rel=0.05)
-    assert check("--stale").stdout == "nothing is stale: 1 result\n"
+    assert check("--stale").stdout == "stale: none of 1 result\n"
 
 
 def test_what_fails_after_an_edit_is_searched_anew(searched_folder, check):

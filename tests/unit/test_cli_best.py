@@ -28,7 +28,7 @@ def test_a_gpu_that_nothing_is_known_of_is_answered_by_its_name(best):
     done = best("--device", "NVIDIA H100 PCIe", "--size", "n=64")
     assert (
         done.stdout.endswith(
-            "expected slowdown: unknown; `autotune search` on that device finds its own best\n"
+            "expected slowdown: unknown; `autotune search` for this device and size finds the best\n"
         )
         and "-D" not in done.stdout
     )

@@ -120,14 +120,14 @@ def test_what_cannot_be_merged_is_refused_before_anything_is_written(two, tmp_pa
     into = tmp_path / "c"
     for folders, target, code, message in [
         ((tmp_path / "absent",), into, 2, "no such folder"),
-        ((tmp_path / "empty",), into, 2, "neither results nor journals"),
+        ((tmp_path / "empty",), into, 2, "expected results or journals, found neither"),
         ((tmp_path,), into, 2, "lies inside"),
     ]:
         assert merge(*folders, into=target) == code
         assert message in capsys.readouterr().err
     write(tmp_path / "d/cache", replace(DEVICE, name="Another GPU"), record(entry(64)))
     assert merge(a, tmp_path / "d", into=into) == 1
-    assert "is Example(R) GPU 100 in one cache and Another GPU in another" in capsys.readouterr().err
+    assert "two caches say Example(R) GPU 100 and Another GPU; keep one" in capsys.readouterr().err
     (b / "runs/reduce.jsonl").write_text('{"journal":1}\n{"trial":{}}\n')
     assert merge(a, b, into=into) == 2
     assert "reduce.jsonl:2: not a row of a journal" in capsys.readouterr().err
@@ -142,7 +142,7 @@ def test_a_journal_that_is_being_written_is_left_alone(two, tmp_path, capsys):
         fcntl.flock(held, fcntl.LOCK_EX)
         before = contents(a / "runs")
         assert merge(b, into=a) == 2
-        assert "a search is writing it" in capsys.readouterr().err and contents(a / "runs") == before
+        assert "a search is writing this file" in capsys.readouterr().err and contents(a / "runs") == before
 
 
 def test_other_files_are_named_and_a_line_cut_off_is_dropped(two, tmp_path, capsys):
@@ -196,10 +196,10 @@ def test_it_says_whose_source_and_which_times_are_taken_over(tmp_path, capsys):
     place = "cache/example-gpu-100/reduce.json"
     assert merge(tmp_path / "theirs", into=tmp_path / "mine") == 0
     text = capsys.readouterr().out
-    assert f"2099-01-01T00:00:00+00:00, in {path}) is served before 6.4e-05 ms (40 trials of random" in text
+    assert f"2099-01-01T00:00:00+00:00, in {path}) is served, not 6.4e-05 ms (40 trials of random" in text
     own = tmp_path / "mine" / place
     assert (
-        f"differing {place}: compiler options, source as in {path}, not {own}; the source is "
+        f"differing {place}: compiler options, source taken from {path}, not {own}; the source is "
         "../kernels/theirs.cu\n" in text
     )
     assert merge(tmp_path / "theirs", into=tmp_path / "mine") == 0  # nothing changes any more
@@ -234,7 +234,7 @@ def test_nothing_is_written_through_a_link_and_then_nothing_at_all(two, tmp_path
     (a / place).symlink_to(elsewhere)
     before, outside = contents(a), contents(elsewhere) if elsewhere.is_dir() else elsewhere.read_text()
     assert merge(b, into=a) == 1
-    assert f"{a / place}: is a link, and nothing is written through it" in capsys.readouterr().err
+    assert f"{a / place}: is a link, through which nothing is written" in capsys.readouterr().err
     assert contents(a) == before
     assert (contents(elsewhere) if elsewhere.is_dir() else elsewhere.read_text()) == outside
 
@@ -245,4 +245,4 @@ def test_a_journal_in_use_leaves_all_as_it_was(two, capsys):
         fcntl.flock(held, fcntl.LOCK_EX)
         before = contents(a)
         assert merge(b, into=a) == 2 and contents(a) == before
-    assert "a search is writing it" in capsys.readouterr().err
+    assert "a search is writing this file" in capsys.readouterr().err

@@ -27,7 +27,7 @@ def test_a_gpu_that_is_not_here_is_counted_with_its_known_limits(folder, device)
     cuda_space(folder)
     done = folder.run("space", "double.yaml", "--device", device)
     assert done.returncode == 0, done.stderr
-    assert "no such device is here: counted with the known limits of sm_90" in done.stdout
+    assert "this machine has no such device: counted with the known limits of sm_90" in done.stdout
     assert "17 valid of 18 combinations" in done.stdout and "unused_parameter" in done.stdout
     counted = json.loads(folder.run("space", "double.yaml", "--device", device, "--json").stdout)
     assert counted["valid"] == 17
@@ -52,10 +52,10 @@ def test_sizes_that_are_left_out_are_told_in_one_line(folder):
     loop = "    for (int k = threadIdx.x; k < n * 100000; k++)\n        y[k % n] = k;\n"
     (folder.path / "double.cu").write_text(CUDA.replace("{\n", f"{{\n{loop}"))
     command = ("space", "double.yaml", "--device", "sm_90")
-    (line,) = [one for one in folder.run(*command).stdout.split("\n") if one.startswith("left out of")]
+    (line,) = [one for one in folder.run(*command).stdout.split("\n") if one.startswith("not checked: ")]
     left_out = json.loads(folder.run(*command, "--json").stdout)["left_out"]
     assert line == (
-        "left out of the findings: what threads access at n=1, n=17, n=1,000, for it takes too long to "
+        "not checked: accesses of threads at n=1, n=17, n=1,000, which take too long to "
         "follow; a search runs the kernel at these sizes"
     )
     assert left_out == [{"n": 1}, {"n": 17}, {"n": 1000}]

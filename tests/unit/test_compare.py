@@ -142,7 +142,7 @@ def test_the_problem_of_most_devices_is_chosen_then_the_largest():
     assert {one.entry.sizes["n"] for one in select(results, {}, None)} == {1024}
     assert len(select(results, {"n": 4096}, None)) == 1
     for sizes, dtype in (({"n": 5}, None), ({}, "float32")):
-        with pytest.raises(InputError, match="there are some for int32 n=64 and int32 n=1024"):
+        with pytest.raises(InputError, match="--size and --dtype of int32 n=64; int32 n=1024"):
             select(results, sizes, dtype)
 
 
@@ -156,7 +156,7 @@ def cache(tmp_path, three):
 def test_what_the_command_prints(cache, capsys):
     assert main(["compare", "reduce", "--cache", cache]) == 0
     text = capsys.readouterr().out
-    assert "600" in text and "40%" in text and "96.2%" in text and "2 cells are not measured" in text
+    assert "600" in text and "40%" in text and "96.2%" in text and "2 cells were not measured" in text
     assert "GPU over CPU" not in text
 
 

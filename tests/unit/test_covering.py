@@ -84,6 +84,15 @@ def pairs(queries, points):
     return problem(Launch("nearest", (blocks, 1, 1), (32, 1, 1), 0, ()), queries=queries, points=points)
 
 
+def test_each_size_is_1_beside_others_that_are_not():
+    """One row and one column: a kernel may subtract more from a size than it is."""
+    given = [pairs(3, 3), pairs(18, 33), pairs(66, 65), pairs(40, 131), pairs(768, 1024)]
+    found = at_tiles(given[:-1], given[-1], Config({"X": 8, "Y": 4}), lambda sizes, place: pairs(**sizes), 6)
+    sizes = [tuple(one.problem.sizes.values()) for one in found]
+    assert any(queries == 1 < points for queries, points in sizes), sizes
+    assert any(points == 1 < queries for queries, points in sizes), sizes
+
+
 def test_sizes_of_which_each_is_large_alone_are_not_large_together():
     given = [pairs(1, 4), pairs(3, 65537), pairs(65537, 5), pairs(4096, 2048)]
     config = Config({"TILE": 512, "GROUP": 256})

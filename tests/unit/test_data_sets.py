@@ -11,9 +11,10 @@ from autotune.core.trials import Problem, Trial
 from autotune.errors import BrokenReference, SpaceError
 from autotune.evaluation.identity import journal_header
 from autotune.evaluation.journal_edits import edit_of
-from autotune.problem.data_sets import other_data
+from autotune.problem.data_sets import on_other_data, other_data
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.reference import run_reference
+from autotune.problem.shapes import SHAPES
 from autotune.problem.workload import Array, Workload
 from autotune.space import load_space
 
@@ -141,7 +142,7 @@ def test_where_rows_are_constant_the_rounding_of_a_mean_is_no_mistake_but_nan_is
     )
     assert right == serial == "" and divided_by_zero.startswith("with data zeros: y[0] is nan")
     doubts = folder.run("check", "double.yaml", "--device", "fake", "--config", "A=2").stderr
-    assert doubts.count("counts against no configuration: rounding may decide there") == 1, doubts
+    assert doubts.count("count against no configuration, as rounding may decide there") == 1, doubts
     assert "with data smallest: y[0] is" in doubts and ".astype(int)" not in doubts, doubts
     assert "the best: checked without data " in doubts and "(rounding may decide)" in doubts, doubts
 
@@ -238,6 +239,23 @@ def with_data(name, fill, dtype="float32", count=5000):
     arrays = (Array("x", dtype, (count,), "in", fill), Array("y", dtype, (count,), "out", None))
     problem = other_data(Workload(Problem({"n": count}, dtype), arrays, (), ()), name)
     return problem and draw_inputs(problem.problem, problem.arrays)["x"].astype("float64")
+
+
+def test_a_shape_is_tried_where_a_tile_has_a_rest_if_the_space_has_such_a_size():
+    """What a kernel puts there is right for the usual data, such as 0 as the least of a maximum."""
+
+    def of_rows(m, n):
+        x = Array("x", "int32", (m, n), "in", ("integers", -9, 9))
+        return Workload(Problem({"m": m, "n": n}, "int32"), (x,), (), ())
+
+    given = [of_rows(1, 1), of_rows(3, 100), of_rows(2, 256), of_rows(5, 511), of_rows(64, 512)]
+
+    def tried(name, among):
+        return {one.usual.problem.sizes["n"] for one in on_other_data(name, among, given[-1])}
+
+    tries = [tried(name, given[:-1]) for name in SHAPES if tried(name, given[:-1])]
+    assert tries and all(512 in one and {100, 511} & one for one in tries), tries
+    assert tried("few values", [given[2]]) == {256, 512}
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

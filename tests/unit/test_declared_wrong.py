@@ -38,7 +38,7 @@ def test_a_space_of_nothing_else_is_told(tmp_path):
     text = YAML.replace("second: {ALGORITHM: shuffle}", "second: {BLOCK_SIZE: 32, expect: wrong_result}")
     text = text.replace("PER_BLOCK <= 64 and", 'PER_BLOCK <= 32 and ALGORITHM == "tree" and not UNROLL and')
     spec = load_space(write_space(tmp_path, text))
-    with pytest.raises(Exception, match="all that is valid on Example GPU is declared wrong"):
+    with pytest.raises(Exception, match="every valid configuration on Example GPU is declared wrong"):
         bind(spec, GPU, problem_of(spec, GPU))
 
 

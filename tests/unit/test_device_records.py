@@ -76,7 +76,7 @@ def test_a_namesake_is_not_in_a_header(mixed):
 def test_a_namesake_s_result_is_not_served_though_it_is_of_this_very_device(mixed):
     best = best_config("reduce", OTHER, n=64)
     assert best.match.tier is Tier.SAME_VENDOR and best.record.parameter_names == own().parameter_names
-    with pytest.raises(NoConfig, match=r"shipped/other-gpu has another kernel of that name"):
+    with pytest.raises(NoConfig, match=r"shipped/other-gpu has another kernel of this name"):
         best_config("reduce", OTHER, n=64, strict=True)
     assert best_config("reduce", "Example GPU 100", n=65).config == best_config("reduce", DEVICE, n=64).config
     assert best_config("reduce", "Third GPU", n=64)["BLOCK"] == 128

@@ -75,7 +75,7 @@ def test_all_evidence_is_text_and_json():
     assert values["machine_code"]["access_bits"] == {"global load 128": 3}
     assert values["uses"][0]["share"] == 0.75
     text = diagnosis_text(found)
-    assert "63 warps would do" in text
+    assert "63 would be enough" in text
     lines = dict(line.strip().split(maxsplit=1) for line in text.splitlines()[2:])
     assert lines["verdict"] == "memory-bound (DRAM): because"
     assert lines["helps"].startswith("move fewer bytes") and values["helps"] == lines["helps"]

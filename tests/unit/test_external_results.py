@@ -76,7 +76,7 @@ def test_what_is_of_another_problem_is_named(searched):
     files = [journal_of("Other", dtype="float32"), journal_of("Third")]
     devices, _, said = compared(folder, "--imported", *files)
     assert devices == ["fake-gpu", "third (imported)"]
-    assert said == "not compared, because of another problem: other (imported) (float32 n=1000)\n"
+    assert said == "not compared, as their problems differ: other (imported) (float32 n=1000)\n"
 
 
 def test_a_kernel_tuner_cache_stands_beside_the_result_of_the_same_numbers_on_the_same_machine(searched):
@@ -95,8 +95,8 @@ def test_a_kernel_tuner_cache_stands_beside_the_result_of_the_same_numbers_on_th
         devices, _, said = compared(folder, "--imported", folder.path / "theirs.json")
         is_alike = alike == [1000]
         assert (len(devices) == 2) is is_alike, said
-        assert ("whether it is a CPU or a GPU" in said) is (device.name != name)
-        assert ("another problem: other (imported) (int32 x=999)" in said) is not is_alike
+        assert ("known to be a CPU or a GPU" in said) is (device.name != name)
+        assert ("their problems differ: other (imported) (int32 x=999)" in said) is not is_alike
 
 
 def with_other_parameters(journal):
@@ -109,14 +109,17 @@ def test_another_kernel_of_that_name_in_the_cache_is_left_out_and_named(searched
     files = [with_other_parameters(journal_of(device)) for device in ("Other", "Third")]
     devices, _, said = compared(folder, "--imported", *files)
     assert devices == ["other (imported)", "third (imported)"]
-    assert said == "not compared, because of another kernel of that name: fake-gpu\n"
+    assert said == "not compared, as they have another kernel of this name: fake-gpu\n"
 
 
 def test_imported_results_of_different_kernels_are_refused(searched):
     folder, journal_of = searched
     files = [journal_of("Other"), with_other_parameters(journal_of("Third"))]
     done = folder.run("compare", "double", "--imported", *files)
-    assert done.returncode == 2 and "third (imported) has another kernel of that name" in done.stderr
+    assert (
+        done.returncode == 2
+        and "third (imported) and fake-gpu have different kernels of this name" in done.stderr
+    )
 
 
 def test_results_of_two_element_types_and_two_data_sets_are_kept_and_compared_apart(searched):
@@ -160,8 +163,8 @@ def test_adopt_makes_a_verified_result_of_imported_ones(searched_folder, device)
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ((CACHE,), "holds results of 'convolution_kernel', expected those of 'convolution'"),
-        ((T4, T4), "holds results of A100, unknown element type, as"),
+        ((CACHE,), "expected results of 'convolution', found those of 'convolution_kernel'"),
+        ((T4, T4), "has results of A100, unknown element type, and so has"),
         (("missing.json",), "missing.json"),
     ],
 )

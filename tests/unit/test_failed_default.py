@@ -81,7 +81,10 @@ def test_a_loop_in_which_nothing_changes_that_it_tests_looks_endless(code, looks
 @pytest.mark.parametrize(
     ("statuses", "said"),
     [
-        ((Status.WRONG_RESULT, Status.OK), "ORDER=contiguous is right: look at what axpy.cu does otherwise"),
+        (
+            (Status.WRONG_RESULT, Status.OK),
+            "ORDER=contiguous is right: look at what axpy.cu does differently",
+        ),
         ((Status.WRONG_RESULT, Status.CRASHED), "is wrong too: look at `reference` and the order of the"),
         ((Status.CRASHED, Status.CRASHED), None),
     ],
@@ -102,7 +105,7 @@ def test_a_wrong_result_names_both_sides_and_the_one_that_other_configurations_s
     )
     assert number.endswith("the kernel gets a=2.5: axpy.py has to compute with the same number")
     assert [said in one for one in more] == [True] if said else not more
-    assert dump == "--dump-wrong DIR writes both arrays"
+    assert dump == "--dump-wrong DIR writes the found and the expected array"
 
 
 @pytest.mark.parametrize(("found", "expected", "is_told"), [("nan", "2.0", True), ("inf", "inf", False)])

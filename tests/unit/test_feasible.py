@@ -181,7 +181,7 @@ def test_bad_input_is_answered_in_one_line(folder, space, options, message):
 
 def test_a_space_for_another_language_is_refused(folder):
     done = folder.run("space", "double.yaml", "--compile")
-    assert done.returncode == 2 and "dialect 'python', not for CUDA" in done.stderr
+    assert done.returncode == 2 and "expected a kernel for CUDA, found dialect 'python'" in done.stderr
 
 
 def test_an_architecture_without_a_valid_configuration_says_so(folder, space):

@@ -174,7 +174,7 @@ def test_the_newest_result_says_what_the_kernel_is_now(root):
     )
     grown = replace(grown, parameters=(*grown.parameters, Parameter("NEW", (1,))), default=Config({"NEW": 1}))
     cache.store(root, replace(INSTINCT, name="MI100", slug="mi100"), grown)
-    with pytest.raises(NoConfig, match="nothing of same_vendor is valid here: the parameters are now"):
+    with pytest.raises(NoConfig, match="no result of same_vendor is valid here: the parameters are now"):
         best_config("reduce", VOLTA, n=64)
 
 
@@ -223,7 +223,7 @@ def test_how_the_default_does_on_gpus_says_nothing_of_a_cpu(root):
 
 
 def test_without_sizes_there_must_be_only_one(root):
-    with pytest.raises(InputError, match="give its sizes; mi210 has results for n=64 or n=4096"):
+    with pytest.raises(InputError, match="give the sizes; mi210 has results for n=64 or n=4096"):
         best_config("reduce", ARC)
 
 

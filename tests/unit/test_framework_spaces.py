@@ -76,6 +76,21 @@ def test_both_products_of_a_moe_layer_are_those_of_each_rows_expert(sizes, data)
 
 @pytest.mark.parametrize("data", ["uniform", "zipf", "one_hot"])
 @pytest.mark.parametrize("sizes", [FEW, MANY], ids=["few", "many"])
+def test_magnitudes_of_a_moe_layer_are_the_reference_of_absolute_values_to_the_last_bit(sizes, data):
+    given, rows = moe(sizes, data), sizes["M"] * sizes["top_k"]
+    given["topk_weights"] -= 0.5
+    given = {name: values for name, values in given.items() if name != "w2_scale"}  # without, as for bfloat16
+    places = {"gate_up": np.arange(0, rows * 80, 7), "down": np.arange(0, rows * 72, 5)}
+    found = function("moe.py", "magnitude")(given, sizes, places)
+    positive = {name: np.abs(values) for name, values in given.items()}
+    expected = function("moe.py", "reference")(positive, sizes, places)
+    assert {name: values.tolist() for name, values in found.items()} == {
+        name: values.tolist() for name, values in expected.items()
+    }
+
+
+@pytest.mark.parametrize("data", ["uniform", "zipf", "one_hot"])
+@pytest.mark.parametrize("sizes", [FEW, MANY], ids=["few", "many"])
 @pytest.mark.parametrize("part", range(6))
 def test_every_row_is_in_one_block_of_its_expert_whatever_the_tiles_height(sizes, data, part):
     rows, height = sizes["M"] * sizes["top_k"], HEIGHTS[part]

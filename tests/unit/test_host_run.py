@@ -110,7 +110,13 @@ def test_a_program_in_cuda_is_compared_where_it_is_valid_and_small_enough(space)
             "write",
         ),
         ("scale.yaml", "4 * cols", "4 * cols - 4", "out_of_bounds", "scale.cu:9"),
-        ("scale.yaml", "grid: [rows]", 'grid: ["ceil_div(rows, 2)"]', "wrong_result", "that nobody wrote"),
+        (
+            "scale.yaml",
+            "grid: [rows]",
+            'grid: ["ceil_div(rows, 2)"]',
+            "wrong_result",
+            "that was never written",
+        ),
         ("scale.py", "3.0", "3.001", "wrong_result", "tolerance: rtol=1e-06, atol=0 (at rows=1, cols=2)"),
     ],
 )
@@ -173,7 +179,7 @@ def test_each_configuration_has_a_line_and_nothing_is_kept(folder, space):
     assert did.startswith(
         "checked results, races and accesses outside of arrays on the CPU (g++ "
     ) and nothing.startswith("nothing was timed")
-    assert others == "1 of 3 configurations; name landmarks, or give --config, for others"
+    assert others == "1 of 3 configurations; for others, add landmarks to the space or give --config"
     assert {*folder.path.iterdir()} == before
     done = folder.run("space", "scale.yaml", "--run", "--json", "--config", "STEP=1")
     (found,) = json.loads(done.stdout)["configurations"]

@@ -87,7 +87,7 @@ BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
     [
         ("", "", None, ""),
         ("BARRIER();", "", WRONG, r"a race: write in last_sum \(last.cu:8\) and read in last_sum"),
-        ("COPY_WAIT(0);", "COPY_WAIT(1);", WRONG, r"sum\[0\] depends on memory that nobody wrote"),
+        ("COPY_WAIT(0);", "COPY_WAIT(1);", WRONG, r"sum\[0\] depends on memory that was never written"),
         (
             "more[i] = 0;",
             "more[i] = 0; ATOMIC_ADD(more, 0);",
@@ -115,8 +115,8 @@ BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
             BOUNDS,
             "member access within misaligned address",
         ),
-        ("    more[i] = 0;\n", "", WRONG, r"sum\[0\] depends on memory that nobody wrote"),
-        ("value = 0", "value", WRONG, r"sum\[0\] depends on memory that nobody wrote"),
+        ("    more[i] = 0;\n", "", WRONG, r"sum\[0\] depends on memory that was never written"),
+        ("value = 0", "value", WRONG, r"sum\[0\] depends on memory that was never written"),
         (
             "k < 32",
             "k < 33 - (max(0.0f, 0.5f) == 0.5f && min(0.1, 0.2f) == 0.1 && max(NAN, 1.0f) == 1.0f &&"
@@ -313,7 +313,7 @@ def test_no_read_of_another_block_is_forgotten_for_those_of_a_few_later_ones(lat
 @pytest.mark.parametrize(
     ("limit", "value", "source", "reason"),
     [
-        ("TIMEOUT_S", 0.0, "", "ran out of 0 s"),
+        ("TIMEOUT_S", 0.0, "", "took longer than 0 s"),
         ("MAX_THREADS", 95, "", "all sizes need more than 95 threads or 64 MiB"),
         ("MAX_BYTES", 11, "", "all sizes need more than 200,000 threads or 0 MiB"),
         ("TIMEOUT_S", 30.0, "#error", r"g\+\+ refuses the source: last.cu:1:2: error: #error"),
@@ -359,7 +359,7 @@ def test_a_program_is_kept_and_serves_other_sizes_but_no_other_source(tmp_path):
     larger = replace(PROBLEM, scalars=scalars, arrays=arrays, launches=launches)
     assert host.check(source, [PROBLEM], Deadline()) is PASSED
     kept = _kept(tmp_path)
-    assert len(kept) == len(host_sanitizer._BUILDS)
+    assert len(kept) == 2 * len(host_sanitizer._BUILDS)  # the program, and what runs the threads of any
     assert host.check(source, [PROBLEM, larger], Deadline()) is PASSED and _kept(tmp_path) == kept
     wrong = source.replace("k < 32", "k <= 32")
     assert host.check(wrong, [larger], Deadline()).status is BOUNDS and len(_kept(tmp_path)) == len(kept) + 1
@@ -440,7 +440,7 @@ def test_what_the_memory_of_a_thread_does_not_hold_is_not_checked():
         "int value = 0;", "volatile int large[1 << 20]; large[i] = 0; int value = large[i];"
     )
     found = host.check(render(source_of_text(source, "last.cu"), {}), [PROBLEM], Deadline())
-    assert found == Unchecked("the memory of a thread is larger than the CPU gives it")
+    assert found == Unchecked("a thread needs more memory than the CPU gives it")
 
 
 @pytest.mark.parametrize(("kind", "threads"), [("gpu", {"sanitizer_0"}), ("cpu", set())])
@@ -509,6 +509,27 @@ VECTORS = {  # what holds of each, by how it is made
         "v.y == 2 && v.w == 3 && w.y == 5"
     ),
 }
+FUNCTIONS = [  # what holds of functions that C++ lacks
+    "cospi(1.f) == -1 && fabs(sinpi(0.25) - M_SQRT1_2) < 1e-12 && fabs(native_exp2(3.f) - 8) < 1e-5f",
+    "exp10(2.) == 100 && pown(2.f, 3) == 8 && powr(2.f, 3.f) == 8 && rootn(8., 3) == 2",
+    "mix(1.f, 3.f, 0.5f) == 2 && step(2.f, 1.f) == 0 && sign(-3.f) == -1",
+    "smoothstep(0.f, 2.f, 1.f) == 0.5f && fabs(degrees(radians(30.f)) - 30) < 1e-4f",
+    "maxmag(1.f, -3.f) == -3 && minmag(-3.f, 2.f) == 2",
+    "abs_diff(-2147483647, 2147483647) == 4294967294u && add_sat(2147483647, 1) == 2147483647",
+    "sub_sat((uchar)1, (uchar)2) == 0 && add_sat((char)-100, (char)-100) == -128",
+    "hadd(2147483647, 1) == 1 << 30 && rhadd(4, 1) == 3 && mul_hi(1 << 30, -4) == -1",
+    "mul_hi(1ul << 63, 6ul) == 3 && mad_hi(1 << 30, 4, 5) == 6 && rotate(0x80000001u, 1u) == 3",
+    "rotate((uchar)0x81, (uchar)1) == 3 && popcount((char)-1) == 8 && clz(1) == 31",
+    "clz((uchar)1) == 7 && clz(0ul) == 64 && select(1, 2, 1) == 2 && bitselect(12, 10, 3) == 14",
+    "convert_uchar(258) == 2 && convert_uchar_sat(258) == 255 && convert_char_sat(-300.f) == -128",
+    "convert_int_rte(2.5f) == 2 && convert_int_rtz(-2.5f) == -2 && convert_ulong(3) == 3",
+    "convert_double(1) == 1 && as_ulong(1.0) == 0x3ff0000000000000ul && as_uchar((char)-1) == 255",
+    "get_local_linear_id() == get_local_id(0)",
+]
+FUNCTIONS_HOLD = "".join(f"if (!({one})) y[1000000] = 1;\n" for one in FUNCTIONS) + (
+    "{ float c, s = sincos(0.f, &c), i, f = fract(2.5f, &i); if (s != 0 || c != 1 || f != 0.5f || i != 2)"
+    " y[1000000] = 1; short4 v = (short4)(1, 2, 3, 4) * (short)2; if (v.y != 4) y[1000000] = 1; }\n"
+)
 VECTORS_HOLD = "".join(  # else it writes outside of all arrays
     f"{{ {made}; if (!({holds})) y[1000000] = 1; }}\n" for made, holds in VECTORS.items()
 )
@@ -544,7 +565,7 @@ COPIES = """
             WROTE,
             f"{COPIES} barrier(CLK_LOCAL_MEM_FENCE);\n    y[at] = copied[31 - i] * halves[i]",
             WRONG,
-            r"y\[0\] depends on memory that nobody wrote",
+            r"y\[0\] depends on memory that was never written",
         ),
         ("void halve(", "#ifdef HALVES\nhalf2 lost(half2 a) { return a; }\n#endif\nvoid halve(", None, ""),
         ("own, 31 - i", "own, 32 - i", BOUNDS, r"read outside of all arrays in halve \(sums.cl:1\)"),
@@ -555,6 +576,13 @@ COPIES = """
             "",
         ),
         ("y[at] = halves[i]", f"{VECTORS_HOLD} y[at] = halves[i]", None, ""),
+        ("y[at] = halves[i]", f"{FUNCTIONS_HOLD} y[at] = halves[i]", None, ""),
+        (
+            "y[at] = halves[i]",
+            "__local float2 pairs[32]; pairs[i] = 0; y[at] = pairs[i].x + halves[i]",
+            None,
+            "",
+        ),
         (
             "y[at] = halves[i]",
             "y[at] = halves[i] + 8 / (*count - (int)i + 3)",
@@ -697,7 +725,7 @@ template <typename T, int B> __global__ void turn(const T *x, T *y)
             "+ (i < 16 ? __shfl_down_sync(0xffffu, kept[i], 1) : 0) + Turn",
             128,
             WRONG,
-            r"y\[15\] depends on memory that nobody wrote",
+            r"y\[15\] depends on memory that was never written",
         ),
     ],
 )

@@ -68,7 +68,7 @@ def test_failures_and_a_surplus_of_trials_are_left_out_and_a_seed_repeats():
     ("some", "message"),
     [
         (trials(lambda A: A, A=range(19)), "needs at least 20 trials that succeeded, found 19"),
-        (trials(lambda A: 0.0, A=range(30)), "trials that differ in a parameter and in time"),
+        (trials(lambda A: 0.0, A=range(30)), "trials that differ in at least one parameter and in time"),
         (trials(lambda A: A, A=range(20)) + trials(lambda B: B, B=(1,)), "trials with the same parameters"),
     ],
 )

@@ -70,7 +70,7 @@ def test_space_run_has_a_line_for_each_configuration_and_keeps_nothing(scale):
     default, wide, _, did, nothing = done.stdout.splitlines()
     assert default.startswith("default  ok at 2 sizes") and wide.startswith("wide     ok at 2 sizes")
     assert did.startswith(
-        "checked results and writes outside of arrays on the CPU (the interpreter of Triton"
+        "checked results, reads and writes outside of arrays on the CPU (the interpreter of Triton"
     )
     assert nothing.startswith("nothing was timed") and {*scale.path.iterdir()} <= before
     space.write_text(SPACE.replace("[16, 32]", "[16, 32, 64, 128]"))
@@ -84,6 +84,12 @@ def test_space_run_has_a_line_for_each_configuration_and_keeps_nothing(scale):
     ("right", "wrong", "said"),
     [
         (", mask=at < n)\n", ")\n", "out_of_bounds: wrote outside y"),
+        (
+            "x + at, mask=at < n)",
+            "x + at)",
+            "out_of_bounds: scale, line 3 from its def, `tl.store(y + at, 2 * tl.load(x + at), "
+            "mask=at < n)`: reads outside of all arrays",
+        ),
         ("2 * tl", "3 * tl", "wrong_result: y[0]"),
         (
             "2 * tl",
@@ -191,7 +197,7 @@ def test_a_result_of_the_interpreter_serves_tensors_in_the_memory_of_the_host(sc
 def test_what_the_interpreter_cannot_do_is_said(scale):
     for words in (("run", "scale.yaml", "--device", "interpreter"), ("space", "scale.yaml", "--run")):
         done = scale.run(*words, "--dtype", "bfloat16")
-        assert "computes wrongly with bfloat16, and x seem" in done.stderr
+        assert "computes wrongly with bfloat16, and x may not be" in done.stderr
     (scale.path / "scale.py").write_text(KERNEL.replace("mask=at < n)", "mask=at < n).to(tl.float32)", 1))
     done = scale.run("run", "scale.yaml", "--device", "interpreter", "--dtype", "bfloat16")
     assert done.returncode == 0 and "computes wrongly" not in done.stderr
@@ -210,6 +216,12 @@ def test_float32_is_rounded_to_the_nearest_bfloat16_as_on_a_gpu(scale):
     (scale.path / "scale.yaml").write_text(SPACE.replace("rtol: 1e-2", "rtol: 4e-3"))  # half a last bit
     done = scale.run("run", "scale.yaml", "--device", "interpreter", "--dtype", "bfloat16")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_mask_may_have_a_condition_of_the_whole_program(scale):
+    (scale.path / "scale.py").write_text(KERNEL.replace("at < n", "(at < n) & (tl.program_id(0) < n)"))
+    done = scale.run("space", "scale.yaml", "--run", "--dtype", "float32")
+    assert done.stdout.startswith("default  ok at 2 sizes"), done.stdout
 
 
 def test_a_list_without_landmarks_names_the_search_that_verifies_all(scale):

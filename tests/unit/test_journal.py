@@ -159,9 +159,11 @@ def test_a_search_after_an_edit_says_in_words_what_has_changed(edited, case):
     search = ("search", "double.yaml", "--device", "fake", *AGAIN)
     refused = edited.run(*search)
     offer = (
-        f"The times of {held} of 4 trials still hold: --keep goes on with them" if held else "No trial holds"
+        f"The times of {held} of 4 trials still hold: to go on with them, add --keep"
+        if held
+        else "No trial still holds"
     )
-    assert ("and the last round verifies the fastest again. " in refused.stderr) == (held > 0)
+    assert ("; the last round verifies the fastest again. " in refused.stderr) == (held > 0)
     assert refused.returncode == 2 and words in refused.stderr, refused.stderr
     assert (
         offer in refused.stderr
@@ -178,7 +180,7 @@ def test_of_a_journal_of_another_kernel_only_that_is_told(edited):
     (path,) = (edited.path / "runs").iterdir()
     refused = edited.run("search", "double.yaml", "--device", "fake", "--journal", path)
     assert refused.returncode == 2
-    assert "has changed: kernel was 'double', is 'twice'. No trial holds now. " in refused.stderr
+    assert "has changed: kernel was 'double', is 'twice'. No trial still holds. " in refused.stderr
 
 
 def test_trials_that_hold_after_an_edit_are_kept_on_request(edited):

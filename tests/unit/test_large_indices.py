@@ -133,6 +133,12 @@ def test_a_condition_unlike_at_the_sizes_of_the_space_is_verified_and_told(tmp_p
     assert verified == [sizes] * (power == 25)
 
 
+def test_an_index_that_overflows_before_a_last_block_without_work_is_found(tmp_path):
+    inner = SOURCE.replace("if (column < columns)", "if (column < columns && blockIdx.y + 1 < gridDim.y)")
+    assert reason(tmp_path, inner) == ""
+    assert reason(tmp_path, inner.replace(WIDE, NARROW)) == OVERFLOWS
+
+
 def test_an_array_that_only_data_leads_to_is_not_known(tmp_path):
     assert reason(tmp_path, SOURCE.replace("y[at] =", "if (x[at] > 0)\n            y[at] =")) == UNKNOWN
 

@@ -300,7 +300,7 @@ def test_checks_that_no_time_is_left_for_are_told_and_made_up_for_by_a_search_wi
     assert f"{missed}\n" in done.stdout
     assert "next    autotune check double.yaml -d fake:0 --refresh\n" in done.stdout
     assert f"checks: {late}, fresh inputs\n" in done.stdout
-    assert "; the time was over\n" in done.stdout
+    assert "; time ran out\n" in done.stdout
     (entry,) = read_record(str(*(folder.path / "cache").glob("*/double.json"))).entries
     late = {name for name, reason in entry.provenance.checked.items() if reason}
     assert {"many runs", "data zeros", "fresh inputs"} < late and len(late) == 14 + bool(tiles)
@@ -487,9 +487,13 @@ def test_a_check_of_the_same_stage_as_one_that_began_early_is_made_too(monkeypat
     ("expected_s", "answer", "outcome"),
     [
         ((0.1, 0.1), None, PASSED),
-        ((0.1, 99.0), None, Unchecked("1 of 2 were verified in time")),
-        ((99.0, 99.0), None, Unchecked("0 of 2 were verified in time")),
-        ((0.1, 0.1), Failure(Status.TIMEOUT, "no answer in 10 s"), Unchecked("0 of 2 were verified in time")),
+        ((0.1, 99.0), None, Unchecked("1 of 2 sizes were verified in time")),
+        ((99.0, 99.0), None, Unchecked("0 of 2 sizes were verified in time")),
+        (
+            (0.1, 0.1),
+            Failure(Status.TIMEOUT, "no answer in 10 s"),
+            Unchecked("0 of 2 sizes were verified in time"),
+        ),
     ],
 )
 def test_sizes_whose_references_or_runs_take_the_time_of_the_check_are_counted_as_left_out(

@@ -71,7 +71,7 @@ def test_iterations_are_searched_and_verified(folder):
         ("swap: [x, y]", "launch[0]: swap exchanges two arrays in every other repetition: add repeat"),
         (
             "repeat: 2, swap: [x, y]",
-            "launch[0].swap[0]: x has the role in: only arrays that may be written swap",
+            "launch[0].swap[0]: x has the role in: only arrays that a kernel writes can swap",
         ),
         ("repeat: 2, swap: [y, z]", "launch[0].swap[1]: 'z' is not among the launch's arguments"),
         ("repeat: 2, swap: [y]", "launch[0].swap: expected two arrays, found y"),

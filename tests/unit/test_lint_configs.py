@@ -106,13 +106,13 @@ def test_only_vllms_moe_files_may_state_tritons_version(lint):
     ("name", "folder", "said"),
     [
         (VLLM.replace("fp8", "int8"), "vllm", "no look-up asks for dtype=int8_w8a8 with a block_shape"),
-        (SGLANG, "vllm", f"no look-up asks for this name; its own is {VLLM}"),
-        (VLLM, "sglang", f"its own is {SGLANG}"),
+        (SGLANG, "vllm", f"no look-up asks for this name, but for {VLLM}"),
+        (VLLM, "sglang", f"but for {SGLANG}"),
         (MOE.replace(".json", ",dtype=bf16.json"), "vllm", "no look-up asks for dtype=bf16"),
         (
             "E=8,N=64,device_name=NVIDIA_H200_NVL.json",
             "vllm",
-            "its own is E=8,N=64,device_name=NVIDIA_H200.json",
+            "but for E=8,N=64,device_name=NVIDIA_H200.json",
         ),
         (VLLM.replace("L40S", "H200"), "vllm", "takes DeepGEMM or CUTLASS"),
         (MOE.replace("H100_80GB_HBM3", "B200"), "vllm", "takes FlashInfer or DeepGEMM on this GPU"),
@@ -125,7 +125,7 @@ def test_a_file_that_is_not_read_is_named(lint, name, folder, said):
 def test_a_default_that_the_frameworks_tuner_cannot_find_is_named(lint):
     blocks = MOE.replace(".json", ",dtype=fp8_w8a8,block_shape=[128,128].json")
     _, found = lint(blocks, entries(BLOCK_SIZE_N=128))
-    assert found[Kind.UNTRIED].startswith("M = 1, 2, 4, 8: vllm's default is not in its own tuner's loops")
+    assert found[Kind.UNTRIED].startswith("M = 1, 2, 4, 8: vllm's tuner does not try vllm's default, so")
     assert Kind.UNTRIED not in lint(blocks, entries(BLOCK_SIZE_N=64))[1]  # no file of that tuner
 
 

@@ -148,7 +148,7 @@ def test_a_search_is_told_to_run_with_its_time_left_and_then_to_be_dead_or_done(
         os.kill(killed.pid, signal.SIGKILL)
         killed.communicate()
         (dead,) = states("died")
-        assert re.match(r"Its process has died: \d+ of 14 trials, ", dead)
+        assert re.match(r"The search's process has died: \d+ of 14 trials, ", dead)
         (folder.path / "seen").touch()
         folder.search(*options)
         assert states("Done") == ["Done"]

@@ -91,8 +91,8 @@ def test_a_kind_of_device_without_results_gets_the_default(filled):
     assert (best.time_ms, best.provenance, best.source_device) == (None, None, None)
     assert best.match.tier is Tier.DEFAULT
     assert best.match.detail == (
-        "the kernel's default: nothing that may be served was tuned on cpu-unknown; "
-        "device or sizes not known, so not checked: BLOCK <= device.max_threads_per_block"
+        "the kernel's default, as no result can be served on cpu-unknown; "
+        "not checked, as device or sizes are unknown: BLOCK <= device.max_threads_per_block"
     )
     assert best.slowdown_at_most is None  # ten times on each of two devices: too few to foretell a bound
     with pytest.raises(NoConfig, match="nothing as close as portable for cpu-unknown, int32, n=1024; "):
@@ -235,7 +235,7 @@ def test_no_sizes_take_the_only_result(filled):
     best = best_config("reduce", "Other GPU")
     assert (best.match.tier, best.match.source_sizes) == (Tier.EXACT, {"n": 1024})
     with pytest.raises(
-        InputError, match="give its sizes; example-gpu-100 has results for n=64 or n=1024 or n=1048576"
+        InputError, match="give the sizes; example-gpu-100 has results for n=64 or n=1024 or n=1048576"
     ):
         best_config("reduce", NAME)
 
@@ -361,7 +361,7 @@ def test_many_constraints_that_were_not_checked_are_counted(filled):
     more = tuple(f"BLOCK <= device.compute_units * {factor}" for factor in (64, 128))
     Path(path).write_text(cache.record_text(replace(known, constraints=(*known.constraints, *more))))
     detail = best_config("reduce", "cpu-unknown", n=64).match.detail
-    assert detail.endswith("; device or sizes not known, so not checked: 3 constraints")
+    assert detail.endswith("; not checked, as device or sizes are unknown: 3 constraints")
 
 
 def test_launch_of_an_unknown_device_says_what_is_missing(filled):
@@ -462,8 +462,8 @@ def test_a_file_with_something_that_is_no_expression_is_damaged(root):
         (("reduce", NAME), {"cache": b"here"}, "cache b'here': expected the path of a folder"),
         (("reduce", ["gpu"]), {}, r"device \['gpu'\]: expected a name, a slug, the number of a GPU"),
         (("reduce", True), {}, "device True: expected a name"),
-        (("reduce", NAME), {"min_match": "exact"}, "min_match is a Tier"),
-        (("reduce", NAME), {"on_miss": "tune"}, "on_miss is .record. or None; found .* and 'tune'"),
+        (("reduce", NAME), {"min_match": "exact"}, "expected a Tier as min_match"),
+        (("reduce", NAME), {"on_miss": "tune"}, ".record. or None as on_miss; found .* and 'tune'"),
     ],
 )
 def test_a_question_of_the_wrong_kind_is_bad_input(filled, question, keywords, complaint):

@@ -74,7 +74,7 @@ def totals(folder, source=SOURCE, space=SPACE):
 def test_a_loop_that_only_turns_again_at_the_full_size_gets_a_small_size_of_its_own(tmp_path):
     sizes, instance = totals(tmp_path)
     small = sizes.small(instance)
-    found = [one.problem.sizes for one in small.looping]
+    found = [one.problem.sizes for one in small.further]
     assert small.is_whole and len(found) == 2
     assert any(64 * 64 < one["n"] < 2 * 64 * 64 for one in found), "the chunks turn again"
     assert any(16 < one["m"] < 32 and one["n"] == 1 for one in found), "and so does the loop over m"
@@ -83,7 +83,25 @@ def test_a_loop_that_only_turns_again_at_the_full_size_gets_a_small_size_of_its_
 def test_loops_that_turn_again_at_sizes_to_verify_need_no_further_ones(tmp_path):
     space = SPACE.replace("{n: 4096, m: 8}", "{n: 4097, m: 17}")
     sizes, instance = totals(tmp_path, space=space)
-    assert sizes.small(instance).looping == [] and sizes.small(instance).is_whole
+    assert sizes.small(instance).further == [] and sizes.small(instance).is_whole
+
+
+def test_the_largest_size_that_a_constraint_takes_is_checked_too(tmp_path):
+    """Shared arrays are often as long as that; a number of blocks has no limit here."""
+    usual = SPACE.replace("{n: 4096, m: 8}", "{n: 4097, m: 17}")
+    for constraints, limits in (
+        ("[m <= 700]", [{"n": 1, "m": 700}]),
+        ("[m <= 512]", []),  # the size to tune for
+        ("[m >= 1, n != 5]", []),
+        ("['m * 3 < 2_000', n < 70_000]", [{"n": 69_999, "m": 1}, {"n": 1, "m": 666}]),
+        ("[m <= 32_000_000]", []),  # no check tries so many
+    ):
+        space = usual.replace("launch:", f"constraints: {constraints}\nlaunch:", 1)
+        sizes, instance = totals(tmp_path, space=space)
+        assert [one.problem.sizes for one in sizes.small(instance).further] == limits
+    even = usual.replace("launch:", "constraints: [m <= 700]\nlaunch:").replace("m: 1}", "m: 16}")
+    sizes, instance = totals(tmp_path, space=even.replace("m: 7}", "m: 32}").replace("m: 17}", "m: 48}"))
+    assert [one.problem.sizes["m"] for one in sizes.small(instance).further] == [688]
 
 
 def test_threads_that_ask_at_the_same_time_compute_one_after_the_other(tmp_path, monkeypatch):
@@ -98,13 +116,13 @@ def test_threads_that_ask_at_the_same_time_compute_one_after_the_other(tmp_path,
     monkeypatch.setattr(sizes, "_find_small", meets)
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(sizes.small, [instance] * 2)
-    assert first is second and first.looping
+    assert first is second and first.further
 
 
 def test_a_loop_whose_turns_depend_on_data_gets_no_size(tmp_path):
     source = SOURCE.replace("base < count;", "base < parts[0];").replace("k < m;", "k < x[0];")
     sizes, instance = totals(tmp_path, source)
-    assert sizes.small(instance).looping == []
+    assert sizes.small(instance).further == []
 
 
 def test_a_size_on_the_way_has_no_more_work_than_those_of_the_space(tmp_path):
@@ -112,10 +130,10 @@ def test_a_size_on_the_way_has_no_more_work_than_those_of_the_space(tmp_path):
     large, usual = "{n: 1, m: 10_000_000}", "{n: 1, m: 1}, {n: 100, m: 7}, {n: 4096, m: 8}"
     sizes, instance = totals(tmp_path, space=SPACE.replace(usual, f"{large}, {{n: 100, m: 7}}"))
     declared = [one.problem.sizes for one in (*instance.verify_workloads, instance.workload)]
-    found = [size_product(one.problem.sizes) for one in sizes.small(instance).looping]
+    found = [size_product(one.problem.sizes) for one in sizes.small(instance).further]
     assert found and max(found) <= max(map(size_product, declared))
     sizes, instance = totals(tmp_path, space=SPACE.replace(usual, large))
-    assert sizes.small(instance).looping == [] and not sizes.small(instance).is_whole
+    assert sizes.small(instance).further == [] and not sizes.small(instance).is_whole
 
 
 @pytest.mark.parametrize(("dropped", "words"), [("", ""), ("        __syncthreads();\n    }\n}", "a race")])
@@ -126,5 +144,5 @@ def test_a_race_between_two_turns_is_found_though_all_verified_sizes_have_one(tm
     sizes, instance = totals(tmp_path, SOURCE.replace(dropped, "    }\n}") if dropped else SOURCE)
     small = sizes.small(instance)
     assert host.check(instance.source, workloads_for_cpu(small.verified), Deadline()) is PASSED
-    found = host.check(instance.source, small.verified, Deadline(), small.looping)
+    found = host.check(instance.source, small.verified, Deadline(), small.further)
     assert (words in found.detail) if isinstance(found, Failure) else not words and found is PASSED

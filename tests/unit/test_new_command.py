@@ -51,7 +51,7 @@ __kernel void shift(__global const float *x, __global float *y)
             "nothing is compared",
             "opencl",
             [
-                "next  write shift.py: it says what is expected",
+                "next  complete shift.py: it has to return the expected results",
                 "then  autotune search shift.yaml",
                 'then  in a program: autotune.load_kernel("shift")(x, y)',
             ],
@@ -141,7 +141,7 @@ def test_a_source_with_several_kernels_says_which_one_and_how_to_take_another(fo
     (folder.path / "two.cu").write_text(text + text.replace("zero", "other"))
     done = folder.run("new", "two.cu", "--entry", "other")
     assert done.stdout.startswith(
-        "zero, other: dialect cuda; the space is for other, --entry takes another\n"
+        "zero, other: dialect cuda; the space is for other; for another, give --entry\n"
     )
 
 
@@ -213,7 +213,7 @@ def test_a_header_that_is_not_there_is_empty_as_long_as_the_kernel_does_without(
     (folder.path / "shift.cl").write_text('#include "parts/own.h"\n' + UNCHECKED)
     done = folder.run("new", "shift.cl")
     assert done.returncode == 0 and "\ngood  the space has " in done.stdout
-    assert "wrote shift_headers: empty headers, for the source's own were not found" in done.stdout
+    assert "wrote shift_headers: empty headers for those of the source that were not found" in done.stdout
     assert "In place of parts/own.h" in (folder.path / "shift_headers/parts/own.h").read_text()
     assert "include_dirs: [shift_headers]" in (folder.path / "shift.yaml").read_text()
 

@@ -330,7 +330,7 @@ def test_a_source_without_the_portable_header_is_told_to_include_it(tmp_path):
         (
             "BLOCK_INDEX(x)",
             "blockIdx.x",
-            "  help: write BLOCK_INDEX(x) for blockIdx.x\n  help: or, for NVIDIA GPUs alone, set",
+            "  help: write BLOCK_INDEX(x) for blockIdx.x\n  help: or, for NVIDIA GPUs only, set",
         ),
         (
             "GLOBAL float *RESTRICT result",

@@ -55,7 +55,7 @@ def test_published_occupancies(where, threads, registers, shared_bytes, blocks, 
     ("plan", "registers", "shared_bytes", "max_threads", "reason"),
     [
         (launch((1024, 1, 1)), 64, 0, None, None),
-        (launch((1024, 1, 1)), 65, 0, None, "too many registers: 65 in each of 1024 threads take 73,728"),
+        (launch((1024, 1, 1)), 65, 0, None, "too many registers: 1024 threads of 65 each take 73,728"),
         (launch((32, 1, 1)), 255, 0, None, None),
         (launch((1025, 1, 1)), 8, 0, None, "block too large: 1025x1x1"),
         (launch((1, 1, 65)), 8, 0, None, "block too large: 1x1x65"),

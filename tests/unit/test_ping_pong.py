@@ -112,13 +112,13 @@ def test_the_result_is_where_the_call_returns_it_for_every_number_of_launches():
         (
             "role: inout, fill: {copy: u}",
             "role: scratch",
-            "call.returns: u swaps with v, in which the result is after an odd number of repetitions; give v "
-            "`role: inout` and `fill: {copy: u}`, so that either may be the first",
+            "call.returns: u swaps with v, which has the result after an odd number of repetitions; give v "
+            "`role: inout` and `fill: {copy: u}`: then either may come first",
         ),
         (
             "inputs: [u]",
             "inputs: [u, v]",
-            "give v `role: inout` and `fill: {copy: u}`, so that either may be the first",
+            "give v `role: inout` and `fill: {copy: u}`: then either may come first",
         ),
         (
             "returns: u}",
@@ -138,7 +138,7 @@ def test_a_result_in_the_other_array_is_told_as_such(heat, fill):
     space = SPACE.replace("call: {inputs: [u], returns: u}\n", "").replace("1e-5, atol: 1e-6", "2e-6")
     folder = heat(space.replace("[0, 1]", fill))
     done = run_in_process(folder, "search", "heat.yaml", "--device", "opencl", "--budget", "2")
-    assert "; v has what is expected of u (at n=" in done.stderr, done.stderr
+    assert "; v has the values expected of u (at n=" in done.stderr, done.stderr
     assert "heat.yaml:20: the default configuration fails" in done.stderr
     assert "help: the result is in v after an odd number of repetitions" in done.stderr
     assert "`call: {inputs: [u], returns: u}`" in done.stderr and "rounding" not in done.stderr

@@ -207,7 +207,7 @@ def test_one_of_several_sizes_can_be_chosen(tmp_path):
             ("heat-map", T4, "--x", "block_size_x", "--y", "block_size_x"),
             "are both block_size_x; ",
         ),
-        (("progress", T4, "--x", "block_size_x"), "--x and --y belong to heat-map"),
+        (("progress", T4, "--x", "block_size_x"), "--x and --y are for --figure heat-map"),
         (
             ("roofline", "bicgk", "matadd", "--cache", "cache", "--device", "nvidia-h200"),
             "; name one kernel",
@@ -217,7 +217,7 @@ def test_one_of_several_sizes_can_be_chosen(tmp_path):
         (("roofline", "bicgk", "--cache", "cache"), "name one with --device and --size"),
         (
             ("roofline", "bicgk", "--cache", "cache", "--size", "rows=5"),
-            "there are some for columns=8192, rows=8192; ",
+            "no results for it; expected one of columns=8192, rows=8192; ",
         ),
         (("roofline", "bicgk", "--cache", "cache", "--device", "H100"), "no results for this device; "),
     ],

@@ -32,7 +32,7 @@ def test_the_environments_own_start_up_file_runs_too(folder, monkeypatch):
 
 def test_the_failure_of_a_program_is_the_commands(folder):
     done = folder.run("record", "--", sys.executable, "-c", "raise SystemExit(3)")
-    assert done.returncode == 1 and "ended with code 3" in done.stderr
+    assert done.returncode == 1 and "ended with exit code 3" in done.stderr
     done = folder.run("record", "--", "no-such-program")
     assert done.returncode == 2 and "no-such-program: cannot be run: No such file or directory" in done.stderr
 
@@ -54,7 +54,8 @@ except autotune.NoConfig:
 """
     done = folder.run("record", "--", sys.executable, "-c", program)
     assert (
-        done.returncode == 0 and "1 request without an exact result: autotune search --wanted" in done.stderr
+        done.returncode == 0
+        and "1 request without an exact result; tune: autotune search --wanted" in done.stderr
     )
     assert read_misses(folder.path / "cache") == [CacheMiss("double", "h200", None, {"n": 3})]
 

@@ -8,7 +8,8 @@ import pytest
 from autotune.core.trials import Problem
 from autotune.devices.element_types import numpy_dtype
 from autotune.errors import BrokenReference
-from autotune.problem.reference import expected_results, run_reference
+from autotune.problem.reference import expected_results, run_magnitude, run_reference
+from autotune.problem.sampling import MAX_WHOLE
 from autotune.problem.workload import Array
 from tests.conftest import KERNEL
 
@@ -32,7 +33,7 @@ CASES = {
     "and what to do": ('inputs["x"][0] = 1', "inputs are read-only: change a copy"),
     "an axis that is not there": (
         'return {"y": inputs["x"][0, 0, 0]}',
-        "; an input has the `shape` that the space file gives it: x [2, 3] (at",
+        "; inputs have the `shape` of the space file: x [2, 3] (at",
     ),
     "an axis that no input has": (
         'return {"y": np.zeros((1, 1, 1))[0, 0, 0, 0]}',
@@ -46,22 +47,25 @@ CASES = {
     "what to return": ('y = inputs["x"]', 'end it with `return {"y": ...}`, a dict of arrays'),
     "no dict": ('return inputs["x"]', "`: reference() returned ndarray; end it with `return {"),
     "where it returns": ('return inputs["x"]', ':5: `return inputs["x"]`: reference() returned'),
-    "lists": ('return {"y": [[1], [1, 2]]}', "returned for y lists of different lengths; expected an array"),
+    "lists": ('return {"y": [[1], [1, 2]]}', "returned lists of different lengths for y; expected an array"),
     "a wrong name": ('return {"Y": 0}', "reference() returned 'Y', which is no out or inout argument; "),
     "a missing name": ('return {"total": 1}', "returned nothing for the out argument y, but total"),
     "too few elements": (
         'return {"y": inputs["x"][0]}',
-        "reference() returned for y an array of shape [3]; return one of shape [2, 3], as the",
+        "reference() returned an array of shape [3] for y; return one of shape [2, 3], as the",
     ),
-    "the transpose": ('return {"y": inputs["x"].T}', "an array of shape [3, 2]; return one of shape [2, 3]"),
-    "texts": ('return {"y": np.full((2, 3), "a")}', "for y elements of type <U1; expected numbers: float32"),
+    "the transpose": (
+        'return {"y": inputs["x"].T}',
+        "an array of shape [3, 2] for y; return one of shape [2, 3]",
+    ),
+    "texts": ('return {"y": np.full((2, 3), "a")}', "<U1 elements for y; expected numbers: float32"),
     "NaN": (
         'y = inputs["x"].copy()\n    y[1, 1] = np.nan\n    return {"y": y}',
-        "NaN in 1 of 6 elements, the first at y[4]",
+        "NaN in 1 of 6 elements of y, the first at flat index 4",
     ),
     "fractions for integers": (
         'return {"y": inputs["x"], "total": 0.5}',
-        "for total 0.5 at element 0, which int32 cannot hold; return whole numbers",
+        "0.5 for total[0], which int32 cannot hold; return whole numbers",
     ),
 }
 
@@ -139,7 +143,7 @@ def test_a_result_of_the_declared_type_is_taken_as_it_is_unless_it_has_nan(dtype
     numbers = result["y"] if result.dtype.names else result
     if dtype != "int32":
         numbers[3] = np.nan
-        with pytest.raises(BrokenReference, match=r"NaN in 1 of 5 elements, the first at y\[3\]"):
+        with pytest.raises(BrokenReference, match=r"NaN in 1 of 5 elements of y, the first at flat index 3"):
             found()
 
 
@@ -193,7 +197,7 @@ def test_a_run_must_leave_what_calls_keep_as_it_was_and_the_reference_need_not_r
     assert (done.returncode == 0) == bool(reset or not call), done.stderr
     if done.returncode:
         assert "seen[0] is 132, expected 1" in done.stderr
-        assert "; the next call begins with what a run leaves there: reset it" in done.stderr
+        assert "; the next call begins with what this one leaves in seen: reset it" in done.stderr
         assert "correct the one that is wrong" not in done.stderr
     else:
         unseen = "the reference does not return it"
@@ -217,5 +221,26 @@ def test_a_configuration_whose_arrays_the_reference_does_not_fit_has_a_wrong_res
     found = folder.search("--budget", "15")
     assert found["counts"] == {"ok": 13, "wrong_result": 2}
     shown = folder.run("show", "double", "--status", "wrong_result").stdout
-    assert "the reference does not fit its arrays: reference.py:2: " in " ".join(shown.split())
-    assert "returned for y an array of shape [1]; return one of shape [2]" in " ".join(shown.split())
+    assert "the reference does not fit the arrays: reference.py:2: " in " ".join(shown.split())
+    assert "returned an array of shape [1] for y; return one of shape [2]" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("own", ["(inputs, sizes)", "(inputs, sizes, indices)"])
+@pytest.mark.parametrize("its", ["(inputs, sizes)", "(inputs, sizes, indices)"])
+def test_magnitudes_are_of_the_elements_that_the_reference_computes(tmp_path, its, own):
+    """A sample has other elements than the first ones of the whole."""
+    x, y = (
+        Array(name, "float32", (2 * MAX_WHOLE,), role, None) for name, role in (("x", "in"), ("y", "out"))
+    )
+    picked = {"(inputs, sizes)": "", "(inputs, sizes, indices)": "[indices['y']]"}
+    path, inputs = tmp_path / "reference.py", {"x": np.linspace(-1, 1, x.count, dtype=np.float32)}
+    path.write_text(
+        f"def reference{its}:\n    return {{'y': inputs['x']{picked[its]}}}\n"
+        f"def magnitude{own}:\n    return {{'y': 3 * abs(inputs['x']{picked[own]})}}\n"
+    )
+    given = path, inputs, Problem({}, "float32", 0), (x, y)
+    if own == its:
+        assert np.array_equal(run_magnitude(*given)["y"], 3 * np.abs(run_reference(*given)["y"]))
+    else:
+        with pytest.raises(BrokenReference, match=r"reference.py:3: .* with the parameters of reference"):
+            run_magnitude(*given)

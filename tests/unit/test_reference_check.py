@@ -14,8 +14,8 @@ WRONG = {
     "a shape that is right for a size of 1": (
         'return {"y": inputs["x"][:1]}',
         2,
-        "returned for y an array of shape [1]; return one of shape [17], as the space file declares, "
-        "or correct its shape there",
+        "returned an array of shape [1] for y; return one of shape [17], as the space file declares, "
+        "or correct the shape there",
     ),
     "a type": ('return {"y": inputs["x"] / 2}', 2, "which int32 cannot hold; return whole numbers"),
 }

@@ -69,7 +69,7 @@ def test_a_reference_that_returns_all_elements_is_told_what_to_return(sampled):
     done = sampled.run("search", "double.yaml", "--device", "fake")
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert "`: reference() returned for y an array of shape [100000]; expected 1,0" in last
+    assert "`: reference() returned an array of shape [100000] for y; expected 1,0" in last
     assert "elements, those at the flat indices in indices['y'] (at n=100000)" in last
 
 

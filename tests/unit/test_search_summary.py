@@ -101,7 +101,7 @@ LINES = [
         {},
         {"kept": "cache/c.json (trials: runs/j.jsonl)", "tried": "4 of 17 valid configurations with random"},
     ),
-    ({"beside_budget": 1}, {"tried": "4 ok; besides the budget, the best in the cache was tried\n"}),
+    ({"beside_budget": 1}, {"tried": "4 ok; beyond the budget, the best in the cache was tried\n"}),
     ({"default": measured(1234.0)}, {"default": "the best is 1,234 times as fast"}),
     ({"default": measured(1.39)}, {"default": "1.39 times as fast; the default beats 50% of the others"}),
     # the interval of the ratios in each round, where it says more than the gain
@@ -176,7 +176,7 @@ LINES = [
         {"default": measured(1.5), "trials": (trial(DEFAULT, 4.5), trial(BEST, 3.0), trial(OTHER, 4.0))},
         {
             "default": "1.5 ms: the best is 1.50 times as fast\n",
-            "warning": "times of the last round are 0.33",
+            "warning": "the last round's times are 0.33",
         },
     ),
     # nothing was compared: no praise without a condition
@@ -187,10 +187,19 @@ LINES = [
             "warning": "no output was compared",
         },
     ),
-    (ENERGY | {"checks": {}}, {"default": "50% of its energy and 120% of its time, if its result is"}),
+    (
+        ENERGY | {"checks": {}},
+        {"default": "50% of the default's energy and 120% of its time, if its result is"},
+    ),
     # energy
-    (ENERGY, {"default": "3 ms, 2 J a run: the best takes 50% of its energy and 120% of its time\n"}),
-    (ENERGY | {"objective": Objective.PARETO}, {"default": "60% of its energy times delay and 120% of its"}),
+    (
+        ENERGY,
+        {"default": "3 ms, 2 J a run: the best takes 50% of the default's energy and 120% of its time\n"},
+    ),
+    (
+        ENERGY | {"objective": Objective.PARETO},
+        {"default": "60% of the default's energy times delay and 120% of its"},
+    ),
     (
         ENERGY,
         {"explored": "1.13% of 8,858 valid configurations; 16% chance that an untried one is at least 1% b"},
@@ -201,25 +210,25 @@ LINES = [
     ),
     (
         {"front": ((BEST, 1.0, 2.0),)},
-        {"front": "1 that no other beats in time and energy, 1 ms, 2 J: autotune"},
+        {"front": "1 that no other beats in both time and energy, 1 ms, 2 J: autotune"},
     ),
     (
         {"front": ((BEST, 1.0, 2.0), (OTHER, 2.0, 1.0))},
-        {"front": "2 that no other beats in time and energy, from 1 ms, 2 J to 2 ms, 1 J: autotune"},
+        {"front": "2 that no other beats in both time and energy, from 1 ms, 2 J to 2 ms, 1 J: autotune"},
     ),
-    (TO_DEFAULT, {"warning": "2 faster times of the search, down to 1 ms, did not repeat"}),
+    (TO_DEFAULT, {"warning": "2 faster times of the search, down to 1 ms, did not recur"}),
     # what was faster in the search may have had no turn in the last round
     (
         TO_DEFAULT | {"timed_again": {DEFAULT, OTHER}},
-        {"warning": "1 faster time of the search, down to 1 ms, got no turn in the last round\n"},
+        {"warning": "1 faster time of the search, down to 1 ms, had no turn in the last round\n"},
     ),
     (
         TO_DEFAULT | {"timed_again": {DEFAULT, OTHER}},
-        {"warning": "1 faster time of the search, down to 2 ms, did not repeat in turns with others; 1 fast"},
+        {"warning": "1 faster time of the search, down to 2 ms, did not recur in the last round; 1 fast"},
     ),
     (
         TO_DEFAULT | {"timed_again": {DEFAULT}, "lacked_time": True},
-        {"warning": "got no turn in the last round; run the search again with a longer --time\n"},
+        {"warning": "had no turn in the last round; run the search again with a longer --time\n"},
     ),
     (
         {"final": measured(1.0, noise=1.01), "lacked_time": True},
@@ -233,28 +242,28 @@ LINES = [
     (
         {"trials": (*(rejected(one, 0.5, "with data largest: y") for one in (OTHER, THIRD)), trial(BEST, 1))},
         {
-            "faster": "2 in the search failed a check: 2 with data largest; look there "
+            "faster": "2, in the search, that failed a check: 2 with data largest; look at these "
             "first: autotune show runs/j.jsonl --status wrong_result\n",
             "failed": "in the last round: wrong_result: A=4 B=0: with data largest: y\n",
         },
     ),
     (
         {"trials": (rejected(OTHER, 0.5, "y is 1"),)},
-        {"faster": "1 in the search failed a check: 1 wrong_result; "},
+        {"faster": "1, in the search, that failed a check: 1 wrong_result; "},
     ),
     (
         {"trials": (rejected(OTHER, 2.0, "y is 1"),)},
         {"failed": "in the last round: wrong_result: A=4 B=0: y"},
     ),
-    ({"time_was_over": True}, {"tried": "4 ok; the time was over\n"}),
+    ({"time_was_over": True}, {"tried": "4 ok; time ran out\n"}),
     # what is there from before
     ({"resumed": 3}, {"tried": "3 ok, 1 crashed; 3 of them were known"}),
     ({"resumed": 4}, {"tried": "4 ok; all of them were known from the journal\n"}),
     (
         {"was_served": True},
-        {"kept": "cache/c.json, which had this configuration before (trials: runs/j.jsonl)"},
+        {"kept": "cache/c.json, which already had this configuration (trials: runs/j.jsonl)"},
     ),
-    ({"trials": (trial(DEFAULT, 3.0),)}, {"best": "8 MB/s, of an earlier search\n"}),
+    ({"trials": (trial(DEFAULT, 3.0),)}, {"best": "8 MB/s, found by an earlier search\n"}),
     # the rest of the space
     (
         {},
@@ -318,7 +327,7 @@ def test_every_line_says_what_the_others_allow(plain, changes, expected):
 def test_a_budget_that_leaves_out_the_cached_best_is_explained(folder):
     folder.search("--budget", "17")
     done = folder.run("search", "double.yaml", "--device", "fake", "--fresh", "--budget", "1")
-    assert re.search("tried   2 of .*: 2 ok; besides the budget, the best in the cache", done.stdout)
+    assert re.search("tried   2 of .*: 2 ok; beyond the budget, the best in the cache", done.stdout)
 
 
 def test_a_learnt_line_of_energy_is_of_energy(plain):
@@ -336,8 +345,8 @@ def test_a_learnt_line_of_energy_is_of_energy(plain):
     ("best", "default", "told"),
     [
         ((1.0, 1.1), (4.0, 4.0), []),
-        ((1.0, 2.0), (4.0, 8.4), ["times of the last round are 2 times the search's"]),
-        ((2.0, 1.0), (8.0, 5.0), ["times of the last round are 0.62 times the search's"]),
+        ((1.0, 2.0), (4.0, 8.4), ["the last round's times are 2 times the search's"]),
+        ((2.0, 1.0), (8.0, 5.0), ["the last round's times are 0.62 times the search's"]),
         ((1.0, 2.0), (4.0, 4.1), []),  # the best was the luckiest, the device the same
         ((1.0, 2.0), (4.0, 2.0), []),  # contradictory
         ((1.0, 2.0), (None, 4.0), []),
@@ -401,7 +410,7 @@ def test_what_indices_cannot_hold_has_a_line_of_its_own_and_leaves_a_result_veri
 
 def test_ties_that_were_not_checked_are_named(plain):
     text = result_text(told(plain, ties=(THIRD,), unchecked_ties=(OTHER, DEFAULT)))
-    told_so = "        2 of them without the last checks, so not in the cache:\n"
+    told_so = "        2 of them lack the last checks, so are not in the cache:\n"
     among = "cannot be told from the best, the default among them"
     (lines,) = re.findall(
         rf"^ties    3 more {among}; they differ in A\n{told_so}(.*\n.*)\n", text, re.MULTILINE

@@ -35,7 +35,10 @@ def test_a_kernels_name_means_its_newest_search(folder):
 def test_a_name_without_a_journal_gets_the_nearest(folder):
     done = folder.run("show", "double")
     assert done.returncode == 2
-    assert f"double: no such file, and in runs/ of {folder.path} no journal of any kernel; " in done.stderr
+    assert (
+        f"double: no such file, and no journal of that kernel in runs/ of {folder.path}, nor of any other "
+        "kernel; " in done.stderr
+    )
     assert 'tune_kernel(cache="DIR/NAME.json") writes DIR/NAME.*.jsonl' in done.stderr
     folder.search("--budget", "1")
     assert "did you mean double?" in folder.run("show", "doubel").stderr

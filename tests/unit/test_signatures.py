@@ -12,11 +12,11 @@ RIGHT = "GLOBAL const DTYPE *RESTRICT x, GLOBAL DTYPE *partial, const int n"
 WRONG = {
     "one too few": (
         "GLOBAL DTYPE *x, GLOBAL DTYPE *partial",
-        "plan passes (x, partial, n): 2 parameters and 3 arguments, n is too much",
+        "plan passes (x, partial, n): 2 parameters and 3 arguments, n is not expected",
     ),
     "one too few with other names": (
         "GLOBAL DTYPE *a, GLOBAL DTYPE *b",
-        "plan passes (x, partial, n): 2 parameters and 3 arguments, n is too much",
+        "plan passes (x, partial, n): 2 parameters and 3 arguments, n is not expected",
     ),
     "one too many with other names": (
         "GLOBAL DTYPE *a, GLOBAL DTYPE *b, int c, int d",
@@ -73,7 +73,7 @@ IN_CPP = {  # the source, and what is said about it; None if it fits
         TEMPLATE.format("T *x") + TEMPLATE.format("T *x, T *y"),
         "reduce takes (x) in the source",
     ),
-    "one too few": (TEMPLATE.format("T *x, T *partial"), "2 parameters and 3 arguments, n is too much"),
+    "one too few": (TEMPLATE.format("T *x, T *partial"), "2 parameters and 3 arguments, n is not expected"),
     "another order": (TEMPLATE.format("T *partial, const T *x, int n"), "write [partial, x, n]"),
     "a wider number": (TEMPLATE.format("T *x, T *partial, std::size_t n"), "write dtype: uint64"),
     "the type of the template": (TEMPLATE.format("T *x, T *partial, T n"), "passes the number n of int32"),

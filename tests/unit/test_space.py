@@ -99,7 +99,7 @@ def test_launches_beyond_the_device_limits_are_invalid(tmp_path):
     )
     nothing = replace(gpu, max_threads_per_block=0)
     with pytest.raises(
-        SpaceError, match=r"48 satisfy the constraints, but none of them X <= device.max_threads"
+        SpaceError, match=r"48 satisfy the constraints, but none satisfies X <= device.max_threads"
     ):
         bind(spec, nothing, problem_of(spec, nothing))
 

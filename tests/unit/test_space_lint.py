@@ -349,7 +349,7 @@ def test_a_run_begins_with_what_looks_wrong_about_the_source(folder, command, mo
 def test_a_default_that_alone_is_wrong_can_be_mended_and_searched_again(folder):
     folder.write(KERNEL.replace("2 *", "(3 if A == 1 else 2) *"))
     done = folder.run("search", "double.yaml", "--device", "fake", "--budget", "1")
-    assert done.returncode == 1 and "A=6 B=1 is right: look at what double.py does otherwise" in done.stderr
+    assert done.returncode == 1 and "A=6 B=1 is right: look at what double.py does differently" in done.stderr
     folder.write(KERNEL)
     assert folder.run("search", "double.yaml", "--device", "fake", "--budget", "1").returncode == 0
 
@@ -362,7 +362,7 @@ def test_a_journal_keeps_its_trials_when_the_default_is_changed_to_a_wrong_one(f
     before = journal.read_text().count('"status":"ok"')
     folder.edit("default: {A: 1, B: 0}", "default: {A: 3, B: 0}")
     done = folder.run(*command)
-    assert done.returncode == 1 and "is right: look at what double.py does otherwise" in done.stderr
+    assert done.returncode == 1 and "is right: look at what double.py does differently" in done.stderr
     assert journal.read_text().count('"status":"ok"') >= before > 2
 
 

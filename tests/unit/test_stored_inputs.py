@@ -235,7 +235,7 @@ def test_an_unknown_content_is_refused(made):
 def test_names_of_contents_without_a_use_are_refused(folder):
     folder.edit("dtypes: [int32]", "dtypes: [int32]\ndata: [small]")
     code, _, err = run(folder, "space", "double.yaml", "--device", "fake")
-    assert code == 2 and "data: nothing depends on it" in err
+    assert code == 2 and "data: no input depends on it" in err
 
 
 VARIED = """\

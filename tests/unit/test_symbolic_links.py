@@ -22,7 +22,7 @@ def test_a_search_is_refused_before_it_starts(searched_folder, place, mend, tmp_
     elsewhere = linked(searched_folder, place, tmp_path_factory)
     before = contents(elsewhere)
     done = searched_folder.run("search", "double.yaml", "--device", "fake", "--budget", "4")
-    assert done.returncode == 1 and "is a link, and nothing is written through it" in done.stderr, done.stderr
+    assert done.returncode == 1 and "is a link, through which nothing is written" in done.stderr, done.stderr
     assert mend in done.stderr and contents(elsewhere) == before
     assert done.stderr.splitlines()[-1].startswith("autotune: ")
 

@@ -281,7 +281,7 @@ def test_a_mistake_in_a_helper_is_at_the_line_of_the_kernel_that_calls_it(tmp_pa
 def test_outputs_of_which_configurations_write_different_parts_name_both(tmp_path):
     (found,) = findings(tmp_path, "scaled", ("inside = at < n", "inside = (at < n) & (at < BLOCK)"))
     assert found.detail == (
-        "no program writes element 256 of y with BLOCK=256 num_warps=4 at n=4095, and one does with "
+        "no program writes element 256 of y with BLOCK=256 num_warps=4 at n=4095, but one does with "
         "BLOCK=2048 num_warps=8; correct the grid or the source"
     )
 

@@ -195,7 +195,7 @@ def test_a_triton_entry_that_is_no_call_is_an_error_in_one_line():
         with pytest.raises(CompileError, match="not a kernel in Triton"):
             TritonCompiler("sm_90").compile(source, (), (entry_text,))
     for option in ("ptx_options='-o=/tmp/x'", "extern_libs='x'", "ir_override='x'", "num_warps='4'"):
-        with pytest.raises(CompileError, match="no option of Triton"):
+        with pytest.raises(CompileError, match="numeric option of Triton"):
             TritonCompiler("sm_90").compile(source, (), (f"add('*fp32', 'i32', {option})",))
 
 

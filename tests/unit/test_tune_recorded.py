@@ -51,7 +51,7 @@ def test_a_kernel_without_a_space_and_a_call_of_another_kernel_are_named():
     assert targets == []
     assert failures == [
         "triton_softmax: the call's arguments are not those of the space",
-        "norm: name its space; to write one: autotune new /models/net.py --entry norm",
+        "norm: no space launches it; name one, or write one: autotune new /models/net.py --entry norm",
     ]
 
 
@@ -61,9 +61,9 @@ def test_the_command_says_how_to_begin(folder):
     done = folder.run("search", "--recorded", str(file), *OPTIONS)
     assert done.returncode == 1 and "autotune new /models/net.py --entry softmax" in done.stderr
     done = folder.run("search", "--recorded", str(file), "--wanted", *OPTIONS)
-    assert done.returncode == 2 and "what a program asked for: leave out --wanted" in done.stderr
+    assert done.returncode == 2 and "--recorded brings its own requests: leave out --wanted" in done.stderr
     done = folder.run("search", "double.yaml", "--recorded", str(file), "--size", "n=3", *OPTIONS)
-    assert done.returncode == 2 and "requests name their sizes" in done.stderr
+    assert done.returncode == 2 and "--wanted and --recorded name the problems" in done.stderr
 
 
 def test_recorded_calls_are_searched(folder, monkeypatch):

@@ -50,7 +50,7 @@ def space(tmp_path):
 
 
 REDEFINED = "add.cl:1: WPT: this `#define` replaces the values of the parameter"
-ONLY_DEFINED = "add.cl:1: WPT: each value of the parameter defines this macro, so that all of them compile to"
+ONLY_DEFINED = "add.cl:1: WPT: each value of the parameter defines this macro, so all values compile"
 SOURCES = {  # by the kind of the finding: the source, and what is said of it
     "redefined_parameter": (KERNEL, REDEFINED),
     "only_defined_parameter": (
@@ -62,7 +62,7 @@ SOURCES = {  # by the kind of the finding: the source, and what is said of it
 
 TYPES = KERNEL.partition("#define WPT 4\n")[2].replace("float *", "T *")
 WITH_TYPES = SPACE.replace("ers: {WPT", "ers: {T: [float, double], WPT").replace("lt: {W", "lt: {T: float, W")
-TYPE_PARAMETER = """add.yaml:8: T: it stands for a type, but a parameter's words are numbers in the source: \
+TYPE_PARAMETER = """add.yaml:8: T: the source uses T as a type, but words of a parameter are numbers: \
 T_FLOAT is 1; remove it from `parameters` and `default`, and write `dtypes: [float32, float64]`, \
 `#define T DTYPE` in add.cl and `dtype: DTYPE` for arguments of this type"""
 

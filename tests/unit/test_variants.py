@@ -184,7 +184,10 @@ def test_a_variant_that_is_not_valid_for_the_size_gives_way_to_the_next(swept):
     even, odd = (best_config("reduce", DEVICE, n=n, cache=swept) for n in (100, 101))
     assert (even["VECTOR"], odd["VECTOR"], odd.match.source_sizes) == (2, 1, {"n": 64})
     assert even.match.tier is odd.match.tier is Tier.INTERPOLATED and odd.time_ms == 1.5
-    assert "one of 2 variants for 2 sizes, tuned on example-gpu-100; n=101 lies between" in odd.match.detail
+    assert (
+        "one of 2 variants for 2 sizes, tuned on example-gpu-100; n=101 lies between these"
+        in odd.match.detail
+    )
     assert 1.0 < even.expected_slowdown < 1.2 < even.slowdown_at_most < 3
 
 

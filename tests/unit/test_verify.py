@@ -186,7 +186,7 @@ def test_a_small_element_that_is_off_by_the_rounding_of_large_ones_is_offered_an
 
 
 def test_a_reference_that_makes_integers_of_its_result_is_asked_about(check, check_against):
-    asked = "every expected element is whole: does `reference` make them integers (`.astype(int)`)?"
+    asked = "every expected element is whole: does `reference` round, as by `.astype(int)`?"
     assert asked in check_against("(inputs['x'] + 1).astype(int)")(GOOD).detail
     assert "whole" not in check(GOOD + 'y.view("float32")[7] = 5').detail
     assert "whole" not in check_against("inputs['x'] * 0")(GOOD).detail  # 0, as a loss may be
@@ -236,7 +236,7 @@ def test_a_result_that_comes_after_the_launch_has_ended_is_a_wrong_result(check)
     failure = check("pass")
 
     assert failure.status is Status.WRONG_RESULT
-    assert "after the launch had ended" in failure.detail
+    assert "wrote after its launch had ended" in failure.detail
 
 
 def test_results_that_are_kept_while_a_sample_of_the_input_stays_are_found(check_seed):
