@@ -64,8 +64,8 @@ DIALECTS = ("opencl", "cuda", "triton")
 LARGEST = 4 << 20  # bytes of a file that is looked at
 _SUFFIXES = {"opencl": (".cl", ".opencl", ".ocl", ".clh", ".py"), "cuda": (".cu", ".cuh", ".py")}
 _KERNELS = {
-    "opencl": re.compile(r"\b__kernel\b|\bkernel\s+(?:void|__attribute__)\b"),
-    "cuda": re.compile(r"\b__global__\b"),
+    "opencl": re.compile(r"(?:\b__kernel\b|\bkernel\s+(?:void|__attribute__)\b)[^;{]*\{"),
+    "cuda": re.compile(r"\b__global__\b[^;{]*\{"),
 }
 _COMMENT = re.compile(r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
@@ -76,7 +76,8 @@ _OF_TOOLKIT = re.compile(  # libraries of CUDA's toolkit, which need not be inst
 )
 _SAID_IMAGE = re.compile(r"\b(?:image|texture|sampler|surface)(?:s\b|\b|\w*_t\b|\w*<)", re.IGNORECASE)
 _IMAGES = re.compile(
-    r"\bimage[123]d\w*|\bsampler_t|\b(?:read|write)_image\w*|\btexture|\bsurface|\btex[123]D"
+    r"\bimage[123]d\w*|\bsampler_t|\b(?:read|write)_image\w*|\btexture|\bsurface|\btex[123]D|"
+    r"\bcuda(?:Texture|Surface)Object_t"
 )
 _VENDORS = re.compile(r"\b(?:\w*_)?(?:qcom|intel|amd|amdgcn|arm|nv|nvidia|ARM|INTEL|AMD|NV|QCOM)_\w+")
 _NO_PACKAGE = re.compile(r"No module named '([\w.]+)'")

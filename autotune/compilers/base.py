@@ -61,4 +61,11 @@ def triton_name() -> str:
 
 def undefined_names(log: str) -> list[str]:
     """The names that a compiler, or Python, does not know, in the order of its log."""
-    return list(dict.fromkeys(word for match in _UNDEFINED.findall(log) for word in match if word))
+    words = (word for match in _UNDEFINED.findall(log) for word in match if word)
+    return list(dict.fromkeys(map(_demangled, words)))
+
+
+def _demangled(symbol: str) -> str:
+    """The name in a symbol such as `_Z5twicef` of a function of OpenCL that takes vectors."""
+    mangled = re.match(r"_Z(\d+)(\w+)", symbol)
+    return mangled[2][: int(mangled[1])] if mangled else symbol

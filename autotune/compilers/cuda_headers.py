@@ -14,7 +14,9 @@ from functools import cache
 from pathlib import Path
 
 _FOLDERS = {"cccl": "cuda/std/version", "cudart": "cuda_runtime.h", "nvcc": "crt/mma.h", "curand": "curand.h"}
-_MISSING = re.compile(r'(?:could not|cannot) open source file "([^"]+)"')
+_MISSING = re.compile(
+    r'(?:could not|cannot) open source file "([^"]+)"|fatal error: (\S+): No such file'  # of nvcc's host
+)
 # Which wheel has a header, by how its name begins; the first that fits counts.
 _WHEELS = (
     (r"cub/|thrust/|cuda/|nv/", "nvidia-cuda-cccl"),
@@ -218,7 +220,7 @@ def missing_header(log: str) -> str:
     match = _MISSING.search(log)
     if match is None:
         return ""
-    name = match[1]
+    name = match[1] or match[2]
     wheel = next((wheel for start, wheel in _WHEELS if re.match(start, name)), None)
     if wheel is None or find_header(name) is not None:
         return f"the header {name} is not found: name its folder in include_dirs of the space file"

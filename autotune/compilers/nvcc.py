@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from autotune.compilers.cuda_headers import missing_header
 from autotune.compilers.hidden_reads import variables_text
 from autotune.compilers.nvidia_tools import find_tool
 from autotune.compilers.nvrtc import cubin_binary, name_expression, version_in
@@ -60,7 +61,8 @@ class NvccCompiler:
             errors="replace",
         )
         if done.returncode != 0:
-            raise CompileError(done.stdout.strip() or f"nvcc ended with exit code {done.returncode}")
+            why = missing_header(done.stdout) or done.stdout.strip()
+            raise CompileError(why or f"nvcc ended with exit code {done.returncode}")
         return done.stdout
 
 

@@ -20,6 +20,7 @@ from autotune.compilers.binary_cache import default_folder
 from autotune.compilers.host_code import device_part
 from autotune.compilers.kernel_source import SourceText, read_source, render, source_text
 from autotune.compilers.known_compilers import cuda_compiler
+from autotune.compilers.nvidia_tools import find_tool
 from autotune.core.launch_plan import entry_name, macros
 from autotune.core.records import Parameter
 from autotune.core.text import first_error
@@ -33,7 +34,7 @@ from autotune.scaffold import Assumptions, Scaffold, scaffold
 from autotune.scaffold.reading import USUAL
 from autotune.sources.bare_code import WORD
 from autotune.sources.branches import wanted_by
-from autotune.sources.dialects import INTRODUCER, OPENCL, dialect_of
+from autotune.sources.dialects import CUDA, INTRODUCER, OPENCL, dialect_of
 from autotune.sources.kernel_source import KernelSource, read_kernel_source
 from autotune.sources.macros import words_behind
 from autotune.sources.preprocessor import compiled_lines
@@ -59,6 +60,8 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: f
         return made
     others = [replace(assumed, generic="int")] if "DTYPE" in made.kernel.entry else []
     others += [replace(assumed, defined=(*assumed.defined, *switch)) for switch in _switches(made)]
+    if any(item.default == 1 for item in made.guess.launch.parameters):
+        others.append(replace(assumed, is_large=True))
     for assumption in others:
         if time.monotonic() > end_s:
             break
@@ -67,6 +70,17 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: f
             if not other_made.complaint:
                 return other_made
     return made
+
+
+def with_nvcc(kernel: KernelFile, made: Scaffold, end_s: float) -> Scaffold:
+    """A space for nvcc, which has the host's headers, if it compiles the default, or says more than NVRTC."""
+    left_s = end_s - time.monotonic()
+    is_of_toolkit = "pip install" in made.complaint  # a header that nvcc would lack, too
+    if made.source.dialect != CUDA or is_of_toolkit or left_s <= 0 or find_tool("nvcc") is None:
+        return made
+    other = replace(made, compiler="nvcc")
+    other = replace(other, complaint=_complaint(other, _source(kernel), left_s))
+    return made if "error" in made.complaint and other.complaint else other
 
 
 def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:
@@ -191,7 +205,7 @@ def _unknown_words(complaint: str, text: str) -> list[str]:
     return [word for word in unknown if not re.search(rf"\b(?:{types})\s+\**\s*{word}\s*[=;,)\[]", text)]
 
 
-def _complaint(made: Scaffold, source: SourceText) -> str:
+def _complaint(made: Scaffold, source: SourceText, timeout_s: float = _TIMEOUT_S) -> str:
     """A compiler's complaint about the default configuration; empty without one, or without a compiler."""
     parameters = [Parameter(item.name, item.values) for item in made.guess.launch.parameters]
     config = made.guess.launch.default
@@ -201,21 +215,27 @@ def _complaint(made: Scaffold, source: SourceText) -> str:
     options = tuple(f"-D{name}={meaning}" for name, meaning in types)
     options += (made.option,) if made.option else ()
     text = render(source, macros(parameters, config, "float32"))
-    return _refused(made.source.dialect, text, options, names)
+    setting = cuda_setting(ARCHITECTURE, made.compiler) if made.compiler else _setting(made.source.dialect)
+    return _refused(setting, text, options, names, timeout_s)
 
 
 def why_unread(kernel: KernelFile) -> str:
     """Why a compiler refuses a source as it is; empty if it does not, or without a compiler."""
     source = _source(kernel)
     text = render(source, dict(kernel.definitions))
-    return first_error(_refused(dialect_of(source.text), text, (), ()))
+    return first_error(_refused(_setting(dialect_of(source.text)), text, (), ()))
 
 
-def _refused(dialect: str, text: str, options: tuple[str, ...], names: tuple[str, ...]) -> str:
-    setting = _setting(dialect)
+def _refused(
+    setting: CompilerSetting | None,
+    text: str,
+    options: tuple[str, ...],
+    names: tuple[str, ...],
+    timeout_s: float = _TIMEOUT_S,
+) -> str:
     if setting is None:
         return ""
-    pool = CompilerPool(setting, size=1, timeout_s=_TIMEOUT_S, binaries=default_folder())
+    pool = CompilerPool(setting, size=1, timeout_s=timeout_s, binaries=default_folder())
     try:
         compiled = pool.compile_source(text, options, names).result()
     finally:

@@ -13,7 +13,13 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
 from autotune.devices import BACKENDS, WITHOUT_HARDWARE
 from autotune.devices.listing import find_devices
-from autotune.drafting.compiled_draft import compiled_scaffold, has_host_code, plain_scaffold, why_unread
+from autotune.drafting.compiled_draft import (
+    compiled_scaffold,
+    has_host_code,
+    plain_scaffold,
+    why_unread,
+    with_nvcc,
+)
 from autotune.drafting.front_matter import with_front
 from autotune.drafting.missing_definitions import what_helps
 from autotune.drafting.space_draft import KernelFile, SpaceDraft
@@ -85,6 +91,8 @@ def compiled(kernel: KernelFile, stand_ins: str, front: Path, within_s: float) -
         made = compiled_scaffold(_with_headers(kernel, stand_ins), end_s=end_s)
     if made.complaint and (fronted := with_front(_with_headers(kernel, stand_ins), made, front, end_s)):
         kernel, made = fronted
+    if made.complaint:
+        made = with_nvcc(_with_headers(kernel, stand_ins), made, end_s + within_s / 2)
     return _described(made, kernel, stand_ins)
 
 

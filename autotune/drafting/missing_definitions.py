@@ -32,6 +32,7 @@ _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
         "cl_khr_int64_extended_atomics",
     ),
 )
+_OF_A_VENDOR = re.compile(r"unsupported OpenCL extension '(cl_(?!khr|ext)\w+)'")
 _ASSEMBLY = re.compile(r"\bin asm\b|'asm'")
 
 
@@ -50,7 +51,8 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     if _ASSEMBLY.search(first_error(complaint)):
         return "; it is in the assembly of another device: search on that one, or write it in C"
     code = bare_code(text)
-    called = [word for word in undefined_names(complaint) if re.search(rf"\b{word}\s*\(", code)]
+    unknown = undefined_names(first_error(complaint))  # others may follow from the first error
+    called = [word for word in unknown if re.search(rf"\b{word}\s*\(", code)]
     missing = next((word for word in (*types, *called) if word not in SCALARS), "")
     if not missing:
         return ""
@@ -109,7 +111,8 @@ def _extension(complaint: str) -> str:
         for words, extension in _EXTENSIONS:
             if words.search(text):
                 return extension
-    return ""
+    unsupported = _OF_A_VENDOR.search(complaint)
+    return unsupported[1] if unsupported else ""
 
 
 def _neighbours(source: Path) -> list[Path]:

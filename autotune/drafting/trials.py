@@ -88,6 +88,8 @@ def _left_as_they_were(task: TuningTask, options: Options) -> Iterator[str]:
         files = context.run_default(arrays_after_run, "the default", _RUN_S)
         arrays = {name: read_and_remove(path) for name, path in files.items()}
     for name, constant in constants.items():
+        if name not in arrays:  # no launch takes it
+            continue
         left, size = np.count_nonzero(arrays[name] == constant), arrays[name].size
         if left > _MOST_LEFT * size:
             yield (

@@ -34,12 +34,13 @@ class Scaffold:
     guess: Guess
     include_dirs: tuple[str, ...] = ()  # folders of headers, as the space file names them
     option: str = ""  # of the compiler, which the source needs
+    compiler: str = ""  # that the source needs, in place of the usual one
     complaint: str = ""  # a compiler's, of the default; empty without any
 
     @property
     def space(self) -> str:
         """The text of the space file."""
-        return space_text(self.file, self.name, self.guess, self.include_dirs, self.option)
+        return space_text(self.file, self.name, self.guess, self.include_dirs, self.option, self.compiler)
 
     @property
     def reference(self) -> str:

@@ -91,16 +91,12 @@ def _steps(sizes: Mapping[str, int], launch: GuessedLaunch) -> int:
     around = [
         [loops[id(guard)] for guard in use.guards if id(guard) in loops] for use in launch.facts.accesses
     ]
-    turns = [
-        prod(
-            threads if name == "gridDim" else sizes[name]
-            for loop in nest
-            if isinstance(loop, ast.Compare)
-            for bound in loop.comparators
-            for name in _counts(bound, launch) & {"gridDim", *sizes}
-        )
-        for nest in (*around, *([loop] for loop in loops.values()))
-    ]
+    turns = []
+    for nest in (*around, *([loop] for loop in loops.values())):
+        bounds = [bound for loop in nest if isinstance(loop, ast.Compare) for bound in loop.comparators]
+        named = [name for bound in bounds for name in _counts(bound, launch) & {"gridDim", *sizes}]
+        counts = [threads if name == "gridDim" else sizes[name] for name in named]
+        turns.append(prod(counts or (number_of(bound, launch.constants) or 1 for bound in bounds)))
     return threads * max(turns, default=1)
 
 

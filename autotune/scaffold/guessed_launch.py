@@ -49,6 +49,7 @@ _SIZE = re.compile(
 _BLOCKS = re.compile(r"(?i)(?:n(?:um)?_?|nr_?|n_)?(?:of_?)?(?:blks?|blocks|work_?groups|groups)")
 _FREE_NAMES = ("n", "count", "elements", *(f"n_{number}" for number in range(1000)))  # for a size without one
 OF_HOST = "as the host passes it"
+_LARGE = 16  # the edge of a fragment, and the bytes of the widest load
 PLACEHOLDER = "VARIANT"  # the parameter of a source without one
 _ANY = "any number will do?"
 _OF_THE_LAUNCH = "the source does not use it: it shapes the launch"
@@ -177,7 +178,16 @@ def guess_launch(kernel: FoundKernel, source: Source, assumed: Assumptions) -> G
         function for function in kernel.function.source.device_functions if function is not kernel.function
     )
     compiled = chain([kernel.facts], (facts(one.body, ()) for one in others))  # with the kernel
-    parameters = with_elements(parameters, compiled)
+    left_open = {macro.name for macro in tuned if macro.default is None and not macro.numbers}
+    if assumed.is_large:
+        parameters = [
+            replace(item, values=(_LARGE,), default=_LARGE)
+            if item.name in left_open and item.values[0] == item.default == 1
+            else item
+            for item in parameters
+        ]
+    types = KnownTypes.of(kernel.function.source)
+    parameters = with_elements(parameters, compiled, left_open, types.bytes_of)
     parameters = [
         replace(item, values=(item.default,), remark="the arrays depend on it")
         if item.name in assumed.fixed

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from autotune.core.records import Value
 from autotune.scaffold.macros import OpenMacro
 from autotune.scaffold.templates import ReadTemplate
-from autotune.sources.facts import Facts, names_in
+from autotune.sources.facts import Facts, names_in, substituted
 from autotune.sources.statements import parsed_expression
+from autotune.sources.type_layouts import assumed_bytes
 from autotune.sources.whole_numbers import number_of
 
 _AXIS = re.compile(r"(?:_?(?P<axis>[xyz])|_?(?P<number>[012]))?$", re.IGNORECASE)
@@ -95,14 +96,24 @@ def _suggested(macro: OpenMacro, axes: Sequence[str]) -> GuessedParameter:
 
 
 def with_elements(
-    parameters: Sequence[GuessedParameter], functions: Iterable[Facts]
+    parameters: Sequence[GuessedParameter],
+    functions: Iterable[Facts],
+    open_names: Collection[str],
+    bytes_of: Callable[[str], int | None],
 ) -> list[GuessedParameter]:
-    """Parameters of which nothing says what they may be, so large that arrays have elements.
+    """Parameters so large that arrays have elements, that nothing is divided by 0, and that asserted is true.
 
-    Nothing is divided by 0 then, either. They stay as they are if no numbers are found for that.
+    Only those of `open_names` change, and none if no numbers are found for that.
     """
+
+    def sized(part: ast.expr) -> ast.expr:
+        match part:
+            case ast.Call(ast.Name("sizeof"), [ast.Constant(str(kind))]):
+                return ast.Constant(bytes_of(kind) or assumed_bytes(kind))
+        return part
+
     numbers = {item.name: int(item.default) for item in parameters if not isinstance(item.default, str)}
-    able = {item.name for item in parameters if item.remark in (_ANY, _ASKED)}
+    able = numbers.keys() & open_names
     written: dict[str, ast.expr] = {}
     for read in functions if able else ():
         needed = [part for variable in read.declared.values() for part in variable.extents]
@@ -111,7 +122,9 @@ def with_elements(
             for part in read.expressions
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div | ast.Mod)
         ]
-        written |= {ast.unparse(one): one for one in map(read.written_out, needed) if able & names_in(one)}
+        needed += read.asserted
+        whole = [substituted(read.written_out(one), sized) for one in needed]
+        written |= {ast.unparse(one): one for one in whole if able & names_in(one)}
     asked = [one for one in written.values() if _is_of(one, numbers)]
 
     def empty(**changed: int) -> list[ast.expr]:
@@ -122,22 +135,31 @@ def with_elements(
         if not (left := empty()):
             break
         names = sorted(able & names_in(left[0])) or [""]
-        best = min(names, key=lambda name: len(empty(**{name: _PLENTY})))
+        best = min(names, key=lambda name: (len(empty(**{name: _PLENTY})), numbers.get(name, 0) > 1))
         numbers[best] = 2 * numbers.get(best, 0) or 1
     if empty():
         return [*parameters]
     return [
-        replace(item, values=(numbers[item.name],), default=numbers[item.name], remark=_ANY)
+        replace(item, values=_from(numbers[item.name], item.values), default=numbers[item.name])
         if item.name in able and numbers[item.name] != item.default
         else item
         for item in parameters
     ]
 
 
+def _from(least: int, values: Sequence[Value]) -> tuple[Value, ...]:
+    """A number, and those of a list that are larger."""
+    return (least, *(value for value in values[1:] if not isinstance(value, str) and value > least))
+
+
 def _is_of(node: ast.expr, names: Collection[str]) -> bool:
     """True if an expression is reckoned of names and whole numbers alone."""
     match node:
-        case ast.BinOp(left=left, right=right):
+        case (
+            ast.BinOp(left=left, right=right)
+            | ast.Compare(left, [_], [right])
+            | ast.BoolOp(values=[left, right])
+        ):
             return _is_of(left, names) and _is_of(right, names)
         case ast.Name(id=name):
             return name in names

@@ -32,7 +32,7 @@ _PLACEHOLDER = re.compile(  # of a template language; `= {{x}}` is C, and so is 
     r"\$\{[^{}\n]*\}|<%|\{%.*?%\}|\{\{(?<!=\{\{)(?<!= \{\{)\s*[A-Za-z_][\w.]*\s*\}\}|"
     r"%(?:(?<=void %)|(?<=global %)|(?<=local %)|(?<=const %)|(?<=[(,{;\[]%))[A-Z]\w+"
 )
-_HAS_BODY = re.compile(r"[^;{]*\{")
+_HAS_BODY, _IS_DECLARED = re.compile(r"[^;{]*\{"), re.compile(r"[^;{#]*\)\s*;")
 _AN_ARRAY = "take a pointer to its elements instead, for autotune passes arrays and numbers only"
 _UNSUPPORTED = {
     "cudaTextureObject_t": f"is a texture; {_AN_ARRAY}",
@@ -52,6 +52,7 @@ class Assumptions:
     fixed: frozenset[str] = frozenset()  # macros that stay at their defaults, for the problem depends on them
     generic: str = "DTYPE"  # the type that an instance of a template gets
     is_small: bool = False  # the default has the least of every parameter's values
+    is_large: bool = False  # numbers that the source leaves open are 16, not 1
     option: str = ""  # of the compiler, which the source needs
     is_roomy: bool = False  # arrays get more room than indices show, sizes are smaller, and indices 0
 
@@ -166,7 +167,8 @@ def read_kernels(
             )
     readable: list[FoundKernel] = []
     refusals: list[str] = []
-    launches = program.launches
+    meaning = KnownTypes.of(program).resolved
+    launches = [replace(one, template=(*map(meaning, one.template),)) for one in program.launches]
     types = KnownTypes.of(source, assumed.generic)
     for function, wanted in kernels_and_wanted:
         if function.source is not types.source:
@@ -184,7 +186,7 @@ def read_kernels(
     dialect = next(one.function.source.dialect for one in readable)
     kernels = sorted(
         (replace(kernel, types={**kernel.types, **stand_ins}) for kernel in _told_apart(readable, dialect)),
-        key=lambda kernel: kernel.name in of_headers,
+        key=lambda kernel: (kernel.name in of_headers, not kernel.arguments),
     )
     taken = {
         *(argument.name for kernel in kernels for argument in kernel.arguments),
@@ -224,13 +226,18 @@ def _first_of(own: str, refusals: Sequence[str]) -> str:
 def _why_none(name: str, own: str) -> InputError:
     """What to say of a source without a kernel, or with one that was not understood."""
     code = without_comments(own)
-    begin = next((match for match in INTRODUCER.finditer(code) if _HAS_BODY.match(code, match.end())), None)
-    if begin is not None:
-        return KernelUnread(name, code.count("\n", 0, begin.start()) + 1)
+    for after, refusal in ((_HAS_BODY, KernelUnread), (_IS_DECLARED, _only_declared)):
+        found = (one for one in INTRODUCER.finditer(code) if after.match(code, one.end()))
+        if begin := next(found, None):
+            return refusal(name, code.count("\n", 0, begin.start()) + 1)
     return InputError(
         f"{name}: no kernel found; expected a function that starts with KERNEL (the portable dialect), "
         "__global__ (CUDA C++) or __kernel (OpenCL C)"
     )
+
+
+def _only_declared(name: str, line: int) -> InputError:
+    return InputError(f"{name}: line {line} only declares a kernel; name the file that has its body")
 
 
 def _stand_ins(
@@ -270,10 +277,6 @@ def _kernel(
     own = (
         [launch for launch in launches if launch.kernel == function.name] if source.dialect != OPENCL else []
     )
-    if not function.parameters:
-        raise InputError(
-            f"{place} takes no arguments, so no result of it can be checked; pass an array to it"
-        )
     if source.dialect == OPENCL and function.template:
         names = " and ".join(one.name for one in function.template)
         raise InputError(
@@ -384,17 +387,17 @@ def _argument(place: str, declared: FunctionParameter, types: KnownTypes) -> Ker
         )
     dtype, width = types.layout(kind)
     is_pointer = declared.pointers > 0
-    if not kind or (dtype == UNKNOWN and not kind.isidentifier()):
+    is_made = "<" in kind and dtype == UNKNOWN
+    if not kind or (dtype == UNKNOWN and not kind.isidentifier() and not is_made):
         raise InputError(
             f"{place}: the type {kind or 'missing'!r} of {name} is not known; expected a type of C, "
             "or DTYPE, which autotune defines"
         )
     fields = () if is_pointer else types.fields_of(kind)
-    if dtype == STRUCT or (width > 1 and not is_pointer and not fields):
+    if dtype == STRUCT or is_made or (width > 1 and not is_pointer and not fields):
         why = (
-            types.obstacle(kind)
-            or "it is passed by value, and is no plain list of a few numbers without gaps"
-        )
+            f"{kind} is made from a template" if is_made else types.obstacle(kind)
+        ) or "it is passed by value, and is no plain list of a few numbers without gaps"
         raise InputError(
             f"{place}: {name} is a structure that autotune cannot make: {why}; pass its fields as arguments "
             "of their own, or a pointer to a structure without pointers"

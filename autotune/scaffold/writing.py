@@ -26,6 +26,7 @@ def space_text(
     guess: Guess,
     include_dirs: Sequence[str] = (),
     option: str = "",
+    compiler: str = "",
 ) -> str:
     """The text of a space file; `file` names the source, `name` the space."""
     return "\n".join(
@@ -35,6 +36,7 @@ def space_text(
             f"kernel: {name}",
             f"dialect: {guess.launch.source.dialect}",
             f"source: {file}",
+            *([f"compiler: {compiler}  # NVRTC, which is faster, refuses the source"] if compiler else []),
             *([f"include_dirs: [{', '.join(include_dirs)}]"] if include_dirs else []),
             f"reference: {name}.py",
             *_dtypes(guess.launch.kernel),

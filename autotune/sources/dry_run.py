@@ -239,6 +239,8 @@ class DryRun(LaunchRun):
                 return self._nobody()
             case ast.Expr(value=value):
                 self._of(value, mask)
+            case ast.Assert():  # by the compiler
+                pass
             case _:
                 raise NotUnderstood
         return mask

@@ -67,6 +67,7 @@ class Facts:
     grows: set[str] = field(default_factory=set)
     compared: list[Compared] = field(default_factory=list)  # sizes, each with the smaller side first
     equals: list[tuple[ast.expr, ast.expr]] = field(default_factory=list)
+    asserted: list[ast.expr] = field(default_factory=list)  # by the compiler
     declared: dict[str, Declared] = field(default_factory=dict)
     escaped: list[str] = field(default_factory=list)  # arrays that are passed on to what is not known
     calls: list[str] = field(default_factory=list)  # the names of functions
@@ -206,6 +207,8 @@ class _Reading:
                 outer, self._loops = self._loops, (*self._loops, test)
                 self.block([*body, *step], (*guards, test))
                 self._loops = outer
+            case ast.Assert(test=test):
+                found.asserted.append(self._of(test))
             case ast.Return(value=value):
                 if value is not None:
                     self._expression(self._of(value), guards)

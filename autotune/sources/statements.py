@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)[uUlLzZ]*")
 _FLOAT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFlLhH]*")
 _IDLE = frozenset((  # what does nothing where it stands
     "comment", "type_definition", "alias_declaration", "using_declaration", "goto_statement",
-    "struct_specifier", "static_assert_declaration", "function_definition", "attribute_specifier",
+    "struct_specifier", "function_definition", "attribute_specifier",
 ))  # fmt: skip
 _LITERALS = {"true": True, "false": False, "null": None} | dict.fromkeys(
     ("string_literal", "char_literal", "concatenated_string", "raw_string_literal"), ""
@@ -206,6 +206,8 @@ class Statements:
                 return [ast.Break()]
             case "continue_statement":
                 return [ast.Continue()]
+            case "static_assert_declaration":
+                return [ast.Assert(self.expression(field(node, "condition")))]
             case "labeled_statement":
                 return self._block(node.named_children[1:])
             case "case_statement" | "attributed_statement":
@@ -257,6 +259,8 @@ class Statements:
             given = self.expression(value) if value is not None else None
             if isinstance(given, ast.Tuple):  # of a constructor
                 given = _call(kind, *given.elts)
+            elif isinstance(given, ast.List) and kind in SCALARS and len(parts) == 2 and given.elts:
+                given = given.elts[0]
             extents = [
                 self.expression(field(part, "size")) for part in parts if part.type == "array_declarator"
             ]

@@ -89,7 +89,8 @@ class TypeLayouts:
         """What an alias, or a macro with a value that is given, stands for."""
         for _ in range(_ALIASES):
             meaning = self.source.code.meaning(kind) or self.aliases.get(kind, kind)
-            kind = " ".join(meaning.split()).removeprefix("const ").removeprefix("std::")
+            plain = " ".join(meaning.split()).removeprefix("const ")
+            kind = plain.removeprefix("cuda::").removeprefix("std::")
         own = kind.rpartition("::")[2]
         return own if own in self.source.types.structures else kind
 

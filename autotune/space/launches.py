@@ -139,8 +139,9 @@ def _passed(
     entries: Mapping[str, Element], arguments: Mapping[str, ArgumentSpec], others: Collection[str] = ()
 ) -> tuple[str, ...]:
     """The names of the arguments of a launch, which may also pass `others`."""
-    passed = tuple(item.shown if item.is_scalar else item.text() for item in entries["arguments"].items())
-    for item, name in zip(entries["arguments"].items(), passed, strict=True):
+    items = entries["arguments"].items(may_be_empty=True)
+    passed = tuple(item.shown if item.is_scalar else item.text() for item in items)
+    for item, name in zip(items, passed, strict=True):
         if name in others:
             continue
         if name not in arguments:

@@ -142,11 +142,11 @@ class Element:
             raise self.error(f"missing key{'s' if len(missing) > 1 else ''}: {', '.join(missing)}{mend}")
         return entries
 
-    def items(self) -> list[Element]:
-        """The elements of a list; an empty list is an error."""
+    def items(self, *, may_be_empty: bool = False) -> list[Element]:
+        """The elements of a list; an empty list is an error by default."""
         if not isinstance(self.node, yaml.SequenceNode):
             raise self.error(f"expected a list, found {self._shown_kind()}{list_advice(self.node)}")
-        if not self.node.value:
+        if not self.node.value and not may_be_empty:
             raise self.error("expected at least one element, found an empty list")
         return [
             replace(self, node=node, line=node.start_mark.line + 1, place=f"{self.place}[{position}]")

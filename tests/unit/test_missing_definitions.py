@@ -58,10 +58,20 @@ def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
 
 
 @pytest.mark.parametrize(
-    "complaint", ["JIT session error: Symbols not found: [ twice ]", "Unresolved extern function 'twice'"]
+    "complaint",
+    [
+        "JIT session error: Symbols not found: [ twice ]",
+        "JIT session error: Symbols not found: [ _Z5twiceDv4_f, _Z4lastf ]",
+        "Unresolved extern function 'twice'",
+    ],
 )
 def test_a_function_that_is_only_declared_is_asked_for(source, complaint):
     assert "no file around k.cl defines twice: write it" in helps(complaint, source, "opencl")
+
+
+def test_a_word_that_another_error_makes_unknown_is_not_asked_for(source):
+    complaint = "k.cl:1: error: expected ';'\nk.cl:2: error: use of undeclared identifier 'twice'"
+    assert not helps(complaint, source, "opencl")
 
 
 @pytest.mark.parametrize(
@@ -73,6 +83,10 @@ def test_a_function_that_is_only_declared_is_asked_for(source, complaint):
         ("error: use of undeclared identifier 'intel_sub_group_dpas'", "the extension of Intel that has it"),
         ("error: implicit declaration of function 'atom_inc' is invalid", "cl_khr_int64_base_atomics"),
         ("error: implicit declaration of function 'atom_max' is invalid", "cl_khr_int64_extended_atomics"),
+        (
+            "warning: unsupported OpenCL extension 'cl_intel_channels'\nerror: no such address space",
+            "cl_intel_channels",
+        ),
     ],
 )
 def test_what_the_device_lacks_is_named(source, complaint, extension):

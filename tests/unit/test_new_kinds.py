@@ -6,8 +6,10 @@ from math import prod
 import pytest
 
 from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.nvidia_tools import find_tool
 from autotune.devices.listing import find_devices
 from autotune.drafting.compiled_draft import KernelFile, compiled_scaffold, plain_scaffold
+from autotune.drafting.draft_steps import compiled
 from autotune.errors import InputError
 from autotune.scaffold import Assumptions, scaffold
 
@@ -561,11 +563,6 @@ def test_a_comment_on_pairs_of_halves_needs_no_header_of_the_toolkit(tmp_path):
     assert "#include <cuda_fp16.h>" not in render(read_source(tmp_path / "copy.cu"), {})
 
 
-def test_a_kernel_without_arguments_is_refused_in_one_line():
-    with pytest.raises(InputError, match="k takes no arguments, so no result of it can be checked"):
-        made("__global__ void k() {}")
-
-
 def test_a_structure_of_the_source_may_be_in_a_namespace():
     text = """
         namespace own { struct pair { int a; float b; }; }
@@ -693,6 +690,14 @@ def test_a_size_is_small_if_each_thread_takes_as_many_turns(body):
     assert made(text).guess.sizes["n"] == (262_144, 8_192)
 
 
+def test_a_size_is_small_if_each_thread_takes_a_thousand_turns():
+    body = "for (int i = 0; i < 1000; i++) y[blockIdx.x * blockDim.x + threadIdx.x] += x;"
+    assert made(f"__global__ void sum(float *y, float x) {{ {body} }}").guess.sizes["n"] == (
+        16_777_216,
+        131_072,
+    )
+
+
 def test_what_only_another_kernel_needs_is_no_parameter():
     body = "const int SIZE = 3, EDGE = 4; y[SIZE * EDGE] = 1;"
     other = f"#ifdef MORE\n__global__ void other(float *y) {{ {body} }}\n#endif"
@@ -728,3 +733,49 @@ def test_a_table_that_only_a_branch_of_the_source_has_is_there_by_that_branch(tm
 def test_a_block_that_is_declared_as_a_part_of_a_macro_has_that_many_threads():
     text = "__kernel __attribute__((reqd_work_group_size(LIMIT / 2, 1, 1))) void fill(__global float *y) {}"
     assert scaffold("fill.cl", "fill", text).guess.launch.block == ("LIMIT // 2", "1", "1")
+
+
+def test_template_numbers_are_so_large_that_arrays_have_elements_and_assertions_hold():
+    text = """
+        template <typename T, int TILE, int DEPTH>
+        __global__ void k(T *y) {
+            constexpr int LOADS{TILE * DEPTH / 4};
+            static_assert(TILE % (sizeof(float4) / sizeof(T)) == 0);
+            float own[LOADS];
+            for (int i = 0; i < DEPTH; i++) y[i] = own[i % LOADS];
+        }
+        """
+    guessed = {name: default for name, (default, _) in chosen(text).items()}
+    assert guessed["TILE"] % 4 == 0 and guessed["TILE"] * guessed["DEPTH"] >= 4
+
+
+def test_a_template_number_of_which_only_the_compiler_knows_is_16(tmp_path):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = """
+        template <int BYTES> __device__ void store(float *y);
+        template <> __device__ void store<16>(float *y) { y[0] = 16; }
+        template <int BYTES> __global__ void fill(float *y) { store<BYTES>(y); }
+        """
+    (tmp_path / "fill.cu").write_text(text)
+    found = compiled_scaffold(KernelFile(tmp_path / "fill.cu", "fill", "fill.py"))
+    assert not found.complaint and found.guess.launch.default["BYTES"] == 16
+
+
+@pytest.mark.skipif(find_tool("nvcc") is None, reason="nvcc is not installed")
+def test_what_only_nvcc_compiles_gets_a_space_for_it(tmp_path):
+    text = """
+        #include <vector>
+        struct Host { std::vector<int> sizes; };
+        __global__ void inner(float *y) { y[threadIdx.x] = 1; }
+        __global__ void outer(float *y) { inner<<<1, 32>>>(y); }
+        """
+    (tmp_path / "outer.cu").write_text(text)
+    kernel = KernelFile(tmp_path / "outer.cu", "outer", "outer.py", entry="outer")
+    draft = compiled(kernel, "", tmp_path / "front.cu", 60.0)
+    assert "\ncompiler: nvcc" in draft.space and not draft.complaint
+
+
+def test_a_type_that_only_the_host_names_is_that_of_an_instance():
+    host = "int main() { typedef long long word; chase<word><<<1, 64>>>(y, n); }"
+    text = "template <typename T> __global__ void chase(T *y, int n) { y[threadIdx.x] = n; }"
+    assert made(text, host).kernel.entry == "chase<long long>"

@@ -56,6 +56,10 @@ def test_a_compiler_is_known_by_version_and_options(nvcc):
     [
         ("echo 'kernel.cu(3): error: no such name' >&2; exit 2", "kernel.cu(3): error"),
         ("exit 3", "exit code 3"),
+        (
+            "echo 'kernel.cu:1:10: fatal error: curand.h: No such file or directory'; exit 1",
+            "pip install nvidia-curand",
+        ),
     ],
 )
 def test_a_source_that_is_refused_raises_the_log(nvcc, body, message):

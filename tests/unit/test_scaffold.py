@@ -549,7 +549,7 @@ def test_no_reference_is_guessed_without_a_single_formula(body):
             "float twice(float x) { return 2 * x; }",
             "no kernel found; expected a function that starts with KERNEL",
         ),
-        ("__global__ void sample(float *x);", "no kernel found"),
+        ("\n__global__ void sample(float *x);", "line 2 only declares a kernel; name the file"),
         (
             "template <typename... T> __global__ void sample(T *x) {}",
             "sample.cu: sample is a template, and nothing can be guessed for its parameter 'typename... T'",
@@ -557,6 +557,10 @@ def test_no_reference_is_guessed_without_a_single_formula(body):
         (
             "struct P { int n, *k; }; " + kernel("", "P m"),
             "m is a structure that autotune cannot make: k is a pointer; ",
+        ),
+        (
+            "template <class T> struct P { T *p; }; " + kernel("", "P<float> x"),
+            "x is a structure that autotune cannot make: P<float> is made from a template; ",
         ),
         (kernel("", "float **m"), "float **m: autotune passes plain arrays and numbers only"),
         (kernel("", "cudaTextureObject_t m"), "m is a texture"),
