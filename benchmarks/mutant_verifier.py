@@ -37,7 +37,7 @@ from autotune.problem.workload import Workload
 from autotune.processes.deadline import Deadline
 from autotune.space import SpaceSpec, load_space
 from autotune.tuning.check_outcomes import FINDINGS
-from autotune.tuning.data_checks import allows_rounding
+from autotune.tuning.data_checks import rounding_is_tolerated
 from autotune.tuning.stress_checks import MAX_RUNS, MAX_RUNS_S, SCHEDULES
 from tests.sampled_configurations import Sample, sampled
 
@@ -243,7 +243,7 @@ class Verifier:
                 )
                 if (other := other_data(one, name))
                 and (
-                    not allows_rounding(self._worker, OnOtherData(one, other))
+                    not rounding_is_tolerated(self._worker, OnOtherData(one, other))
                     or self._verified([(default, (with_margin(other),), 0)])
                 )
             }

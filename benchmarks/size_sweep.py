@@ -49,7 +49,7 @@ from autotune.tuning.finalists import FinalistChoice, fastest_trials
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import LastRoundSetting
-from autotune.tuning.limits import unlimited_last_round
+from autotune.tuning.limits import usual_last_round
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import Processes, open_processes
 from autotune.tuning.task import Target, TuningTask
@@ -179,7 +179,7 @@ def search_own(
         root = folder / "own"
         choice = FinalistChoice(tuple(dict.fromkeys([*best_few, best.config])))
         seconds = context.ledger.spent_s
-        time_left = unlimited_last_round(seconds)
+        time_left = usual_last_round(seconds)
         setting = LastRoundSetting(root, "own", options.seed, seconds, cpu_times(), time_left, choice=choice)
         finish_search(context, setting, checks)
     entry = task.cached_entry(root)

@@ -83,7 +83,7 @@ def _devices(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFi
             yield finding
         if not own:
             driver = driver_version()
-            reason = f"no device, NVIDIA driver {driver}" if BACKENDS[name].dialect == "cuda" else "no device"
+            reason = f"no device, NVIDIA driver {driver}" if BACKENDS[name].is_nvidia else "no device"
             yield HealthFinding(name, Severity.WARNING, reason, "install or load the driver of the device")
     if not works:
         yield HealthFinding("devices", Severity.PROBLEM, "none works", CPU_ADVICE)
@@ -121,7 +121,7 @@ def _compilers(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[Health
 
 def _nvidia_gpu(devices: Sequence[tuple[Address, DeviceInfo]]) -> Address | None:
     """The first NVIDIA GPU, if there is one to tune for."""
-    return next((address for address, _ in devices if address.dialect == "cuda"), None)
+    return next((address for address, _ in devices if address.is_nvidia), None)
 
 
 def _tools(devices: Sequence[tuple[Address, DeviceInfo]]) -> Iterator[HealthFinding]:

@@ -175,5 +175,5 @@ def _has_found(printed: str) -> bool:
 
 
 def find_sanitizer(address: Address) -> str | None:
-    """Return the path of compute-sanitizer; None if it is not installed, or for devices other than CUDA's."""
-    return find_tool("compute-sanitizer") if address.dialect == "cuda" else None
+    """Return the path of compute-sanitizer; None if it is not installed, or if the device is not NVIDIA's."""
+    return find_tool("compute-sanitizer") if address.is_nvidia else None

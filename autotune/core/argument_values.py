@@ -7,7 +7,7 @@ from typing import Any
 
 from autotune.core.c_types import element_bytes, integer_limits, is_complex, is_floating, struct_fields
 from autotune.core.expressions import as_integer, as_number, at_least, parse
-from autotune.core.records import Argument, ArgumentSpec, Scalar
+from autotune.core.records import Argument, ArgumentSpec, ScalarValue
 from autotune.errors import ExpressionError
 
 ARGUMENT_ROLES = ("in", "out", "inout", "scratch", "local", "scalar", "view")
@@ -38,7 +38,7 @@ def _argument(spec: ArgumentSpec, values: Mapping[str, Any], problem_dtype: str)
     )
 
 
-def _scalar(name: str, text: str, values: Mapping[str, Any], dtype: str) -> Scalar:
+def _scalar(name: str, text: str, values: Mapping[str, Any], dtype: str) -> ScalarValue:
     """The value of a scalar: a list for a structure; a number, or a list of two, for a complex type.
 
     Raises ExpressionError if the type cannot hold it.

@@ -15,7 +15,7 @@ from autotune.core.frozen import dataclass, field
 
 Value = int | float | str | bool
 Sizes = Mapping[str, int]
-Scalar = int | float | tuple[int | float, ...]  # the parts of a complex number or a structure
+ScalarValue = int | float | tuple[int | float, ...]  # the parts of a complex number or a structure
 Grid = tuple[int, int, int]
 Front = tuple[tuple["Config", float, float], ...]  # configuration, time in ms, energy in J; fastest first
 ProblemKey = tuple[str, tuple[tuple[str, int], ...], str]  # element type, sizes by name, name of the data
@@ -161,7 +161,7 @@ class Argument:
     dtype: str
     role: str
     shape: tuple[int, ...] = ()
-    value: Scalar | None = None
+    value: ScalarValue | None = None
     symbol: str = ""
     of: str = ""
     offset_bytes: int = 0
@@ -409,10 +409,10 @@ class Tier(Enum):
     PORTABLE = "portable"
     DEFAULT = "default"
 
-    def reaches(self, least: Tier) -> bool:
-        """True if this tier is at least as close a match as another."""
+    def reaches(self, loosest: Tier) -> bool:
+        """True if this tier may be served when `loosest` is the loosest that may."""
         tiers = list(Tier)
-        return tiers.index(self) <= tiers.index(least)
+        return tiers.index(self) <= tiers.index(loosest)
 
 
 @dataclass(frozen=True)

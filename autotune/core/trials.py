@@ -32,6 +32,7 @@ class Problem:
 
 
 MAX_SEARCH_S = 86_400.0  # that a user can give one search
+_ONE_IN = 20  # an interval of 95% misses the median in one of so many cases
 OTHER_DTYPE = 0.5  # the distance to a problem of another element type, in doublings of a size
 
 
@@ -200,8 +201,10 @@ class Measurement:
         """The value of the objective; None if it needs an energy and none was measured."""
         if objective is Objective.OWN:
             return self.value
-        if objective is Objective.TIME or self.energy_j is None:
-            return self.median_ms if objective is Objective.TIME else None
+        if objective is Objective.TIME:
+            return self.median_ms
+        if self.energy_j is None:
+            return None
         return self.energy_j * (1.0 if objective is Objective.ENERGY else self.median_ms * 1e-3)
 
     @property
@@ -212,7 +215,7 @@ class Measurement:
 
 def fewest_samples(chosen_from: int = 1) -> int:
     """The fewest samples of which `median_interval` reaches 95%: all lie on one side in 2 of 2^n cases."""
-    return math.ceil(1 + math.log2(chosen_from / 0.05))
+    return math.ceil(1 + math.log2(_ONE_IN * chosen_from))
 
 
 def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[float, float]:
@@ -234,15 +237,15 @@ def median_interval(samples: Sequence[float], chosen_from: int = 1) -> tuple[flo
 def _left_out(count: int, chosen_from: int) -> int:
     """The number of samples at each end that are outside the interval.
 
-    Each sample is as likely to be below the median as above it. The interval misses the median if at most as
-    many are on one side as are left out: it may be so in 5% of the 2^count cases, for both sides together.
+    Each sample is as likely to be below the median as above it, so the number below has a binomial
+    distribution. The interval misses it if at most `left_out` samples are below the median, or above: in at
+    most 5% of the cases (Conover, Practical Nonparametric Statistics, 1999, section 3.2).
     """
-    cases = missing = 1  # of one side: with `left_out` samples there, and with at most that many
+    missed = 0
     for left_out in range(count):
-        if 2 * 20 * chosen_from * missing > 2**count:
+        missed += math.comb(count, left_out)  # cases with at most `left_out` samples below the median
+        if 2 * missed * chosen_from * _ONE_IN > 2**count:
             return max(0, left_out - 1)
-        cases = cases * (count - left_out) // (left_out + 1)
-        missing += cases
     return 0
 
 

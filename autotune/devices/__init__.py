@@ -30,13 +30,15 @@ if TYPE_CHECKING:  # loads numpy, and devices are listed from the start
 class BackendEntry:
     """A backend's module, the source dialects it accepts (its compiler's own first), and what installs it.
 
-    A plug-in that cannot be loaded accepts no dialect: `backend` says why.
+    A plug-in that cannot be loaded accepts no dialect: `backend` says why. If `is_nvidia`, its devices are
+    NVIDIA's GPUs: NVML lists them, NVRTC compiles for their architecture, and NVIDIA's tools work for them.
     """
 
     module: str
     accepts: tuple[str, ...]
     package: str
     extra: str
+    is_nvidia: bool = False
 
     @property
     def dialect(self) -> str:
@@ -56,8 +58,13 @@ class Address:
 
     @property
     def dialect(self) -> str:
-        """The language of its compiler."""
+        """The language of the device's compiler."""
         return BACKENDS[self.backend].dialect
+
+    @property
+    def is_nvidia(self) -> bool:
+        """True for an NVIDIA GPU that runs CUDA."""
+        return BACKENDS[self.backend].is_nvidia
 
 
 INTEL_PACKAGES = "intel-opencl-rt intel-cmplr-lib-rt"  # of pip
@@ -72,9 +79,10 @@ CPU_ADVICE = (
 INTERPRETER = "interpreter"  # Triton's
 WITHOUT_HARDWARE = (INTERPRETER, "fake")  # used where they are named
 
+_CUDA_DIALECTS = ("cuda", "portable", TRITON)
 BUILT_IN = {
-    "cuda": BackendEntry("autotune.devices.cuda", ("cuda", "portable", TRITON), "cuda.bindings", "cuda"),
-    "pycuda": BackendEntry("autotune.devices.pycuda", ("cuda", "portable", TRITON), "pycuda", "pycuda"),
+    "cuda": BackendEntry("autotune.devices.cuda", _CUDA_DIALECTS, "cuda.bindings", "cuda", is_nvidia=True),
+    "pycuda": BackendEntry("autotune.devices.pycuda", _CUDA_DIALECTS, "pycuda", "pycuda", is_nvidia=True),
     "opencl": BackendEntry("autotune.devices.opencl", ("opencl", "portable"), "pyopencl", "search"),
     INTERPRETER: BackendEntry("autotune.devices.interpreter", (TRITON,), "triton", "triton"),
     "fake": BackendEntry("autotune.devices.fake", ("python",), "numpy", "search"),
@@ -96,7 +104,7 @@ class _Backends(Mapping[str, BackendEntry]):
             accepts = _plugin(point).DIALECTS
         except InputError:
             accepts = ()
-        return BackendEntry(point.module, accepts, point.module, "")
+        return BackendEntry(point.module, accepts, point.module, "", is_nvidia="cuda" in accepts[:1])
 
     def __contains__(self, name: object) -> bool:
         return name in BUILT_IN or name in _plugins()
@@ -184,7 +192,7 @@ def list_devices(
 def _listed(name: str) -> list[DeviceInfo]:
     if name not in BUILT_IN:
         return _listed_by_others(name)
-    if BUILT_IN[name].dialect != "cuda":
+    if not BUILT_IN[name].is_nvidia:
         return backend(name).list_devices()
     from autotune.devices.nvml import list_gpus  # only checks that the package is there
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from autotune.core.c_types import FLOAT8, is_complex, struct_fields
-from autotune.core.records import Scalar
+from autotune.core.records import ScalarValue
 
 if TYPE_CHECKING:  # importing it takes as long as loading a kernel
     from numpy.typing import NDArray
@@ -44,7 +44,7 @@ def is_floating(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or dtype.name in _NARROW
 
 
-def scalar_of(name: str, value: Scalar) -> np.generic:
+def scalar_of(name: str, value: ScalarValue) -> np.generic:
     """A scalar argument in a kernel's form."""
     dtype = numpy_dtype(name)
     if is_complex(name) and isinstance(value, tuple):

@@ -24,7 +24,7 @@ from autotune.serving.cache import folders, read_roots
 
 _TIMEOUT_S = 60.0
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")  # has a folder per GPU, if NVIDIA's driver is loaded
-_NVIDIA = tuple(name for name, entry in BUILT_IN.items() if entry.dialect == "cuda")
+_NVIDIA = tuple(name for name, entry in BUILT_IN.items() if entry.is_nvidia)
 ALL = "all"  # as a name: all devices that are like the first GPU
 Found = list[tuple[Address, DeviceInfo]]
 

@@ -87,7 +87,7 @@ class OtherForms:
         """
         task = self._task
         source, options, _ = form or self._own_form
-        if task.dialect != "cuda" or task.spec.source.suffix == ".py" or task.spec.compiler == "nvcc":
+        if not task.address.is_nvidia or task.spec.source.suffix == ".py" or task.spec.compiler == "nvcc":
             raise InputError("that needs a CUDA device and a kernel that NVRTC compiles")
         from autotune.compilers.nvrtc import CudaCompiler
 
@@ -183,7 +183,7 @@ class OtherForms:
     @property
     def adjustable_occupancy(self) -> Occupancy | None:
         """The occupancy, where shared memory that nothing uses can lower it: on a known CUDA device."""
-        is_known = self._task.dialect == "cuda" and self._task.device.architecture in ARCHITECTURES
+        is_known = self._task.address.is_nvidia and self._task.device.architecture in ARCHITECTURES
         return self.occupancy if is_known else None
 
     def ladder(self, occupancy: Occupancy) -> dict[int, tuple[Launch, ...]]:
@@ -204,7 +204,7 @@ class OtherForms:
         program = find_tool("nvdisasm")
         if program is None:
             raise InputError("that needs nvdisasm, which comes with the CUDA toolkit")
-        if self._task.dialect != "cuda":
+        if not self._task.address.is_nvidia:
             raise InputError("that needs a CUDA device")
         source, entry = self.instance.source, self.main.entry
         rolled = without_unrolling(source)

@@ -117,7 +117,7 @@ def profile_once(
 
 def find_profiler(name: str, address: Address) -> str:
     """The path of a profiler; raises InputError if it is not installed, or cannot profile the device."""
-    if address.dialect != "cuda":
+    if not address.is_nvidia:
         raise InputError(
             f"--profile {name}: {name} profiles NVIDIA GPUs through CUDA; {address} is another kind of device"
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 from autotune.core.records import Config
 from autotune.core.stages import Stage
-from autotune.core.trials import Failure, Status, Trial
+from autotune.core.trials import Binary, Failure, Status, Trial
 from autotune.errors import ExpressionError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
@@ -24,6 +24,12 @@ class Submission:
     compilation: Future[Compilation]  # done, and without a binary, if the trial is known
     instance: KernelInstance | None  # None if none could be made, which is why it failed
     known_trial: Trial | None = None  # the trial, if no run is needed for it
+
+    @property
+    def binary(self) -> Binary | None:
+        """The binary, once the compilation is done; None if it failed, or if the trial is known."""
+        compiled = self.compilation.result()
+        return compiled if isinstance(compiled, Binary) else None
 
 
 class CompileQueue:

@@ -211,7 +211,7 @@ def compiler_setting(address: Address, device: DeviceInfo, kind: str) -> Compile
 
     Raises MissingExtra or SetupError if the compiler is not installed. Does not initialise the CUDA driver.
     """
-    if address.dialect == "cuda":
+    if address.is_nvidia:
         compiler_name(address, device, kind)
         return cuda_setting(device.architecture, kind)
     return device_setting(address)
@@ -237,7 +237,7 @@ def device_compiler(address: Address) -> Compiler:
 
 def compiler_name(address: Address, device: DeviceInfo, kind: str) -> str:
     """The name and version of a device's compiler; raises as `compiler_setting` does."""
-    if address.dialect == "cuda":
+    if address.is_nvidia:
         return triton_name() if kind == TRITON else lazy_compiler(device.architecture, kind).name
     return driver_compiler(device)
 

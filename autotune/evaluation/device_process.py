@@ -110,9 +110,9 @@ class DeviceState:
             self._inputs[workload.data_key] = draw_inputs(workload.problem, workload.arrays)
         return self._inputs[workload.data_key]
 
-    def allows_rounding(self, workload: Workload, usual: Workload) -> bool:
+    def rounding_is_tolerated(self, workload: Workload, usual: Workload) -> bool:
         """True if rounding alone explains no difference on other data than the usual."""
-        return self.preparation.allows_rounding(workload, usual)
+        return self.preparation.rounding_is_tolerated(workload, usual)
 
     def reference_s(self, workload: Workload) -> float:
         """The time that the reference may take for a workload; 0 if it is not known."""

@@ -43,7 +43,7 @@ class RunningItem:
     """A configuration that a device verifies and times."""
 
     submission: Submission
-    instance: KernelInstance
+    key: RunKey
     item: WorkItem
 
 
@@ -93,7 +93,8 @@ class Evaluator:
         self._queue = CompileQueue(maker, pool, ledger, self._events.put, in_order=devices.parallel == 1)
         self._running: dict[Future[list[ItemResult]], list[RunningItem]] = {}
         self._ended: deque[Trial] = deque()
-        self._duplicates: dict[RunKey, list[Submission]] = {}  # by the running item that they wait for
+        self._running_keys: set[RunKey] = set()  # of what runs, and of the retries
+        self._duplicates: dict[RunKey, list[Submission]] = {}  # by the running key that they wait for
         self._retries: deque[RunningItem] = deque()
         self._retry: Future[list[ItemResult]] | None = None
         self._under_way: set[Config] = set()  # submitted, and not ended
@@ -182,8 +183,10 @@ class Evaluator:
             self._wait_for_events()
             self._ledger.report()
         # jobs that ended meanwhile leave duplicates that are ready, and retries
-        for left in (self._ended, self._queue.ready, self._retries, self._duplicates, self._under_way):
+        for left in (self._ended, self._queue.ready, self._retries, self._under_way):
             left.clear()
+        self._running_keys.clear()
+        self._duplicates.clear()
         raise NoMoreTrials
 
     def _compile_waiting(self) -> None:
@@ -228,7 +231,12 @@ class Evaluator:
         job: list[RunningItem] = []
         while ready and len(job) < count and not self._is_late:
             submission = ready.popleft()
-            if not self._settle(submission):
+            key = _run_key(submission)
+            if key is not None and key in self._running_keys:
+                self._duplicates.setdefault(key, []).append(submission)
+            elif (trial := self._trial_without_run(submission, key)) is not None:
+                self._end_trial(trial, submission)
+            else:
                 job.append(self._item_to_run(submission))
         if job:
             self._send_job(job)
@@ -241,51 +249,31 @@ class Evaluator:
         self._on_stage(self._devices.stage)
         return future
 
-    def _settle(self, submission: Submission) -> bool:
-        """Settle a configuration that no device has to time; False if one has to.
+    def _trial_without_run(self, submission: Submission, key: RunKey | None) -> Trial | None:
+        """The trial of a configuration that no device has to time; None if a device has to time it.
 
-        Its trial ends here if it is known, not compiled, the same as an earlier one or wrong by the caller's
-        `verify`. If the same runs at present, it waits in `_duplicates`.
+        The trial is known, the configuration was not compiled, it runs the same as an earlier one, or its
+        result is wrong by the caller's `verify`.
         """
         if submission.known_trial is not None:
-            self._end_trial(submission.known_trial, submission)
-            return True
-        instance, compiled = submission.instance, submission.compilation.result()
+            return submission.known_trial
+        instance, compiled, laps = submission.instance, submission.compilation.result(), self._devices.laps
         assert instance is not None
         if isinstance(compiled, Failure):
-            self._end_unrun(submission, instance, None, compiled)
-            return True
-        key = _run_key(compiled, instance)
-        if (same := self._ledger.trials_by_run.get(key)) is not None:
-            note = f"same binary and launches as {same.config}"
-            self._end_unrun(submission, instance, compiled, same.measurement, note)
-        elif key in self._duplicates:
-            self._duplicates[key].append(submission)
-        elif (failure := self._call_verify(instance, compiled)) is not None:
-            self._end_unrun(submission, instance, compiled, failure)
-        else:
-            return False
-        return True
-
-    def _end_unrun(
-        self,
-        submission: Submission,
-        instance: KernelInstance,
-        binary: Binary | None,
-        outcome: Measurement | Failure | None,
-        note: str = "",
-    ) -> None:
-        """End the trial of a configuration that no device times."""
-        trial = self._make_trial(instance, binary, outcome, self._devices.laps.next_s())
-        self._end_trial(replace(trial, note=note), submission, binary)
+            return self._make_trial(submission, compiled, laps.next_s())
+        if key is not None and (same := self._ledger.trials_by_run.get(key)) is not None:
+            trial = self._make_trial(submission, same.measurement, laps.next_s())
+            return replace(trial, note=f"same binary and launches as {same.config}")
+        failure = self._call_verify(instance, compiled)
+        return None if failure is None else self._make_trial(submission, failure, laps.next_s())
 
     def _item_to_run(self, submission: Submission) -> RunningItem:
         """What a device runs for a configuration; those that would run the same wait for it from now on."""
-        instance, binary = submission.instance, submission.compilation.result()
-        assert instance is not None and isinstance(binary, Binary)
+        instance, binary, key = submission.instance, submission.binary, _run_key(submission)
+        assert instance is not None and binary is not None and key is not None
         item = instance.work_item(binary, self.policy, self._ledger.incumbent, self._ledger.batch)
-        self._duplicates[_run_key(binary, instance)] = []
-        return RunningItem(submission, instance, item)
+        self._running_keys.add(key)
+        return RunningItem(submission, key, item)
 
     def _call_verify(self, instance: KernelInstance, binary: Binary) -> Failure | None:
         """The failure that the caller's function `verify` reports; None if it passes, or without one."""
@@ -307,9 +295,9 @@ class Evaluator:
 
     def _wait_for_events(self) -> None:
         """Wait for an event, and take all that have happened."""
-        self._devices.finish_jobs()
         try:
             with timeline.span("wait: devices" if self._running else "wait: compilers"):
+                self._devices.finish_jobs()  # one device is waited for here, several by threads
                 events = [self._events.get(timeout=_PATIENCE_S)]
         except Empty:
             self._send_again(self._devices.without_device())
@@ -349,20 +337,18 @@ class Evaluator:
             self._send_job(self._running.pop(future))
 
     def _end_item(self, running: RunningItem, result: ItemResult) -> None:
-        """Add the trial of a configuration that ran."""
-        binary = running.item.binary
-        trial = self._make_trial(running.instance, binary, result.outcome, result.cost_s)
-        self._end_trial(replace(trial, device=result.device), running.submission, binary)
-        self._queue.ready.extendleft(self._duplicates.pop(_run_key(binary, running.instance)))
+        """Add the trial of a configuration that ran; those that would run the same end next."""
+        trial = self._make_trial(running.submission, result.outcome, result.cost_s)
+        self._end_trial(replace(trial, device=result.device), running.submission)
+        self._running_keys.discard(running.key)
+        self._queue.ready.extendleft(self._duplicates.pop(running.key, ()))
         self._devices.laps.restart()
 
     def _make_trial(
-        self,
-        instance: KernelInstance,
-        binary: Binary | None,
-        outcome: Measurement | Failure | None,
-        cost_s: float,
+        self, submission: Submission, outcome: Measurement | Failure | None, cost_s: float
     ) -> Trial:
+        instance, binary = submission.instance, submission.binary
+        assert instance is not None
         failure = outcome if isinstance(outcome, Failure) else None
         if failure is not None and failure.by_machine:
             failure = replace(failure, detail=f"{failure.detail}; {BY_MACHINE}")
@@ -386,13 +372,13 @@ class Evaluator:
             shared_bytes=binary.shared_bytes,
         )
 
-    def _end_trial(self, trial: Trial, submission: Submission, binary: Binary | None = None) -> None:
+    def _end_trial(self, trial: Trial, submission: Submission) -> None:
         if self._ledger.best is None and trial.time_ms is not None:  # the default's, perhaps of the journal
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * trial.cost_s))
         self._ledger.add(
             trial,
             submission.instance,
-            binary,
+            submission.binary,
             is_known=submission.known_trial is not None,
             devices=self._devices.count,
         )
@@ -400,9 +386,10 @@ class Evaluator:
         self._ended.append(self._ledger.trials[trial.config])
 
 
-def _run_key(binary: Binary, instance: KernelInstance) -> RunKey:
-    """The same for configurations that run the same binary with the same launches and arguments."""
-    return _short_sha256(binary), instance.workloads_key
+def _run_key(submission: Submission) -> RunKey | None:
+    """Equal for all that run the same binary with the same launches and arguments; None without a binary."""
+    binary, instance = submission.binary, submission.instance
+    return (_short_sha256(binary), instance.workloads_key) if binary and instance else None
 
 
 def _short_sha256(binary: Binary) -> str:

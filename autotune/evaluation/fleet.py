@@ -23,7 +23,7 @@ from autotune.problem.workload import Workload
 MIN_UNDER_WAY = 8
 QUEUED = 2  # jobs per device: one runs and one waits, so no device waits for this process
 
-Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
+RemoteCall = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
 """Calls a method of a worker, or reads a property."""
 
 
@@ -53,7 +53,7 @@ def call_worker(worker: Worker, method: str, arguments: tuple[Any, ...], options
 class FleetWorker:
     """The worker of one device of a fleet, with the methods of `Worker`; these raise DeviceGone."""
 
-    def __init__(self, device: str, call: Call) -> None:
+    def __init__(self, device: str, call: RemoteCall) -> None:
         """`call` raises SetupError or NoMemory once the device is gone."""
         self._device, self._call_it = device, call
         self._compared: frozenset[str] | None = None

@@ -78,7 +78,8 @@ class Ledger:
     def recall(self, trials: Iterable[Trial]) -> None:
         """Take over trials of an earlier ledger with the same journal, without looking them up again."""
         for trial in trials:
-            self.put(trial, trial.cost_s)
+            self.put(trial)
+            self._resumed_s += trial.cost_s
             self._on_trial(trial)
 
     def add(
@@ -95,10 +96,12 @@ class Ledger:
         If it `is_known`, nothing had to run, and the journal may have it. `devices` measured at the same
         time.
         """
-        is_journaled = is_known and trial.key in self.journal.trials
-        self.resumed += is_journaled
         scored = self._scored(trial)
-        self.put(scored, scored.cost_s / devices if is_journaled else 0.0)
+        self.put(scored)
+        is_journaled = is_known and trial.key in self.journal.trials
+        if is_journaled:
+            self.resumed += 1
+            self._resumed_s += trial.cost_s / devices
         self._unreported.append((scored, None if is_journaled else trial))  # the journal keeps no score
         if scored.measurement is not None:
             self.batch = max(self.batch or 1, scored.measurement.batch)
@@ -120,10 +123,9 @@ class Ledger:
             self.best = trial
             self.incumbent = Incumbent(trial.measurement, binary, instance.workload)
 
-    def put(self, trial: Trial, resumed_s: float = 0.0) -> None:
-        """Add a trial, or replace its configuration's; and add the time that it took in an earlier search."""
+    def put(self, trial: Trial) -> None:
+        """Add a trial, or replace the trial of its configuration."""
         self.trials[trial.config] = trial
-        self._resumed_s += resumed_s
 
     def report(self) -> None:
         """Journal the trials since the last report, and pass them on."""

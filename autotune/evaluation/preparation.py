@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from autotune.problem.covering import size_product
 from autotune.problem.inputs import Drawn, WorkloadData, prepare
 from autotune.problem.reference_cache import ReferenceCache
-from autotune.problem.rounding import allows_rounding
+from autotune.problem.rounding import rounding_is_tolerated
 from autotune.problem.workload import Workload
 
 
@@ -45,10 +45,10 @@ class Preparation:
         stored = (name for workload in self._workloads for name, _ in workload.expected or ())
         return frozenset((*(name for data in first for name in data.expected), *stored))
 
-    def allows_rounding(self, workload: Workload, usual: Workload) -> bool:
+    def rounding_is_tolerated(self, workload: Workload, usual: Workload) -> bool:
         """True if rounding alone explains no difference on other data than the usual."""
         judged = (workload, usual, self._reference, self.compared)
-        return self._thread.submit(allows_rounding, *judged).result()
+        return self._thread.submit(rounding_is_tolerated, *judged).result()
 
     def reference_s(self, workload: Workload) -> float:
         """The time that the reference may take for a workload, by that for the largest; 0 if not known."""

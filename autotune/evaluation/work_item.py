@@ -14,10 +14,11 @@ from autotune.problem.workload import Workload, identity_of
 class MeasurementPolicy:
     """The rules for timing a configuration, and for stopping early.
 
-    - Hopeless: verification took `hopeless_factor` times as long as one run of the incumbent, and so did each
-      of `hopeless_runs` runs. One run is enough if it took more than `noise_factor` times as long, and also
-      more than `gpu_noise_ms` or `cpu_noise_ms`: the system may have held up a shorter one. A run so long
-      that the clock seems to have jumped is not enough.
+    - Hopeless: each of `hopeless_runs` runs took more than `hopeless_factor` times as long as a run of the
+      incumbent; the verification counts as the first run. The first run is enough under three conditions:
+      - it took more than `noise_factor` times as long;
+      - it took more than `gpu_noise_ms` or `cpu_noise_ms`: the system may have held up a shorter run;
+      - it took at most 1,000 times as long: the clock may have jumped ahead during a longer run.
     - Screened: after `warmups` runs, the fastest of `screen` samples takes more than `screen_factor` times
       the incumbent's median.
     - Beaten: the confidence interval of the median lies above `race_factor` times the incumbent's median.

@@ -94,7 +94,7 @@ class Worker:
         self._process: _Process | None = None  # None before the first use, and after one that broke it
         self._spare: Child | None = None  # the next one, with an open device
         self._has_ended = False
-        self._next_workloads: tuple[Workload, ...] = ()
+        self._workloads: tuple[Workload, ...] = ()  # of the latest `load`: a fresh child loads them again
         self._compared: frozenset[str] | None = None  # None: not asked yet
 
     def set_workloads(self, workloads: tuple[Workload, ...]) -> None:
@@ -132,26 +132,30 @@ class Worker:
         a failure, the child is replaced and loads them once more. Raises SetupError or NoMemory when the
         setting's workloads fail.
         """
-        self._next_workloads = workloads
-        return self._load_next()
+        self._workloads = workloads
+        return self._load_workloads()
 
     def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
         """Run `function(state, *arguments, **options)` in the child; return its answer or a Failure.
 
         The child is replaced after a doubtful failure. If the machine, or another configuration in the same
-        child, may have caused the failure, the run is repeated in the fresh child. Raises SetupError when the
-        device or the reference is broken.
+        child, may have caused the failure, the run is repeated in the fresh child, which first loads the
+        workloads of the latest `load`. Raises SetupError when the device or the reference is broken.
         """
         begin = partial(self._begin_run, function, *arguments, timeout_s=timeout_s, **options)
         begin()
         return self._wait_or_repeat(begin, timeout_s)
 
     def begin_item(self, item: WorkItem, timeout_s: float) -> Callable[[], Measurement | Failure]:
-        """Prepare the workloads of an item and begin its run; the returned function waits for the outcome."""
+        """Load the workloads of an item and begin its run; the returned function waits for the outcome.
+
+        If the run is repeated, it is without the incumbent, which may have caused the failure.
+        """
         if (unprepared := self.load(*item.verify_workloads, item.workload)) is not None:
             return lambda: unprepared
         process = self._begin_run(verify_and_time, item, timeout_s=timeout_s)
-        process.runs += item.runs_incumbent  # which is a run as well
+        if item.runs_incumbent:
+            process.runs += 1  # the incumbent's run
         again = partial(self._begin_run, verify_and_time, replace(item, is_alone=True), timeout_s=timeout_s)
         return partial(self._wait_or_repeat, again, timeout_s)
 
@@ -171,8 +175,8 @@ class Worker:
     def _wait_or_repeat(self, repeat: Callable[[], object], timeout_s: float) -> Any:
         """Wait for the answer of a run, or for a Failure.
 
-        `repeat` begins the run again, in a fresh child, if the machine may be to blame for its failure, or
-        another run of the same child.
+        If the machine, or another run of the same child, may have caused the failure, `repeat` begins the run
+        again in a fresh child.
         """
         assert self._process is not None
         has_other_runs = self._process.runs > 1
@@ -180,7 +184,7 @@ class Worker:
         blame = _blame(answer)
         if blame is Blame.MACHINE or (blame is Blame.PROCESS and has_other_runs):
             self.discard_child()
-            if (unprepared := self._load_next()) is not None:
+            if (unprepared := self._load_workloads()) is not None:
                 return unprepared
             repeat()
             answer = self._wait(timeout_s)
@@ -269,13 +273,13 @@ class Worker:
             process.loaded = frozenset()
         return process
 
-    def _load_next(self) -> Failure | None:
+    def _load_workloads(self) -> Failure | None:
         """Load the workloads of the next run.
 
         If they are among the setting's, all of the setting's are loaded, because most configurations run on
         these, and a failure is one of the setup.
         """
-        are_of_setting = _keys(self._next_workloads) <= _keys(self._setting.workloads)
+        are_of_setting = _keys(self._workloads) <= _keys(self._setting.workloads)
         try:
             retry_once(partial(self._load, all_of_setting=are_of_setting))
         except ChildFailed as error:
@@ -287,10 +291,10 @@ class Worker:
     def _load(self, *, all_of_setting: bool) -> None:
         """Load all of the setting's workloads or only the next run's, unless the next run's are loaded."""
         process = self._set_up_process()
-        if _keys(self._next_workloads) <= (process.loaded or frozenset()):
+        if _keys(self._workloads) <= (process.loaded or frozenset()):
             return
         process.loaded = frozenset()
-        workloads = self._setting.workloads if all_of_setting else self._next_workloads
+        workloads = self._setting.workloads if all_of_setting else self._workloads
         reporting = self._reporting() if all_of_setting else nullcontext()  # a check has a stage of its own
         with reporting, self._ending_if_broken(process):
             process.child.call(load, workloads, timeout_s=SETUP_TIMEOUT_S)

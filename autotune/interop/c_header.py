@@ -22,7 +22,7 @@ from autotune.core.version import __version__
 from autotune.errors import ExpressionError, InputError
 from autotune.hardware.names import Traits, traits_of
 from autotune.interop.c_condition import ALWAYS, NEVER, condition
-from autotune.serving.best import Best
+from autotune.serving.best import Best, NoMatch
 from autotune.serving.cache import Folder, read_roots
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import DeviceRecord, first_of_each, latest, no_results, walk
@@ -233,9 +233,9 @@ class _Results:
         for sizes in {tuple(sorted(entry.sizes.items())): entry.sizes for entry in entries}.values():
             query = Query(self.newest.kernel, target.label, dtype, Tier.DEFAULT, sizes)
             match = match_other_devices(self.firsts, target, query)
-            if isinstance(match, tuple):
+            if isinstance(match, NoMatch):
                 match = match_default(self.firsts, own, target, query)
-            if not isinstance(match, tuple):
+            if not isinstance(match, NoMatch):
                 yield sizes, match
 
 

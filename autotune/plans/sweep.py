@@ -201,7 +201,7 @@ def sweep(
                 _start_over(problem.journaled)
             options = replace(options, fresh=False)
         pool = Pool([task.space for task in tasks])
-        run = _Run(problems, between, pool, options, observer, processes, root, max_variants, form)
+        run = _Sweep(problems, between, pool, options, observer, processes, root, max_variants, form)
         results = run.results(of_type)
     return Sweep(results, tuple(run.rows), tuple(run.tables), time.perf_counter() - began_s, form)
 
@@ -213,7 +213,7 @@ def _start_over(journaled: JournaledTask) -> None:
 
 
 @dataclass
-class _Run:
+class _Sweep:
     """A sweep under way: what it learns and stores."""
 
     problems: Sequence[SweepProblem]

@@ -26,7 +26,7 @@ from autotune.tuning.finalists import FinalistChoice, fastest_trials
 from autotune.tuning.finish_search import begin_finish, finish_search
 from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.last_round import LastRoundSetting, mark_failed
-from autotune.tuning.limits import limited_last_round, unlimited_last_round
+from autotune.tuning.limits import limited_last_round, usual_last_round
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.remeasure import FRESH_SEEDS, remeasure
@@ -207,7 +207,7 @@ class Candidates:
                 self._seed,
                 spent_s,
                 began,
-                unlimited_last_round(spent_s) if limit_s is None else limited_last_round(limit_s, limit_s),
+                usual_last_round(spent_s) if limit_s is None else limited_last_round(limit_s, limit_s),
                 choice=FinalistChoice(tuple(named)),
                 measure_again=partial(remeasure, seeds=FRESH_SEEDS[:1]),  # trials used the search's inputs
             )

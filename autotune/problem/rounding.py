@@ -24,7 +24,7 @@ _MAX_RATIO = 4.0  # or by so many times the change that they make on the usual d
 _MIXER = 0x9E3779B1  # multiples of it have mixed high bits
 
 
-def allows_rounding(workload: Workload, usual: Workload, reference: Path, compared: Set[str]) -> bool:
+def rounding_is_tolerated(workload: Workload, usual: Workload, reference: Path, compared: Set[str]) -> bool:
     """True if the tolerance allows additions in any order, denormals taken for zeros, and rounded inputs.
 
     Args:

@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from autotune.core.launch_plan import Settings
-from autotune.core.records import Argument, Launch, Sizes, Value
-from autotune.core.records import Scalar as ScalarValue
+from autotune.core.records import Argument, Launch, ScalarValue, Sizes, Value
 from autotune.core.trials import Problem
 from autotune.devices.array_compare import EXACT, Tolerance
 from autotune.devices.element_types import array_bytes

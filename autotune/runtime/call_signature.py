@@ -11,7 +11,7 @@ from typing import Any
 from autotune.core.records import CallSpec, KernelRecord
 from autotune.core.text import size_text
 from autotune.errors import InputError
-from autotune.runtime.packages import Make
+from autotune.runtime.packages import MakeOutput
 from autotune.runtime.prepared import BoundCall, View
 from autotune.serving.best import Best
 
@@ -31,7 +31,7 @@ class Call:
     bind: Callable[[Sequence[Any]], BoundCall]  # fixes the arrays, as `Prepared` has it
     best: Best
     ask: Callable[[], Best]  # asks the cache for the configuration again
-    makers: tuple[Make, ...]  # of the outputs that are allocated
+    makers: tuple[MakeOutput, ...]  # of the outputs that are allocated
     results: tuple[int, ...]  # the places of returned arrays: the call's arrays, then the allocated outputs
     like: int  # the place of the array on whose device outputs are made
     number: Callable[[str, Any], Any]  # converts a scalar of a call

@@ -50,7 +50,16 @@ class LoadedKernel:
     If the space says what a caller gives (`call`), those inputs are enough: outputs are returned.
 
     The first call with given shapes, types, device and stream looks up and compiles the configuration and
-    packs the launches. Later calls with the same only fill in the addresses of their arrays.
+    packs the launches. Later calls with the same only fill in the addresses of their arrays. They find the
+    prepared call by its key (`packages.call_key`), in the first of these steps that can:
+
+    1. `__call__`, if all arguments are tensors of PyTorch in order: a recogniser compares them with those of
+       an earlier call and knows that call's key. Only addresses are read.
+    2. `_call`: the reader of the first array's package reads all arrays; the key is made of what it reads.
+    3. `_prepared`: each array is checked, and read by its own package. The key is the reader's, if there is
+       only one package. A call that has no prepared call under this key gets one.
+
+    An unusual address (see `packages.call_key`) takes step 2, in which it becomes part of the key.
     """
 
     def __init__(self, request: LoadRequest, shipped: ShippedBinaries) -> None:
@@ -97,7 +106,7 @@ class LoadedKernel:
             handles = []
             for array in arrays:
                 handle = array.data_ptr()
-                if handle & LOW_BITS or not handle:  # an unusual call: see call_key
+                if handle & LOW_BITS or not handle:  # an unusual address
                     return self._call(arrays, stream, named)
                 handles.append(handle)
             own = (recogniser.current_stream() or LEGACY) if stream is None else stream_handle(stream)
@@ -148,16 +157,12 @@ class LoadedKernel:
         Arguments and errors are as for a call.
         """
         signature = self._signature
-        given, sizes, numbers = signature.in_order(arrays, named)
+        given, _, _ = signature.in_order(arrays, named)
         if stream is None and (hosts := _all_of_numpy(signature, given)):
             from autotune.runtime.opencl import on_cpu
 
-            others = {name: value for name, value in named.items() if name not in hosts}
-            return self.best(**on_cpu(self.kernel, hosts, signature.written), **others)
-        call, _ = self._prepared(signature, given, stream, sizes, numbers)
-        if monotonic() > call.until and not self._is_current(signature, call):
-            return self.best(*arrays, stream=stream, **named)  # with the cache's new answer
-        return call.best
+            arrays, named = (), {**named, **on_cpu(self.kernel, hosts, signature.written)}
+        return self._current_call(arrays, stream, named)[0].best
 
     def close(self) -> None:
         """Free the scratch memory; the next call allocates it again.
@@ -180,16 +185,27 @@ class LoadedKernel:
             call = signature.calls[key]
         except UNUSUAL:
             call = None
-        if call is None:  # after the handler: an error below is not a consequence of the one above
-            if stream is None and (hosts := _all_of_numpy(signature, given)):
-                from autotune.runtime.opencl import call_on_cpu
+        # After the handler, because an error below is not a consequence of the error above.
+        if call is None and stream is None and (hosts := _all_of_numpy(signature, given)):
+            from autotune.runtime.opencl import back_on_host, on_cpu
 
-                others = {name: value for name, value in named.items() if name not in hosts}
-                return call_on_cpu(self, self.kernel, hosts, signature.written, others)
-            call, handles = self._prepared(signature, given, stream, sizes, numbers)
-        if monotonic() > call.until and not self._is_current(signature, call):
-            return self._call(arrays, stream, named)  # with the cache's new answer
+            there = on_cpu(self.kernel, hosts, signature.written)
+            # No variable holds the result of the call on the CPU: its memory goes back to the pool.
+            return back_on_host(self._call((), None, {**named, **there}), there, hosts, signature.written)
+        if call is None or (monotonic() > call.until and not self._is_current(signature, call)):
+            call, given, handles, numbers = self._current_call(arrays, stream, named)
         return self._run(call, given, handles, numbers)
+
+    def _current_call(
+        self, arrays: tuple[Any, ...], stream: Any, named: Mapping[str, Any]
+    ) -> tuple[Call, tuple[Any, ...], list[Any], Mapping[str, Any]]:
+        """The prepared call for the cache's present answer, with arrays in order, handles, and scalars."""
+        while True:
+            signature = self._signature
+            given, sizes, numbers = signature.in_order(arrays, named)
+            call, handles = self._prepared(signature, given, stream, sizes, numbers)
+            if monotonic() <= call.until or self._is_current(signature, call):
+                return call, given, handles, numbers
 
     def _run(
         self, call: Call, given: Sequence[Any], handles: Sequence[Any], numbers: Mapping[str, Any]
@@ -343,7 +359,7 @@ def load_kernel(
         kernel: Its name in the cache.
         device: As in `best_config`; None is the device of each call's arrays.
         dtype: The element type; None takes the type of the arrays.
-        min_match: The lowest tier that may be served.
+        min_match: The loosest tier that may be served.
         cache: The folder of results; None for the usual ones.
         source: The kernel's source; None is the source that was tuned, else `kernels/<kernel>.cu` or `.cl`
             (for Triton `.py`) in the current folder, else autotune's own.

@@ -22,7 +22,7 @@ from autotune.devices.opencl_arrays import copy
 from autotune.devices.opencl_platforms import opencl_devices, require_no_fork
 from autotune.errors import CompileError, InputError, LaunchError
 from autotune.hardware.identify import opencl_device
-from autotune.runtime.packages import Make, Package, Reading, native_name
+from autotune.runtime.packages import MakeOutput, Package, Reading, native_name
 from autotune.runtime.prepared import BoundCall, CallPlan, View, Workspace
 from autotune.sources.dialects import OPENCL
 
@@ -75,7 +75,7 @@ class PyopenclPackage(Package):
             raise InputError("the queue and the arrays are in different contexts")
         return OpenCLLauncher(queue)
 
-    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> MakeOutput:
         """Allocate in the context of the input's queue."""
         of_dtype = numpy_dtype(dtype)
         if getattr(like, "queue", None) is None:
@@ -88,20 +88,13 @@ class PyopenclPackage(Package):
         return make
 
 
-def call_on_cpu(
-    kernel: Callable[..., Any],
-    label: str,
-    arrays: Mapping[str, Any],
-    written: Set[str],
-    others: Mapping[str, Any],
+def back_on_host(
+    made: Any, there: dict[str, cl_array.Array], arrays: Mapping[str, Any], written: Set[str]
 ) -> Any:
-    """Call a kernel with numpy arrays on the CPU and wait; outputs are numpy arrays, too.
+    """Wait for a call on the CPU, and return what it made in numpy; the arrays in `written` are copied back.
 
-    The arrays named in `written` are changed in place. `label` is the kernel's name, and `others` the
-    rest of the call. Raises what `on_cpu` raises.
+    `there` has the copies of the arrays from `on_cpu`, and is emptied: the pool has their memory back.
     """
-    there = on_cpu(label, arrays, written)
-    made = kernel(**there, **others)
     for name in arrays.keys() & written:
         arrays[name][...] = _on_host(there[name])
     own = {id(there[name]): arrays[name] for name in arrays}  # the kernel may return arrays that it was given
@@ -115,14 +108,14 @@ def call_on_cpu(
         made = returned(made)
     else:
         made = None
-    del there  # the pool has its memory back
+    there.clear()
     pool = _cpu().pool
     if pool.managed_bytes > _MOST_KEPT_BYTES:
         pool.free_held()
     return made
 
 
-def on_cpu(label: str, arrays: Mapping[str, Any], written: Set[str]) -> dict[str, Any]:
+def on_cpu(label: str, arrays: Mapping[str, Any], written: Set[str]) -> dict[str, cl_array.Array]:
     """Copy the numpy arrays of a call to the CPU's queue; the kernel writes the arrays named in `written`.
 
     Raises:
@@ -134,7 +127,7 @@ def on_cpu(label: str, arrays: Mapping[str, Any], written: Set[str]) -> dict[str
             raise InputError(f"{label}: {name}: the kernel writes it, but the array is read-only")
     require_no_fork()
     queue, _, pool = _cpu()
-    there: dict[str, Any] = {}
+    there: dict[str, cl_array.Array] = {}
     for name, array in arrays.items():
         if array.dtype.hasobject:
             raise InputError(f"{label}: {name}: expected an array of numbers, found one of objects")

@@ -22,11 +22,14 @@ from autotune.errors import InputError
 from autotune.hardware.cuda_driver import PointerQuestion, pointer_device, pointer_question
 from autotune.runtime.prepared import LEGACY, PER_THREAD, Launcher, View
 
-ArraySignature = tuple[Any, ...]  # what launches depend on: shapes, types, strides and devices of arrays
+# What launches depend on: shapes, types, strides and devices of arrays. A reader nests the signature of the
+# arrays before in one tuple for each array. For three arrays of CuPy, a list of tuples would take 0.1
+# microseconds longer, and a function for each array, which all readers could share, 0.2.
+ArraySignature = tuple[Any, ...]
 CallKey = tuple[Any, ...]  # see `call_key`
 Reading = tuple[CallKey, list[Any]]  # the key of a call, and the handles of its arrays
 Reader = Callable[[Sequence[Any], Any], Reading]  # takes the arrays, and a stream or None
-Make = Callable[[Any], tuple[Any, Any]]  # from an input to an output with its handle
+MakeOutput = Callable[[Any], tuple[Any, Any]]  # from an input to an output with its handle
 
 _ABSENT: Reading = ((None,), [0])  # of an array that is not passed: a key without a signature
 LOW_BITS = 32 - 1  # of an address; no access needs more than 32 bytes of alignment
@@ -63,7 +66,7 @@ class Package(Protocol):
     def open(self, arrays: Sequence[Any], stream: Any) -> Launcher:
         """Open the device of the first array, with the given stream or its own; raises InputError."""
 
-    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> MakeOutput:
         """A function that makes an array on the device of the array that it gets; raises InputError."""
 
 
@@ -102,7 +105,7 @@ class CudaPackage(Package):
         view = self.view(arrays[0])
         return CudaLauncher(view.device, key[0], view.handle)
 
-    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> MakeOutput:
         """Refuse: there is no package to ask."""
         kind = type(like).__qualname__
         raise InputError(f"no output can be allocated for an input of type {kind}; pass the output, too")
@@ -146,7 +149,7 @@ class CupyPackage(CudaPackage):
         current, device = self._current, array.data.device_id
         return lambda: current(device).ptr
 
-    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> MakeOutput:
         """Allocate through CuPy's pool."""
         empty, of_dtype = self._cupy.empty, numpy_dtype(dtype)
 
@@ -188,7 +191,7 @@ class PycudaPackage(CudaPackage):
         """The default stream: PyCUDA has no current stream."""
         return lambda: LEGACY
 
-    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> MakeOutput:
         """Allocate in the current context."""
         empty, of_dtype = importlib.import_module("pycuda.gpuarray").empty, numpy_dtype(dtype)
 

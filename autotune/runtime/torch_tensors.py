@@ -14,7 +14,7 @@ from autotune.runtime.packages import (
     UNUSUAL,
     ArraySignature,
     CudaPackage,
-    Make,
+    MakeOutput,
     Reader,
     Reading,
     Recogniser,
@@ -96,7 +96,7 @@ class TorchPackage(CudaPackage):
         dtype = str(array.dtype).removeprefix("torch.")
         return View(array.data_ptr(), dtype, tuple(array.shape), size_bytes, array.get_device())
 
-    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> Make:
+    def empty(self, like: Any, shape: tuple[int, ...], dtype: str) -> MakeOutput:
         """Allocate through PyTorch's pool."""
         of_dtype = getattr(self._torch, dtype, None)
         if of_dtype is None:

@@ -48,7 +48,7 @@ class AdoptionSearch:
         sources = [_Source(space, results) for results in self._priors]
         sources = [source for source in sources if len(source.fastest)]
         if sources:
-            _Run(space, stream, sources).search()
+            _Adoption(space, stream, sources).search()
         else:
             RandomSearch().search(space, stream, seed=seed)
 
@@ -100,7 +100,7 @@ class _Difference:
         return np.asarray(self.variance * np.exp(-(self.rates @ np.array(distances).reshape(len(axes), -1))))
 
 
-class _Run:
+class _Adoption:
     def __init__(self, space: ValidSpace, stream: TrialStream, sources: list[_Source]) -> None:
         self._space, self._stream = space, stream
         encoding = Encoding(space)

@@ -101,6 +101,7 @@ class ProposesAhead:
 def evaluate(stream: TrialStream, configs: Sequence[Config]) -> list[Trial]:
     """Submit configurations and wait for all of them; one trial for each, in order.
 
+    Call this with nothing else under way: trials of other configurations that end meanwhile are dropped.
     Raises NoMoreTrials after the last one that the budget covers.
     """
     stream.submit(configs)

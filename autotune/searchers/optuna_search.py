@@ -31,7 +31,7 @@ class _SamplerSettings:
     """One of Optuna's samplers: makes it from a seed, and says how to use it."""
 
     make: Callable[[int], BaseSampler]
-    startup: int = 0  # first points, drawn uniformly and evaluated in one batch
+    startup: int = 0  # first points, drawn uniformly in place of the sampler's proposals, in one batch
     batch: int = 1  # points per batch after that
     ordered: bool = False  # positions are integers, for samplers that handle categories badly
     objectives: int = 1  # 2: time and energy
@@ -87,7 +87,9 @@ class OptunaSearch:
             fresh = {}
             for _ in range(min(max(batch, stream.parallel) - len(asked), free.count)):
                 optuna_trial = study.ask(sampler.distributions)
-                fresh[space.config(sampler.row)] = optuna_trial
+                places = optuna_trial.params  # of parameters that have several values
+                config = {item.name: item.values[places.get(item.name, 0)] for item in space.parameters}
+                fresh[Config(config)] = optuna_trial
             asked |= fresh
             stream.submit(list(fresh))
             ended = collect_next(stream, len(asked))
@@ -131,7 +133,6 @@ class _NearestFreeRowSampler(BaseSampler):
     def __init__(
         self, sampler: BaseSampler, space: ValidSpace, free: FreeRows, settings: _SamplerSettings
     ) -> None:
-        self.row = -1  # of the latest trial
         self.distributions: dict[str, BaseDistribution] = {
             parameter.name: IntDistribution(0, len(parameter.values) - 1)
             if settings.ordered
@@ -151,7 +152,7 @@ class _NearestFreeRowSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Positions of a free row; the other sampler is asked in startup too, as it counts its proposals."""
+        """Positions of a free row; the other sampler is asked at the startup too: it counts its proposals."""
         jointly = self._sampler.infer_relative_search_space(study, trial)
         proposal = self._sampler.sample_relative(study, trial, jointly)
         for name, distribution in search_space.items():
@@ -159,10 +160,10 @@ class _NearestFreeRowSampler(BaseSampler):
                 proposal[name] = self._sampler.sample_independent(study, trial, name, distribution)
         names = [parameter.name for parameter in self._space.parameters]
         if trial.number < self._startup:
-            self.row = self._free.take_any()
+            row = self._free.take_any()
         else:
-            self.row = self._free.take_nearest([proposal.get(name, 0) for name in names])
-        taken = dict(zip(names, self._space.rows[self.row].tolist(), strict=True))
+            row = self._free.take_nearest([proposal.get(name, 0) for name in names])
+        taken = dict(zip(names, self._space.rows[row].tolist(), strict=True))
         return {name: taken[name] for name in search_space}
 
     def sample_independent(

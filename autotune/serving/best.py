@@ -34,6 +34,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class NoMatch:
+    """No result of a tier may be served, for these reasons."""
+
+    reasons: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Best(Mapping[str, Value]):
     """A configuration as a mapping of tuned parameters, with its origin and its use.

@@ -13,7 +13,7 @@ from autotune.core.frozen import replace
 from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
 from autotune.core.text import size_text
 from autotune.hardware.names import Traits, slug, traits_of, traits_of_name
-from autotune.serving.best import Best
+from autotune.serving.best import Best, NoMatch
 from autotune.serving.device_records import DeviceRecord, latest
 from autotune.serving.portability import (
     KnownDevice,
@@ -55,19 +55,19 @@ def target_device(query: Query, device: DeviceInfo | None) -> TargetDevice:
 
 def match_other_devices(
     device_records: Sequence[DeviceRecord], target: TargetDevice, query: Query
-) -> Best | tuple[str, ...]:
+) -> Best | NoMatch:
     """The SAME_ARCHITECTURE, SAME_VENDOR or PORTABLE answer, else why there is none.
 
     The newest record has the kernel's present parameters, constraints and launches.
     """
-    if not Tier.SAME_ARCHITECTURE.reaches(query.least):
-        return ()
+    if not Tier.SAME_ARCHITECTURE.reaches(query.loosest):
+        return NoMatch()
     record = latest(device_record.record for device_record in device_records)
     kernel = _kernel_on_target(record, target, query)
     known, sizes = _devices_with_results(device_records, kernel.dtype, query)
     reasons: list[str] = []
     for tier, scope in scopes(target.traits, known):
-        if not tier.reaches(query.least):
+        if not tier.reaches(query.loosest):
             break
         first_refusal: Validity | None = None
         times = columns_for(scope, sizes)
@@ -85,20 +85,20 @@ def match_other_devices(
         if first_refusal:
             violations = " and ".join(first_refusal.violations)
             reasons.append(f"no result of {tier.value} is valid here: {violations}")
-    return tuple(reasons)
+    return NoMatch(tuple(reasons))
 
 
 def match_default(
     device_records: Sequence[DeviceRecord], own: DeviceRecord | None, target: TargetDevice, query: Query
-) -> Best | tuple[str, ...]:
+) -> Best | NoMatch:
     """The DEFAULT answer from the device's own record, or else the newest; else why it is invalid."""
-    if not Tier.DEFAULT.reaches(query.least):
-        return ()
+    if not Tier.DEFAULT.reaches(query.loosest):
+        return NoMatch()
     record = own.record if own else latest(device_record.record for device_record in device_records)
     kernel = _kernel_on_target(record, target, query)
     verdict = kernel.check(record.default, query.sizes)
     if verdict.violations:
-        return (f"the kernel's default is not valid here: {' and '.join(verdict.violations)}",)
+        return NoMatch((f"the kernel's default is not valid here: {' and '.join(verdict.violations)}",))
     detail = f"the kernel's default, as no result can be served on {target.label}"
     match = Match(Tier.DEFAULT, None, None, 0.0, detail + _unchecked(verdict))
     evidence = partial(_default_evidence, device_records, kernel.dtype, query, target.traits.kind)

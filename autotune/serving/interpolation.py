@@ -60,7 +60,7 @@ def match_variants(
     `entries` are the results with the query's element type and names of sizes, the nearest first.
     """
     sizes = query.sizes or {}
-    if not Tier.INTERPOLATED.reaches(query.least):
+    if not Tier.INTERPOLATED.reaches(query.loosest):
         return None
     for table in kernel.record.variants:
         if table.dtype != kernel.dtype:

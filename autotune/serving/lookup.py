@@ -14,7 +14,7 @@ from autotune.core.c_types import require_dtype_name
 from autotune.core.records import DeviceInfo, Tier
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, NoConfig
-from autotune.serving.best import Best
+from autotune.serving.best import Best, NoMatch
 from autotune.serving.cache import VARIABLE, Folder, Stamp, read_roots, stamp
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.cache_schema import damaged
@@ -23,8 +23,9 @@ from autotune.serving.query import Query
 from autotune.serving.validity import whole_sizes
 
 RECORD = "AUTOTUNE_RECORD"  # the file in which a program under `autotune record` notes its kernels
-_LOOSEST = Tier.DEFAULT  # its own name, because an attribute of an Enum takes long to read at every call
-_IDENTIFIED = (str, DeviceInfo)  # descriptions of devices; any other object is asked for its properties
+# A name of its own, because an attribute of an Enum takes long to read at every call.
+_ANY_TIER = Tier.DEFAULT
+_DESCRIPTIONS = (str, DeviceInfo)  # of devices; any other object is asked for its properties
 _MEMO_LIMIT = 10_000  # a program with ever new sizes must not grow without bound
 # By question: the stamps of the files that were read, and the answer.
 _answers: dict[tuple[Any, ...], tuple[tuple[tuple[str, Stamp], ...], Best]] = {}
@@ -36,7 +37,7 @@ def best_config(
     *,
     dtype: str | None = None,
     strict: bool = False,
-    min_match: Tier = _LOOSEST,
+    min_match: Tier = _ANY_TIER,
     on_miss: Literal["record"] | None = None,
     cache: Folder | None = None,
     data: str | None = None,
@@ -63,22 +64,21 @@ def best_config(
         InputError: Wrong sizes, an unknown dtype, or an object that is not a device.
         CacheError: A file is damaged.
     """
-    asked = device if isinstance(device, _IDENTIFIED) else _identified(device)
-    least = None if min_match is _LOOSEST else min_match  # None is much cheaper to hash
+    described = device if isinstance(device, _DESCRIPTIONS) else _identified(device)
+    tier = None if min_match is _ANY_TIER else min_match  # an Enum takes much longer to hash than None
     environment = os.environ.get(VARIABLE)
-    # a size of 64.0, which is refused elsewhere, finds the answer for 64: its type would cost each call more
-    key = (kernel, asked, dtype, strict, least, on_miss, cache, environment, data, *sizes.items())
+    # A size of 64.0, which is refused elsewhere, finds the answer for 64, as types would slow each call.
+    key = (kernel, described, dtype, strict, tier, on_miss, cache, environment, data, *sizes.items())
     try:
         best = _remembered(key)
     except TypeError:
         raise _without_hash(sizes) from None
     if best is not None:
         return best
-    if isinstance(asked, str) and ":" in asked:
-        asked = _identified(asked)
-    query = Query(
-        kernel, asked, dtype, Tier.EXACT if strict else min_match, whole_sizes(kernel, sizes) or None, data
-    )
+    is_address = isinstance(described, str) and ":" in described
+    asked = _identified(described) if is_address else described
+    loosest = Tier.EXACT if strict else min_match
+    query = Query(kernel, asked, dtype, loosest, whole_sizes(kernel, sizes) or None, data)
     reader = CacheReader(query.select_data)
     best = _looked_up(reader, query, cache, on_miss)
     if len(_answers) >= _MEMO_LIMIT:
@@ -115,10 +115,10 @@ def _identified(device: object) -> str | DeviceInfo | None:
 def _looked_up(
     reader: CacheReader, query: Query, cache: Folder | None, on_miss: Literal["record"] | None
 ) -> Best:
-    if not isinstance(query.least, Tier) or on_miss not in (None, "record"):
+    if not isinstance(query.loosest, Tier) or on_miss not in (None, "record"):
         raise InputError(
             'best_config: expected a Tier as min_match, such as Tier.EXACT, and "record" or None as on_miss; '
-            f"found {query.least!r} and {on_miss!r}"
+            f"found {query.loosest!r} and {on_miss!r}"
         )
     require_dtype_name(query.dtype, "best_config")
     if query.device == "":
@@ -169,7 +169,7 @@ class _LookUp:
             best = self._own_result()
             if best is None and not any(place.folder for place in self._places):
                 self._warn_of_misspelt()
-            if best is None and self._places and self._query.least is not Tier.EXACT:
+            if best is None and self._places and self._query.loosest is not Tier.EXACT:
                 best = self._result_of_others()
         except ExpressionError as error:
             raise damaged(f"{' or '.join(self._roots)}: results of {self._query.kernel}", error) from None
@@ -194,10 +194,10 @@ class _LookUp:
                     return best
         return None
 
-    def _answer_of(self, match: Best | tuple[str, ...]) -> Best | None:
-        """The answer, if a match is an answer; else note its reasons."""
-        if isinstance(match, tuple):
-            self._reasons.extend(match)
+    def _answer_of(self, match: Best | NoMatch) -> Best | None:
+        """The answer if there is a match; else None, and the reasons are noted."""
+        if isinstance(match, NoMatch):
+            self._reasons.extend(match.reasons)
             return None
         return match
 
@@ -308,7 +308,7 @@ class _LookUp:
         dtype = query.dtype or self._only_dtype()
         asked = filter(None, [self._places[0].folder or query.slug, dtype, sizes, data])
         missing = {Tier.EXACT: "nothing tuned for exactly", Tier.DEFAULT: "nothing valid for"}.get(
-            query.least, f"nothing as close as {query.least.value} for"
+            query.loosest, f"nothing as close as {query.loosest.value} for"
         )
         parts = [f"{query.kernel}: {missing} {', '.join(asked)}", *dict.fromkeys(self._reasons)]
         parts += [f"{place.root} has {self._listed(place.root)}" for place in self._places]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
 from autotune.core.text import size_text
-from autotune.serving.best import Best
+from autotune.serving.best import Best, NoMatch
 from autotune.serving.query import Query, dtype_of, only_sizes, stale_reasons
 from autotune.serving.validity import KernelOnDevice, require_sizes
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from autotune.serving.portability import Slowdown
 
 
-def match_own_results(
-    folder: str, record: KernelRecord, device: DeviceInfo, query: Query
-) -> Best | tuple[str, ...]:
+def match_own_results(folder: str, record: KernelRecord, device: DeviceInfo, query: Query) -> Best | NoMatch:
     """The EXACT, INTERPOLATED or NEAREST_SIZE answer, else why there is none."""
     kernel = KernelOnDevice(record, device, dtype_of(record, query))
     entries = [entry for entry in record.entries if entry.dtype == kernel.dtype]
@@ -40,10 +38,10 @@ def match_own_results(
     reasons: list[str] = []
     for entry in alike:
         match = _match(folder, entry, sizes)
-        if not match.tier.reaches(query.least):
+        if not match.tier.reaches(query.loosest):
             break
         result = f"the result for {size_text(entry.sizes)}"
-        if query.least is Tier.EXACT and not has_compared_output(entry, record):
+        if query.loosest is Tier.EXACT and not has_compared_output(entry, record):
             reasons.append(f"{result} was never compared with a reference")
             continue
         violations = kernel.check(entry.config, sizes, entry.registers).violations
@@ -53,7 +51,7 @@ def match_own_results(
         stale = stale_reasons(entry, record, query.given)
         evidence = partial(_across_sizes, alike, match.distance)
         return Best(entry.config, match, stale, kernel, entry, evidence)
-    return tuple(reasons)
+    return NoMatch(tuple(reasons))
 
 
 def _across_sizes(entries: Sequence[Entry], reach: float) -> Sequence[Slowdown]:

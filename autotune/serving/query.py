@@ -15,12 +15,12 @@ _FACTS = {"source_sha256": "kernel source", "space_sha256": "space"}  # fields w
 
 @dataclass(frozen=True)
 class Query:
-    """A query to `best_config`; `least` is the loosest tier that may be served."""
+    """A query to `best_config`; `loosest` is the loosest tier that may be served."""
 
     kernel: str
     device: str | DeviceInfo | None
     dtype: str | None
-    least: Tier
+    loosest: Tier
     sizes: Sizes | None
     data: str | None = None
 

@@ -6,7 +6,6 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from enum import Enum
 from functools import partial
 from typing import TypeGuard
 
@@ -36,21 +35,7 @@ from autotune.tuning.task import TuningTask
 
 OTHER_DATA, VARIANTS = "other data", "variants"
 DOUBTED = 16.0  # an error above so many tolerances is no rounding, on data of one kind
-
-
-class DataVerdict(Enum):
-    """How a data set counts at one size.
-
-    The value is the outcome of configurations that are not checked there, and of the default, which judged
-    the set.
-    """
-
-    _value_: Outcome
-    COUNTS = PASSED  # configurations are checked
-    UNSUITABLE = Unchecked("the set does not apply")  # they are not, and this outcome is not kept
-    LATE = NO_TIME
-    DISPUTED = Unchecked("default and reference disagree")
-    DOUBTFUL = Unchecked("rounding may decide")
+DISPUTED, DOUBTFUL = Unchecked("default and reference disagree"), Unchecked("rounding may decide")
 
 
 def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
@@ -104,50 +89,53 @@ class _OtherSets:
     def check(self, name: str, workloads: dict[Config, OnOtherData]) -> None:
         """Check the configurations that have not failed on a data set at one size."""
         of_default = None if name in self._special else workloads.pop(self._default, None)
-        verdict = self._verdict(name, of_default)
-        if verdict is DataVerdict.UNSUITABLE:
+        judged = self._judge(name, of_default)
+        if judged is None:
             return
         if of_default is not None and self._default in self.outcomes:
-            self._note(self._default, name, verdict.value)
+            self._note(self._default, name, judged)
+        has_doubt = False
         for config, workload in workloads.items():
             if first_failure(self.outcomes[config]) is not None:
                 continue
-            verdict = DataVerdict.LATE if self._deadline.is_over else verdict
-            outcome = verdict.value
-            if verdict is DataVerdict.COUNTS:
+            outcome = NO_TIME if self._deadline.is_over else DOUBTFUL if has_doubt else judged
+            if outcome is PASSED:
                 outcome = _verify(self._context, self._builds[config].binary, workload.other, name)
             if name not in self._special and self._is_doubtful(outcome, workload):
                 self.doubts.setdefault(name, outcome)
-                verdict = DataVerdict.DOUBTFUL  # of later configurations as well
-                outcome = verdict.value
+                has_doubt, outcome = True, DOUBTFUL
             self._note(config, name, outcome)
 
     def _is_doubtful(self, outcome: Outcome, workload: OnOtherData) -> TypeGuard[Failure]:
         """True if a configuration gave numbers that are wrong where rounding may decide."""
         number = outcome.fault.found if isinstance(outcome, Failure) and outcome.fault is not None else ""
         is_number = bool(number) and not ("nan" in number or "inf" in number)
-        return is_number and not allows_rounding(self._context.worker, workload)
+        return is_number and not rounding_is_tolerated(self._context.worker, workload)
 
     def _note(self, config: Config, name: str, outcome: Outcome) -> None:
         outcomes, check = self.outcomes[config], data_check(name)
         outcomes[check] = worst((outcomes.get(check, PASSED), outcome))
 
-    def _verdict(self, name: str, of_default: OnOtherData | None) -> DataVerdict:
-        """The verdict on a data set, by the default's workload with it, as far as there is time for that."""
+    def _judge(self, name: str, of_default: OnOtherData | None) -> Outcome | None:
+        """The default's outcome on a data set at one size; None if the set does not apply there.
+
+        PASSED, also without a workload of the default: configurations are checked. Any other outcome is also
+        theirs, without a check.
+        """
         if of_default is None:  # the reference may not take a shape, which only the default shows
-            return DataVerdict.UNSUITABLE if name in SHAPES else DataVerdict.COUNTS
+            return None if name in SHAPES else PASSED
         if self._deadline.is_over:
-            return DataVerdict.LATE
+            return NO_TIME
         size, began_s = size_text(of_default.usual.problem.sizes), time.perf_counter()
         if name in SHAPES and size in self._slow:
-            return DataVerdict.UNSUITABLE
-        verdict = self._by_default(name, of_default)
+            return None
+        judged = self._judge_in_time(name, of_default)
         if time.perf_counter() - began_s > MAX_JUDGED_S:
             self._slow.add(size)
-        return verdict
+        return judged
 
-    def _by_default(self, name: str, workload: OnOtherData) -> DataVerdict:
-        """The set counts if the default is right; if it clearly is not where that counts, warn of it.
+    def _judge_in_time(self, name: str, workload: OnOtherData) -> Outcome | None:
+        """As `_judge`; warn if the default is clearly wrong where rounding cannot be the cause.
 
         The reference may be wrong as well, for example where it orders equal values in another way. So no
         configuration fails, but none is checked on data that a call may have.
@@ -155,19 +143,19 @@ class _OtherSets:
         context, default = self._context, self._with_default[self._default].binary
         answer = context.run(verify_once, default, with_margin(workload.other))
         if answer is None:
-            return DataVerdict.COUNTS
+            return PASSED
         answer = context.run(verify_once, default, with_tolerance(workload.other, DOUBTED))
         if not is_finding(answer) or answer.status is Status.CRASHED:
-            return DataVerdict.UNSUITABLE
-        if not allows_rounding(context.worker, workload):
-            return DataVerdict.UNSUITABLE
+            return None
+        if not rounding_is_tolerated(context.worker, workload):
+            return None
         inputs = f" (inputs: {SHAPES[name]})" if name in SHAPES else ""
         context.observer.warn(
             f"default and reference disagree with {data_check(name)}{inputs}: {answer.detail}; "
             "no configuration is rejected because of these data; to repeat: "
             f"{default_command(context.task, 'check')}; see docs/checks.md, When a set counts"
         )
-        return DataVerdict.UNSUITABLE if name in BEYOND_FILLS else DataVerdict.DISPUTED
+        return None if name in BEYOND_FILLS else DISPUTED
 
 
 def _verify(context: TuningContext, binary: Binary, workload: Workload, name: str) -> Outcome:
@@ -201,10 +189,10 @@ def _default_workloads(context: TuningContext) -> Iterator[tuple[str, OnOtherDat
             yield name, workload
 
 
-def allows_rounding(worker: DeviceWorker, workload: OnOtherData) -> bool:
-    """True if rounding alone explains no wrong result on other data, as a device process finds."""
+def rounding_is_tolerated(worker: DeviceWorker, workload: OnOtherData) -> bool:
+    """True if rounding alone makes no result on other data wrong, as a device process finds."""
     judged = workload.other, workload.usual
-    return worker.run(DeviceState.allows_rounding, *judged, timeout_s=SETUP_TIMEOUT_S) is True
+    return worker.run(DeviceState.rounding_is_tolerated, *judged, timeout_s=SETUP_TIMEOUT_S) is True
 
 
 def check_variants(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:

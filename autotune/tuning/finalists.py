@@ -1,4 +1,11 @@
-"""Chooses the finalists of the last round: the fastest trials, as many as there is time for."""
+"""Chooses the finalists of the last round: the fastest trials, as many as there is time for.
+
+1. `last_round` finds the trials that have to take part: the default, the fastest of each group, and the named
+   ones that are `nearly_as_fast` as the fastest. It passes them to `FinalistChoice.choose_in_time`.
+2. `choose` takes the `fastest_trials`. If the machine `is_unsteady`, it takes more of them, and `_preselect`
+   times these in a few turns and keeps the best.
+3. `finalists_in_time` leaves out the last of these for which a time limit has no time.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +122,8 @@ class FinalistChoice:
         """Choose the needed trials, and as many of the best as a time limit allows."""
         chosen = self.choose(context, trials, time.round.share(2))
         distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
-        left_s = time.round.left_s() if time.is_limited else math.inf  # the choice may have taken half of it
+        # The choice may have taken half of the time.
+        left_s = time.round.left_s() if time.has_time_limit else math.inf
         return finalists_in_time(chosen, distinct, left_s)
 
 

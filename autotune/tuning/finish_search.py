@@ -112,7 +112,7 @@ def _search_result(
         beside_budget=context.evaluator.beside_budget,
         time_was_over=context.evaluator.time_was_over,
         timed_again=frozenset(trial.config for trial in trials.values() if measured_binary(trial) in again),
-        lacked_time=setting.time.is_limited
+        lacked_time=setting.time.has_time_limit
         and any(measured_binary(trial) not in again for trial in setting.choice.fastest(trials.values())),
         journal=context.journal.path,
         cache_file=Path(record_path(str(setting.root), task.device.slug, task.spec.kernel)),

@@ -154,24 +154,25 @@ def _reusable_round(
 ) -> Remeasurement | None:
     """The latest journaled round that can stand for a new one; None if there is none.
 
-    It measured the needed finalists and the best, or the single best under a time limit, and no others. If no
-    trial came after it, it may have measured as many others: among the same trials, only chance chose them.
+    It measured all needed finalists. Beside them it measured, in the first case that fits:
 
-    For example, D is needed, and A, B and C are the best, A first. A round of all four stands for a new one;
-    one of A and D does under a time limit only, and one of D, E and F only if no trial came after it.
+    - all of the best, and nothing else;
+    - under a time limit, the single best and perhaps others of the best, and nothing else;
+    - if no trial came after the round, any trials, but as many as there are best ones: among the same trials,
+      only chance chose these.
     """
     by_key = {trial.key: trial for trial in by_score(trials)}
     needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
-    expected_keys = {best[0].key} if setting.time.is_limited else best_keys
+    least_keys = {best[0].key} if setting.time.has_time_limit else best_keys
     journal = context.journal
     for number, last_round in enumerate(reversed(journal.last_rounds.values())):
         measured = last_round.measurements.keys()
-        chose_the_best = expected_keys <= measured <= needed_keys | best_keys
-        is_latest = number == 0 and journal.is_concluded  # no trial came after it
-        chose_as_many = is_latest and measured <= by_key.keys() and len(measured) >= len(best)
+        is_of_the_best = least_keys <= measured <= needed_keys | best_keys
+        has_no_later_trial = number == 0 and journal.is_concluded
+        is_of_as_many = measured <= by_key.keys() and len(measured) >= len(best)
         if (
             needed_keys <= measured
-            and (chose_the_best or chose_as_many)
+            and (is_of_the_best or (has_no_later_trial and is_of_as_many))
             and NO_TIME not in last_round.on_fresh_inputs.values()
             and (measurements := _with_values(context, by_key, last_round))
         ):

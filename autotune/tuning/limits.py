@@ -11,7 +11,7 @@ from autotune.tuning.options import Options
 
 LAST_ROUND_SHARE = 0.2  # of a time limit: the part that is kept for the last round
 MIN_LAST_ROUND_S = 3.0  # least time of a last round that gets a share of the search's time
-MIN_UNLIMITED_S = 30.0  # without a limit it may take as long as the search took, or this long
+MIN_USUAL_S = 30.0  # without a time limit, a last round may take as long as the search took, or this long
 CHECKS_SHARE = 0.1  # of a time limit, for checks; they also get what the last round leaves
 MIN_CHECKS_S = 8.0  # least time of all checks: a winner and its ties take 3 to 6 s on a GPU
 
@@ -21,7 +21,7 @@ class LastRoundTime:
     """The time of a last round and of the checks that follow it.
 
     Attributes:
-        round: The deadline of its measurements.
+        round: The deadline of its measurements; without a time limit, one that a round seldom reaches.
         checks_s: The time of its checks, in addition to what the measurements leave; infinite without a
             time limit.
     """
@@ -30,8 +30,8 @@ class LastRoundTime:
     checks_s: float = math.inf
 
     @property
-    def is_limited(self) -> bool:
-        """True under a time limit, which counts more than a full set of finalists."""
+    def has_time_limit(self) -> bool:
+        """True under a time limit, for which finalists are left out."""
         return self.checks_s < math.inf
 
     def checks_deadline(self) -> Deadline:
@@ -58,7 +58,7 @@ def last_round_time(options: Options, spent_s: float) -> LastRoundTime:
         return limited_last_round(limit_s - spent_s, limit_s)
     if share is not None:
         return limited_last_round(max(MIN_LAST_ROUND_S, share * spent_s), spent_s)
-    return unlimited_last_round(spent_s)
+    return usual_last_round(spent_s)
 
 
 def limited_last_round(round_s: float, limit_s: float) -> LastRoundTime:
@@ -66,9 +66,9 @@ def limited_last_round(round_s: float, limit_s: float) -> LastRoundTime:
     return LastRoundTime(Deadline.after(round_s), checks_time_s(limit_s))
 
 
-def unlimited_last_round(spent_s: float) -> LastRoundTime:
-    """The time of a last round without a time limit, after a search that took `spent_s`."""
-    return LastRoundTime(Deadline.after(max(MIN_UNLIMITED_S, spent_s)))
+def usual_last_round(spent_s: float) -> LastRoundTime:
+    """The time of a last round of all finalists; the deadline ends a round longer than its search."""
+    return LastRoundTime(Deadline.after(max(MIN_USUAL_S, spent_s)))
 
 
 def checks_time_s(limit_s: float | None) -> float:

@@ -253,7 +253,7 @@ def _with_call_mode(spec: SpaceSpec, address: Address, asked: CallMode) -> Space
     """The space with the requested call mode; raises InputError if the device has no graphs."""
     of_space = spec.measure
     measure = CallMode(asked.cache or of_space.cache, asked.launch or of_space.launch)
-    if address.dialect != "cuda":
+    if not address.is_nvidia:
         if measure.launch == "graph":
             raise InputError(
                 f"{spec.path}: measure: launch: graph: device {address} has no CUDA graphs; leave graph out"

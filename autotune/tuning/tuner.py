@@ -156,12 +156,12 @@ def explore(
             context.observer.warn(warning)
     if context.fleet is not None:
         calibrate(context, context.fleet)
-    for served in task.served_elsewhere:  # which stays unless it is beaten, so it is timed in any case
+    for served in task.served_elsewhere:  # it stays the served result unless it is beaten: it is timed anyway
         context.evaluator.evaluate_beside_budget(served)
     with suppress(NoMoreTrials):
         evaluate(context.evaluator, enqueued)
         searcher.search(task.space, context.evaluator, seed=options.seed)
-        while True:  # what it left under way
+        while True:  # for the trials that the searcher has left under way
             context.evaluator.collect()
     looking.result()  # the warnings come before the last round
 

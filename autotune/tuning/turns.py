@@ -21,7 +21,7 @@ MIN_ROUNDS = 3
 SHIFT = 0.03  # a larger relative change of a whole round's times is taken out
 LEAVING_ROUNDS = 6  # after so many, a few bad samples cannot put a fast configuration behind in every round
 FAR_SLOWER = 2.0  # a series that took so many times as long as the fastest in each of MIN_ROUNDS leaves then
-BEHIND = 0.6  # a series leaves when rounds times its lag behind the fastest in each exceed this
+BEHIND = 0.6  # a series leaves after rounds times lag of this: 6 rounds that all took 10% longer, or 12 of 5%
 MIN_SERIES = 4  # series that stay: changes common to all are changes of the machine
 
 
@@ -88,7 +88,8 @@ class Turns:
         for series in racing[MIN_SERIES:]:
             pairs = zip(series.values_ms, racing[0].values_ms, strict=True)
             ratios = tuple(theirs / ours for theirs, ours in pairs)
-            is_behind = self._rounds >= LEAVING_ROUNDS and (min(ratios) - 1) * self._rounds > BEHIND
+            lag = min(ratios) - 1  # relative to the fastest, in the round where it was least
+            is_behind = self._rounds >= LEAVING_ROUNDS and lag * self._rounds > BEHIND
             if (is_behind or min(ratios) > FAR_SLOWER) and not series.stays:
                 series.leader, series.ratios = racing[0], ratios
                 self._order.remove(series)

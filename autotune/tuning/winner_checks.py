@@ -283,8 +283,8 @@ def _lacks_device_sanitizer(context: TuningContext) -> Unchecked | None:
     return _lacks_sanitizers(context) or _lacks_sizes(context) or lacks_program
 
 
-def _is_cuda(context: TuningContext) -> bool:
-    return context.task.dialect == "cuda" or bool(context.processes.sanitizer)
+def _is_nvidia(context: TuningContext) -> bool:
+    return context.task.address.is_nvidia or bool(context.processes.sanitizer)
 
 
 CHECKS: tuple[Check, ...] = (  # in this order
@@ -327,7 +327,7 @@ CHECKS: tuple[Check, ...] = (  # in this order
         SANITIZERS,
         under_device_sanitizer,
         _lacks_device_sanitizer,
-        applies=_is_cuda,
+        applies=_is_nvidia,
         is_concurrent=True,
         names=_named(*TOOLS),
         processes=sanitizer_processes,

@@ -436,7 +436,7 @@ def test_other_builds_and_the_sanitizer_begin_while_finalists_are_timed_on_a_gpu
     problem = Workload(Problem({"n": 1}, "int32"), (), (), ())
     instance = SimpleInstance('extern "C" __global__ void one(int *x) { *x = 1; }', (problem,))
     context = perturbed_context(done, None)
-    context.task.device.kind = context.task.dialect = kind
+    context.task.device.kind, context.task.address = kind, SimpleNamespace(is_nvidia=False)
     context.default, context.maker = instance, SimpleNamespace(make=lambda config: instance)
     context.pool = SimpleNamespace(size=1, compile=lambda one: compiled.put(one.source) or done)
     calls = []
@@ -613,7 +613,7 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     instance = SimpleNamespace(verify_workloads=(None,), uncompared=lambda compared: ("z",))
     context = SimpleNamespace(
         task=SimpleNamespace(
-            dialect="cuda",
+            address=SimpleNamespace(is_nvidia=True),
             is_c=True,
             device=SimpleNamespace(kind="gpu"),
             spec=SimpleNamespace(default=Config({}), variants=()),

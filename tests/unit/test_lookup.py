@@ -150,7 +150,7 @@ def test_strict_serves_the_exact_only_and_lists_what_exists(filled):
 def test_an_unknown_kernel_lists_the_known_ones(filled):
     cache.store(filled, DEVICE, record(entry(64), kernel="scan"))
     with pytest.raises(
-        NoConfig, match=r"'matmul' in .*; tune it with: .* matmul.*; there are: reduce, scan$"
+        NoConfig, match=r"'matmul' in .*; tune it with: .* matmul.*; kernels with results: reduce, scan$"
     ):
         best_config("matmul", NAME)
     with pytest.raises(NoConfig, match=r"no results for a kernel 'redduce' in \S*; did you mean reduce\?$"):

@@ -18,7 +18,7 @@ from autotune.searchers.surrogate.candidate_set import candidate_set
 from autotune.searchers.surrogate.history import History, training_sample
 from autotune.searchers.surrogate.model import FailureModel, Model, points_of
 from autotune.searchers.surrogate.pool import Pool, PooledProblem
-from autotune.searchers.surrogate.run import MAX_BATCH, Run
+from autotune.searchers.surrogate.run import Run
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.space import ValidSpace
 
@@ -41,25 +41,29 @@ class PooledSearch:
     def __init__(
         self, pool: Pool, opening: Sequence[Config] = (), *, stop_when_unlikely: bool = False
     ) -> None:
-        """Learn from a pool to which the space belongs; try the configurations of the opening first."""
+        """Learn from a pool to which the space belongs; try the configurations of the opening first.
+
+        With `stop_when_unlikely`, return when two models in a row find an improvement unlikely.
+        """
         self._pool, self._opening = pool, opening
         self._stop_when_unlikely = stop_when_unlikely
 
     def search(self, space: ValidSpace, stream: TrialStream, *, seed: int) -> None:
-        """Propose every configuration, the most promising first; NoMoreTrials passes through.
-
-        With `stop_when_unlikely`, return when two models in a row find an improvement unlikely.
-        """
+        """Propose every configuration, the most promising first; NoMoreTrials passes through."""
         with one_blas_thread():
             rng = np.random.default_rng(seed)
             fitter = _PooledModelFitter(self._pool, space, rng)
-            # an estimate of what is left to gain needs all trials
-            most = MAX_BATCH if self._stop_when_unlikely else MAX_PROPOSALS
-            least = max(1, min(most, self._pool.count_others(space) // TRIALS_PER_PROPOSAL))
-            # costs do not count: what was compiled for another problem is cheap to try, but not better
-            run = Run(fitter.encoding, stream, rng, has_costs=False, min_pending=least, max_pending=most)
+            run = Run(
+                fitter.encoding,
+                stream,
+                rng,
+                has_costs=False,  # a binary from another problem is cheap to try, but not better
+                min_pending=max(1, self._pool.count_others(space) // TRIALS_PER_PROPOSAL),
+                max_pending=MAX_PROPOSALS,
+                stop_when_unlikely=self._stop_when_unlikely,
+            )
             opening = list(dict.fromkeys([*_rows(space, self._opening), *fitter.opening])) or run.design(1)
-            run.search(opening, fitter.fit, stop_when_unlikely=self._stop_when_unlikely)
+            run.search(opening, fitter.fit)
 
 
 class _PooledModelFitter:

@@ -41,51 +41,53 @@ class Run:
         has_costs: bool = True,
         min_pending: int = 1,
         max_pending: int = MAX_BATCH,
+        stop_when_unlikely: bool = False,
     ) -> None:
         """Begin without trials.
 
-        Without `has_costs`, it does not count how long a trial takes. On one device, half as many trials are
-        pending as have ended, but at least `min_pending` and at most `max_pending`. If these are more than
-        MAX_BATCH, a part of them runs while the rest compiles, except on a CPU, where compilers would disturb
-        the timing.
+        With several devices, as many trials are pending as keep the devices busy. On one device, half as many
+        trials are pending as have ended, at least `min_pending` and at most `max_pending`. If these are more
+        than MAX_BATCH, a part of them runs while the rest compiles. In two cases, on one device, all pending
+        trials end before the next are chosen: on a CPU, where compilers would disturb the timing, and with
+        `stop_when_unlikely`, because an estimate of what is left to gain needs all trials: the search then
+        ends when two models in a row find an improvement unlikely. Without `has_costs`, the time that a trial
+        takes does not count.
         """
         self._encoding, self._space, self._rng = encoding, encoding.space, rng
         self._stream = stream
-        is_cpu = self._space.device.kind == "cpu"
-        self._max_pending = min(max_pending, MAX_BATCH) if is_cpu else max_pending
+        self._stop_when_unlikely = stop_when_unlikely
+        waits_for_all = stop_when_unlikely or self._space.device.kind == "cpu"
+        self._max_pending = min(max_pending, MAX_BATCH) if waits_for_all else max_pending
         self._min_pending = min(min_pending, self._max_pending)
         self._pending: dict[Config, int] = {}  # rows under way
         self._history = History(has_costs=has_costs)
 
-    def search(self, opening: Sequence[int], fit: Fit, *, stop_when_unlikely: bool) -> None:
+    def search(self, opening: Sequence[int], fit: Fit) -> None:
         """Search until everything was tried, an improvement is unlikely, or NoMoreTrials is raised.
 
-        Args:
-            opening: Rows to try before there is a model.
-            fit: Makes models.
-            stop_when_unlikely: True to return when two models in a row find an improvement unlikely.
+        The rows of the opening are tried before there is a model, which `fit` makes.
         """
         space, history = self._space, self._history
         self._submit_and_collect(opening)
         unlikely = 0  # models in a row that found an improvement unlikely
         while len(history) < len(space):
             if (~history.failed).sum() < MIN_TIMED:
-                self._submit_and_collect(self.design(self._room(MAX_BATCH)))
+                self._submit_and_collect(self.design(self._missing(self._pending_without_model())))
                 continue
-            if not stop_when_unlikely and not self._room():
+            if not self._stop_when_unlikely and not self._missing(self._pending_with_model()):
                 self._submit_and_collect(())  # a model could propose nothing
                 continue
             fitted_to = len(history)
             with timeline.span("fit the model"):
                 model = fit(history, list(self._pending.values()))
-            if stop_when_unlikely:
+            if self._stop_when_unlikely:
                 probability, _ = improvement(model)
                 unlikely = unlikely + 1 if probability < UNLIKELY else 0
                 if unlikely == MODELS_TO_STOP:
                     break
             while len(history) < GROWTH * fitted_to:
                 with timeline.span("choose from the model"):
-                    rows = model.propose(self._room())
+                    rows = model.propose(self._missing(self._pending_with_model()))
                 if not rows and not self._pending:
                     break
                 self._submit_and_collect(rows)
@@ -106,15 +108,20 @@ class Run:
         order = maximin_order(axes, positions(sample), positions(tried), self._rng)
         return [int(sample[point]) for point in islice(order, count)]
 
-    def _wanted_pending(self, at_least: int = 0) -> int:
-        """The number of trials that should be pending; `at_least` is for one device."""
+    def _pending_with_model(self) -> int:
+        """The number of trials that should be pending when a model chooses."""
         if self._stream.parallel > 1:
             return self._stream.parallel
-        return max(at_least, self._min_pending, min(self._max_pending, len(self._history) // 2))
+        return max(self._min_pending, min(self._max_pending, len(self._history) // 2))
 
-    def _room(self, at_least: int = 0) -> int:
-        """The number of configurations to submit now."""
-        return max(0, self._wanted_pending(at_least) - len(self._pending))
+    def _pending_without_model(self) -> int:
+        """The number of trials that should be pending when too few have a time for a model."""
+        wanted = self._pending_with_model()
+        return wanted if self._stream.parallel > 1 else max(wanted, MAX_BATCH)
+
+    def _missing(self, wanted: int) -> int:
+        """The number of configurations to submit, so that as many trials are pending as wanted."""
+        return max(0, wanted - len(self._pending))
 
     def _submit_and_collect(self, rows: Sequence[int]) -> None:
         """Submit rows, if there are any, and wait for trials."""
@@ -123,7 +130,7 @@ class Run:
         self._stream.submit(configs)
         if not self._pending:
             return
-        parts = PARTS if self._wanted_pending() > MAX_BATCH else 1
+        parts = PARTS if self._pending_with_model() > MAX_BATCH else 1
         trials = collect_next(self._stream, ceil(len(self._pending) / parts))
         self._history.add([self._pending.pop(trial.config) for trial in trials], trials)
 

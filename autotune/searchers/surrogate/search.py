@@ -11,7 +11,7 @@ from autotune.searchers.base import NoTrials, PriorResults, ProposesAhead, Trial
 from autotune.searchers.surrogate.blas_threads import load_scipy, one_blas_thread
 from autotune.searchers.surrogate.encoding import Encoding
 from autotune.searchers.surrogate.model import ModelFitter
-from autotune.searchers.surrogate.run import MAX_BATCH, Run
+from autotune.searchers.surrogate.run import Run
 from autotune.searchers.whole_space import RandomSearch
 from autotune.space import ValidSpace
 
@@ -25,8 +25,8 @@ class SurrogateSearch(ProposesAhead):
     def __init__(self, priors: Collection[PriorResults] = (), *, stop_when_unlikely: bool = False) -> None:
         """Start from results of other devices and problems, which may grow during the search.
 
-        With `stop_when_unlikely`, return when two models in a row find an improvement unlikely. An estimate
-        of what is left to gain needs all trials, so none is chosen then while others are under way.
+        With `stop_when_unlikely`, return when two models in a row find an improvement unlikely. On one
+        device, nothing is then chosen while trials are pending.
         """
         self._priors = priors
         self._stop_when_unlikely = stop_when_unlikely
@@ -53,9 +53,9 @@ class SurrogateSearch(ProposesAhead):
             rng = np.random.default_rng(seed)
             encoding = Encoding(space)
             fitter = ModelFitter(encoding, self._priors, rng)
-            max_pending = MAX_BATCH if self._stop_when_unlikely else MAX_PENDING
-            run = Run(encoding, stream, rng, max_pending=max_pending)
+            stops = self._stop_when_unlikely
+            run = Run(encoding, stream, rng, max_pending=MAX_PENDING, stop_when_unlikely=stops)
             opening = list(fitter.transfer.opening)
             if not fitter.transfer.models:
                 opening += [row for row in run.design(DESIGN_SIZE) if row not in opening]
-            run.search(opening, fitter.fit, stop_when_unlikely=self._stop_when_unlikely)
+            run.search(opening, fitter.fit)
