@@ -51,7 +51,7 @@ CASES = {
     "a size named as an argument": (_edit("{n: 1000}", "{cache: 1000}"), SEARCH, ["cache", "reserved"]),
     "a journal that is none": (None, (*SEARCH, "--journal", "double.py"), ["double.py:1", "not a journal"]),
     "the same, afresh": (None, (*SEARCH, "--journal", "double.py", "--fresh"), ["not a journal"]),
-    "a device for a journal": (None, (*SEARCH, "--journal", "/dev/null"), ["/dev/null: not a file"]),
+    "a device for a journal": (None, (*SEARCH, "--journal", "/dev/null"), ["/dev/null: expected a file"]),
     "a name that no file could have": (None, ("search", "x" * 300), ["File name too long"]),
     "a seed that is too large": (None, (*SEARCH, "--seed", str(2**32)), ["--seed", "at most 4294967295"]),
     "a plot of an unknown format": (

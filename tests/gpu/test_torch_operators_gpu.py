@@ -38,7 +38,7 @@ def test_fake_outputs_have_the_types_of_real_ones_and_name_a_wrong_rank(reduce):
     with FakeTensorMode():
         fake = torch.empty(1000, device="cuda", dtype=torch.int32)
         assert typed(fake).dtype == reduce(fake).dtype == torch.int32
-        with pytest.raises(InputError, match=r"x has shape \(10, 100\), but the space declares \[n\]"):
+        with pytest.raises(InputError, match=r"x has shape \(10, 100\), and the space declares \[n\]"):
             reduce(fake.view(10, 100))
     assert typed(x).dtype == torch.int32 and int(typed(x)) == 1000
 

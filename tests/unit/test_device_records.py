@@ -121,6 +121,7 @@ def test_without_results_every_reader_says_what_there_is(roots):
     )
     for ask in asked:
         with pytest.raises(
-            (NoConfig, InputError), match=r"no results for a kernel 'scan' in .*; there are: reduce"
+            (NoConfig, InputError),
+            match=r"no results for a kernel 'scan' in .*; kernels with results: reduce",
         ):
             ask()

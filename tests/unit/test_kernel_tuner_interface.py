@@ -327,7 +327,7 @@ def test_an_older_file_has_the_arguments_of_its_newest_result(add_file):
     add(c, a)
     assert np.array_equal(c, a + np.float32(0.25))
     assert autotune.best_config("add", x=1000)["block_size_x"] == 32
-    with pytest.raises(InputError, match="for x=512 alone: for x=1000"):
+    with pytest.raises(InputError, match="for x=512 only; for x=1000"):
         autotune.best_config("add", x=1000).arguments(x=1000)
 
 

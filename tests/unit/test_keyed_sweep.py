@@ -70,7 +70,7 @@ def test_what_is_served_stays_where_nothing_is_faster_and_is_replaced_elsewhere(
         ("M=128", "97 and more", "-"),
     ]
     assert [row[-2] for row in cells] == ["1 x", "2 x", "-"]
-    assert "at M=128: " in done.stderr and "BLOCK_SIZE_M=256 is not one of 16, 32" in done.stderr
+    assert " now: M=128: " in done.stderr and "BLOCK_SIZE_M=256 is not one of 16, 32" in done.stderr
     assert len(list(moe.path.glob("runs/*"))) == 3  # nothing half-way
     record = json.loads(next(moe.path.glob("cache/*/moe.json")).read_text())
     assert not record.get("variants")

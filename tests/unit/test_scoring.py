@@ -37,7 +37,7 @@ def test_the_space_s_objective_counts_unless_another_is_asked_for(folder):
     assert folder.search("--objective", "time")["config"] == {"A": 5, "B": 0}
     said = folder.run("search", "double.yaml", "--device", "fake").stdout
     assert "time_ms * price = 10, price 1" in said
-    assert "the best takes 59% of its time_ms * price" in said
+    assert "the best takes 59% of the default's time_ms * price" in said
 
 
 def test_a_result_that_misses_a_requirement_does_not_count(folder):

@@ -294,7 +294,7 @@ def test_one_gpu_next_to_a_cpu_is_no_matrix_of_one(tmp_path):
     for device in (DEVICE, host):
         cache.store(tmp_path, device, record(entry(64)))
     found = report_json(gather(["reduce"], tmp_path))
-    assert found["comparison"] is None and found["notCompared"].startswith("One GPU has a result")
+    assert found["comparison"] is None and found["notCompared"].startswith("Only one GPU has a result")
 
 
 def test_a_kernel_is_shown_with_its_newest_journal(tmp_path, monkeypatch):

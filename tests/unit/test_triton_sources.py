@@ -730,6 +730,7 @@ def test_a_matrix_is_given_by_another_kernel(made):
 
 
 def test_an_import_of_a_neighbour_can_succeed_in_a_folder_that_is_no_package(made, tmp_path):
+    pytest.importorskip("triton.runtime", reason="needs the extra triton")
     (tmp_path / "tuner.py").write_text("")
     head = "try:\n    import triton\n    import triton.language as tl\n    from . import tuner\n"
     spec = made(f"{head}{COPY.replace(chr(10), chr(10) + '    ')}\nexcept ImportError:\n    triton = None\n")

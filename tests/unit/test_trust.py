@@ -173,7 +173,7 @@ def test_binaries_are_loaded_from_a_trusted_folder_only(project):
     stored(root)
     (root / FOLDER).mkdir()
     (root / FOLDER / "reduce.json").write_text("no manifest")
-    with pytest.warns(UserWarning, match=r"binaries are code, .*trusted='.*cache'") as told:
+    with pytest.warns(UserWarning, match=r"binaries are code; .*trusted='.*cache'") as told:
         load_kernel("reduce", cache=root)
     assert told[0].filename == __file__
     with pytest.raises(cache.CacheError, match="damaged"):  # it is read now

@@ -118,17 +118,3 @@ def test_new_does_not_offer_a_macro_that_the_source_defines_first(tmp_path):
     run_in_process(tmp_path, "new", "add.cl")
     text = (tmp_path / "add.yaml").read_text()
     assert "  BLOCK_SIZE: [" in text and "WPT" not in text
-
-
-def test_new_makes_a_macro_that_is_an_element_type_the_type_of_the_search(tmp_path):
-    devices_here("opencl")
-    (tmp_path / "add.cl").write_text(f"#ifndef T\n#define T float\n#endif\n{TYPES}")
-    done = run_in_process(tmp_path, "new", "add.cl")
-    assert done.returncode == 0 and "good  the default" in done.stdout, done.stdout + done.stderr
-    for dtype in ("float32", "float64"):
-        text = (tmp_path / "add.yaml").read_text().replace("[float32]", "[float32, float64]")
-        (tmp_path / "add.yaml").write_text(text)
-        done = run_in_process(tmp_path, "run", "add.yaml", "--device", "opencl", "--dtype", dtype)
-        assert done.returncode == 0 and f", {dtype}, " in done.stdout, done.stderr
-        findings = run_in_process(tmp_path, "space", "add.yaml", "--dtype", dtype, "--json").stdout
-        assert "signature" not in findings
