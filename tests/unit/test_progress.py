@@ -31,7 +31,7 @@ def test_every_stage_of_a_search_is_told_with_its_time(folder):
         "verifying and timing",
         "last round: compiling 3 of 3",
         "last round: verifying 9 of 9",
-        "last round: timing, round 12 of 12",
+        "last round: timing, round 13 of 13",
         "last round: many runs",
     ):
         assert any(line.startswith(f"{stage}: ") for line in lines), stage
