@@ -53,7 +53,6 @@ from autotune.tuning.stress_checks import (
     compile_schedules,
     has_indices,
     has_schedules,
-    read_larger_sizes,
 )
 
 
@@ -306,13 +305,7 @@ CHECKS: tuple[Check, ...] = (  # in this order
         names=lambda context: map(data_check, context.task.spec.variants),
         cost=Cost(trials=0.25, steps=0),
     ),
-    Check(LARGER_SIZES, read_larger_sizes, applies=has_indices, is_concurrent=True),
-    Check(
-        LARGER_SIZES,
-        check_larger_sizes,
-        applies=lambda context: context.task.device.kind == "gpu" and has_indices(context),
-        cost=Cost(0.9),
-    ),
+    Check(LARGER_SIZES, check_larger_sizes, applies=has_indices, cost=Cost(0.9)),
     Check(
         SANITIZERS,
         under_host_sanitizer,

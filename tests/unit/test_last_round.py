@@ -50,7 +50,6 @@ from autotune.tuning.stress_checks import (
     MANY_RUNS,
     OTHER_SCHEDULES,
     TILE_SIZES,
-    check_larger_sizes,
     check_other_schedules,
     check_tile_sizes,
 )
@@ -632,16 +631,6 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
         if n not in missed
     ]
     assert expected["output y"] is PASSED and expected[OTHER_SIZES] is PASSED
-
-
-@pytest.mark.parametrize(
-    ("kind", "is_c", "can_run"), [("gpu", True, True), ("cpu", True, False), ("gpu", False, False)]
-)
-def test_only_kernels_on_a_gpu_that_can_be_read_run_beyond_32_bits(kind, is_c, can_run):
-    spec = SimpleNamespace(dialect="python")
-    context = SimpleNamespace(task=SimpleNamespace(is_c=is_c, spec=spec, device=SimpleNamespace(kind=kind)))
-    (beyond,) = (check for check in winner_checks.CHECKS if check.run is check_larger_sizes)
-    assert beyond.can_run(context) is can_run
 
 
 def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():
