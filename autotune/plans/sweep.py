@@ -43,7 +43,7 @@ from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.prior_results import gather_priors, origin_of
 from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import Processes, open_processes
-from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.task import Target, TuningTask, read_task
 from autotune.tuning.tuner import choose_engine, explore, require_usable
 
 if TYPE_CHECKING:  # takes long to import
@@ -91,7 +91,7 @@ def bind_sweep(
         points = [{**sizes, KEY: tokens} for sizes in points for tokens in TOKENS]
     if not 1 <= len(points) * max(1, len(dtypes)) <= MAX_PROBLEMS:
         raise InputError(f"a sweep has 1 to {MAX_PROBLEMS:,} combinations of sizes and element types")
-    first = bind_target(
+    first = read_task(
         replace(target, sizes={**target.sizes, **points[0]}, dtype=dtypes[0] if dtypes else None),
         observer.stage,
     )

@@ -53,7 +53,7 @@ from autotune.tuning.stress_checks import (
     check_other_schedules,
     check_tile_sizes,
 )
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from autotune.tuning.ties import indistinguishable
 from autotune.tuning.turns import (
     LEAVING_ROUNDS,
@@ -237,7 +237,7 @@ def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
     folder.write(kernel.replace("2 * x", "(2 + (A == 2)) * x"))
     monkeypatch.chdir(folder.path)
     asked = []
-    with opened(bind_target(Target(folder.space, "fake")), Options(), SearchProgress()) as context:
+    with opened(read_task(Target(folder.space, "fake")), Options(), SearchProgress()) as context:
         run = context.worker.run
 
         def noted(function, *arguments, **options):

@@ -16,7 +16,7 @@ from autotune.tuning import stress_checks
 from autotune.tuning.context import BuiltConfig
 from autotune.tuning.options import Options
 from autotune.tuning.stress_checks import check_larger_sizes, run_beyond
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from tests.conftest import opened
 from tests.further_sizes_example import sizes_and_instance
 
@@ -127,7 +127,7 @@ def outcome(folder, monkeypatch, index, target, source, limit=UNKNOWN):
     """The outcome of a run of more than 2^16 elements."""
     folder.write(KERNEL.replace("INDEX", index).replace("TARGET", target).replace("SOURCE", source))
     monkeypatch.chdir(folder.path)
-    with opened(bind_target(Target(folder.space, "fake")), Options()) as context:
+    with opened(read_task(Target(folder.space, "fake")), Options()) as context:
         (one,) = context.build([context.task.spec.default])[0].values()
         return run_beyond(context, one, limit, [16])
 
