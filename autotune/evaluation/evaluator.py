@@ -281,11 +281,13 @@ class Evaluator:
         verify = functions.verify
         if verify is None:
             return None
-        unprepared = self._worker.load(*instance.verify_workloads, instance.workload)
-        if unprepared is not None:
-            return unprepared
         files = self._worker.run(
-            arrays_after_run, binary, instance.workload, functions.verified, timeout_s=self._timeout_s
+            arrays_after_run,
+            binary,
+            instance.workload,
+            functions.verified,
+            timeout_s=self._timeout_s,
+            workloads=(*instance.verify_workloads, instance.workload),
         )
         if isinstance(files, Failure):
             return files

@@ -70,9 +70,17 @@ class FleetWorker:
         failure: Failure | None = self._call("load", *workloads)
         return failure
 
-    def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
+    def run(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        timeout_s: float,
+        workloads: Sequence[Workload] = (),
+        **options: Any,
+    ) -> Any:
         """As `Worker.run`."""
-        return self._call("run", function, *arguments, timeout_s=timeout_s, **options)
+        options |= {"timeout_s": timeout_s, "workloads": workloads}
+        return self._call("run", function, *arguments, **options)
 
     def replace_if_used(self) -> None:
         """As `Worker.replace_if_used`."""

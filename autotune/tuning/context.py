@@ -133,9 +133,8 @@ class TuningContext:
     ) -> _T | Failure:
         """Load a workload, run `function(state, binary, workload, ...)`; return its answer or a Failure."""
         limit_s = self.timeout_s if timeout_s is None else timeout_s
-        if (unprepared := self.worker.load(workload)) is not None:
-            return unprepared
-        return self.worker.run(function, binary, workload, *arguments, timeout_s=limit_s, **options)
+        options |= {"timeout_s": limit_s, "workloads": (workload,)}
+        return self.worker.run(function, binary, workload, *arguments, **options)
 
     def run_default(self, function: Callable[..., _T], name: str, timeout_s: float) -> _T:
         """Compile the default and run `function(state, binary, workload)`; a SetupError has the `name`."""
