@@ -62,7 +62,7 @@ class DeviceWorker(Protocol):
         workloads: Sequence[Workload] = (),
         **options: Any,
     ) -> _T | Failure:
-        """Load workloads, then run `function(state, *arguments, **options)`; return the answer or a Failure."""
+        """Load workloads, run `function(state, *arguments, **options)`, return the answer or a Failure."""
 
     def replace_if_used(self) -> None:
         """Take a fresh process if a search has run in this one."""
