@@ -118,7 +118,7 @@ def _check_one_at_tile_sizes(
     verified = left_out = 0
     for workload, in_time, place in _with_deadlines(
         (MAX_SIZES_S, further.of_tiles(built.instance), "at sizes of its tiles"),
-        (MAX_LARGE_S, further.turning(built.instance), "beyond the sizes of the space"),
+        (MAX_LARGE_S, further.at_changed_condition(built.instance), "beyond the sizes of the space"),
     ):
         expected_s = _reference_s(context, workload)
         if in_time.left_s() <= expected_s:
@@ -290,8 +290,8 @@ def run_beyond(
 
 
 def _left_unknown(limit: IndexLimit, power: int) -> Outcome:
-    """What a right run beyond a power of two leaves of a limit: it need not be where a condition turns."""
-    if limit.turning is not None:
+    """What a right run beyond a power of two leaves of a limit: a condition may change at another size."""
+    if limit.changed is not None:
         return Limit(limit.reason)
     if not limit.is_known and power < max(LARGE):
         return Limit(unknown_beyond(max(LARGE)).reason)

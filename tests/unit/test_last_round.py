@@ -508,7 +508,7 @@ def test_sizes_whose_references_or_runs_take_the_time_of_the_check_are_counted_a
             load=prepared.append, run=lambda _, one, timeout_s: expected_s[one.problem.sizes["n"]]
         ),
         verify=lambda *_: answer,
-        further_sizes=SimpleNamespace(of_tiles=lambda _: problems, turning=lambda _: ()),
+        further_sizes=SimpleNamespace(of_tiles=lambda _: problems, at_changed_condition=lambda _: ()),
     )
     built = {Config({}): BuiltConfig(SimpleInstance("", tuple(problems)), None)}
     assert check_tile_sizes(context, built, Deadline()) == {Config({}): {TILE_SIZES: outcome}}
