@@ -18,8 +18,8 @@ import torch
 from cuda.bindings import driver
 
 from autotune import best_config
-from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
+from autotune.compilers.source_text import read_source, render
 from autotune.core.argument_values import arguments
 from autotune.core.records import Config
 from autotune.devices import backend

@@ -22,7 +22,7 @@ from statistics import median
 import numpy as np
 import pyopencl as cl
 
-from autotune.compilers.kernel_source import render
+from autotune.compilers.source_text import render
 from autotune.core.records import Config
 from autotune.devices.opencl_platforms import opencl_devices
 from autotune.tuning.task import Target, TuningTask, read_task

@@ -15,10 +15,10 @@ from math import prod
 from pathlib import Path
 
 from autotune.compilers.cubins import Cubins
-from autotune.compilers.kernel_source import SourceText, read_source, render
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.occupancy import Occupancy, occupancy, why_refused
 from autotune.compilers.resource_usage import Resources
+from autotune.compilers.source_text import SourceText, read_source, render
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Launch
 from autotune.core.stages import OnStage, Stage, unobserved

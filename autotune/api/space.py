@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.compilers.kernel_source import SourceText, read_source, source_of_text
+from autotune.compilers.source_text import SourceText, read_source, source_of_text
 from autotune.core.trials import USUAL, CallMode
 from autotune.devices.listing import Found
 from autotune.errors import InputError

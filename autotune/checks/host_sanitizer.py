@@ -35,7 +35,7 @@ from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default
 from autotune.compilers.elf import read_sections, read_symbols
 from autotune.compilers.hidden_reads import HEADER_FOLDERS
 from autotune.compilers.host_code import without_host_code
-from autotune.compilers.kernel_source import packaged
+from autotune.compilers.source_text import packaged
 from autotune.core import timeline
 from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Unchecked
 from autotune.core.records import Launch

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.compilers.kernel_source import missing_headers
+from autotune.compilers.source_text import missing_headers
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
 from autotune.devices import BACKENDS, WITHOUT_HARDWARE

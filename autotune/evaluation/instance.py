@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from autotune.compilers.hidden_reads import variables_text
-from autotune.compilers.kernel_source import SourceText, render
+from autotune.compilers.source_text import SourceText, render
 from autotune.core.argument_values import arguments
 from autotune.core.error_bounds import DATA, UNIT_ROUNDOFF, ErrorSpec, accumulated, neighbours
 from autotune.core.expressions import number, parse

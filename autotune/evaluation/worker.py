@@ -72,7 +72,7 @@ class DeviceWorker(Protocol):
 
 
 @dataclass(frozen=True)
-class _Call:
+class _DeviceCall:
     """A function to run in the device process, with the workloads to load before."""
 
     function: Callable[..., Any]
@@ -180,7 +180,7 @@ class Worker:
         Raises:
             SetupError: The device or the reference is broken.
         """
-        call = _Call(function, arguments, timeout_s, workloads, options)
+        call = _DeviceCall(function, arguments, timeout_s, workloads, options)
         return self._begin(call) or self._wait_or_repeat(call)
 
     def begin_item(self, item: WorkItem, timeout_s: float) -> Callable[[], Measurement | Failure]:
@@ -188,7 +188,7 @@ class Worker:
 
         If the run is repeated, it is without the incumbent, which may have caused the failure.
         """
-        call = _Call(verify_and_time, (item,), timeout_s, (*item.verify_workloads, item.workload))
+        call = _DeviceCall(verify_and_time, (item,), timeout_s, (*item.verify_workloads, item.workload))
         if (unprepared := self._begin(call)) is not None:
             return lambda: unprepared
         alone = replace(call, arguments=(replace(item, is_alone=True),))
@@ -198,7 +198,7 @@ class Worker:
         """Run an item, and wait for the outcome."""
         return self.begin_item(item, timeout_s)()
 
-    def _begin(self, call: _Call) -> Failure | None:
+    def _begin(self, call: _DeviceCall) -> Failure | None:
         """Load the workloads of a call and begin its run; return a Failure if these cannot be loaded."""
         if call.workloads and (unprepared := self.load(*call.workloads)) is not None:
             return unprepared
@@ -210,7 +210,7 @@ class Worker:
         process.has_searched |= call.function is verify_and_time
         return None
 
-    def _wait_or_repeat(self, again: _Call, *, runs_others: bool = False) -> Any:
+    def _wait_or_repeat(self, again: _DeviceCall, *, runs_others: bool = False) -> Any:
         """Wait for the answer of the run that has begun, or for a Failure.
 
         If the machine, or another run in the same child, may have caused the failure, the call `again` runs

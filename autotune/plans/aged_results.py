@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.core.records import DeviceInfo, Entry
 from autotune.core.trials import Budget
 from autotune.devices import Address

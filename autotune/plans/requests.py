@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from autotune.compilers.kernel_source import packaged
+from autotune.compilers.source_text import packaged
 from autotune.core.text import problem_text
 from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError, InputError

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from autotune.checks.large_run import foretell, run_many
-from autotune.compilers.kernel_source import perturbed
+from autotune.compilers.source_text import perturbed
 from autotune.core.launch_plan import TRITON
 from autotune.core.outcomes import (
     LARGER_SIZES,

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from autotune.compilers.kernel_source import SourceText, packaged, read_source
+from autotune.compilers.source_text import SourceText, packaged, read_source
 from autotune.core.json_values import is_name
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord

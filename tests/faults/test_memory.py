@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.cli.progress import SearchProgress
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.errors import NoMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import InstanceMaker, environment

@@ -8,7 +8,7 @@ import pytest
 from autotune.checks import host_sanitizer
 from autotune.checks.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.cli.progress import SearchProgress
-from autotune.compilers.kernel_source import perturbed
+from autotune.compilers.source_text import perturbed
 from autotune.core.trials import Status
 from autotune.serving.cache import read_record
 from autotune.tuning.options import Options

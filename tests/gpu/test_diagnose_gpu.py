@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.compilers.kernel_source import packaged
+from autotune.compilers.source_text import packaged
 from autotune.core.records import Config
 from autotune.diagnosis.bound import Bound
 from autotune.diagnosis.ceilings import keep_ceilings, measure_ceilings

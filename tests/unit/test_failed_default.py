@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.core.trials import ArrayFault, Failure, Status, Trial
 from autotune.devices import Address
 from autotune.sources.kernel_source import read_kernel_source

@@ -8,7 +8,7 @@ import pytest
 
 from autotune.cli.output import emit
 from autotune.cli.search_summary import result_json, result_line, result_text
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.core.outcomes import NO_TIME, PASSED, Limit, Unchecked
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Objective, Rule, Status, Trial
