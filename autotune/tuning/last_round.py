@@ -47,8 +47,6 @@ class LastRoundSetting:
     time: LastRoundTime
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
     named: tuple[Config, ...] = ()  # chosen before: finalists if they are nearly as fast as the fastest
-        Config, ...
-    ] = ()  # chosen before, as for a sweep: finalists if nearly as fast as the fastest
     measure_again: Remeasure = remeasure
 
 
