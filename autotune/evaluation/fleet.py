@@ -70,16 +70,8 @@ class FleetWorker:
         failure: Failure | None = self._call("load", *workloads)
         return failure
 
-    def run(
-        self,
-        function: Callable[..., Any],
-        *arguments: Any,
-        timeout_s: float,
-        workloads: Sequence[Workload] = (),
-        **options: Any,
-    ) -> Any:
+    def run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """As `Worker.run`."""
-        options |= {"timeout_s": timeout_s, "workloads": workloads}
         return self._call("run", function, *arguments, **options)
 
     def replace_if_used(self) -> None:
