@@ -169,7 +169,7 @@ def set_up(state: DeviceState) -> frozenset[str]:
 
 
 def load(state: DeviceState, workloads: tuple[Workload, ...]) -> None:
-    """Load workloads into device memory; raises what `DeviceState.load` raises."""
+    """Load workloads into device memory; raises what the reference raises, SetupError or OutOfMemory."""
     state.load(workloads)
     if state.device.info.kind == "gpu":
         state.device.flush_cache()  # allocates its buffer now: a lack of memory shows here

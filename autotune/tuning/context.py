@@ -146,7 +146,7 @@ class TuningContext:
         return answer
 
     def run_or_discard(self, function: Callable[..., _T], *arguments: Any, **options: Any) -> _T | Failure:
-        """Run as `run` does; close the worker after a failure, because it may have written anywhere."""
+        """Call `run`; after a failure, end the device process: the run may have written anywhere."""
         answer = self.run(function, *arguments, **options)
         if isinstance(answer, Failure):
             self.worker.discard_child()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -61,8 +62,11 @@ class FirstTrial:
         had_success, is_wrong = context.journal.has_success, default.status is Status.WRONG_RESULT
         ends = dict.fromkeys(task.space.config(row) for row in (0, len(task.space) - 1)) if is_wrong else ()
         others = [context.evaluator.evaluate_beside_budget(end) for end in ends if end != task.spec.default]
+        failed = failed_default(task, default, others)
         is_dumped = context.processes.wrong_arrays is not None
-        failed = failed_default(task, default, others, is_dumped=is_dumped)
+        if is_wrong and not (failed.cause or is_dumped) and task.spec.path.is_file():  # of the command line
+            dump = "--dump-wrong DIR writes the found and the expected array"
+            failed = replace(failed, helps=(*failed.helps, dump))
         error = SetupError(failed.message(default, task.device.name))
         if not had_success and context.journal.has_success:
             context.journal.start_over()  # once the kernel is fixed, no message asks for --fresh

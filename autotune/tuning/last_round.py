@@ -229,7 +229,7 @@ def check_winners(
     estimate: Estimate = lambda _: None,
     early: EarlyChecks | None = None,
 ) -> Decision | Rejection:
-    """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
+    """Check the winner of remeasured finalists and its ties; `estimate` runs meanwhile."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
     stored = tied[: 1 + MAX_TIES]
     with ThreadPoolExecutor(1, thread_name_prefix="estimate") as threads:

@@ -150,7 +150,7 @@ class Processes:
     def cluster_fleet(
         self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]
     ) -> AbstractContextManager[Fleet]:
-        """Let the workers of a cluster claim their devices; `on_lost` as for `Fleet`."""
+        """Let the workers of a cluster claim their devices; `on_lost` gets one that fails, and the reason."""
         from autotune.cluster.device_host import HostSetting
         from autotune.cluster.fleet import open_fleet
         from autotune.cluster.travelling_files import paths_of
