@@ -110,7 +110,7 @@ def test_a_wrong_result_names_both_sides_and_the_one_that_other_configurations_s
 @pytest.mark.parametrize(("found", "expected", "is_told"), [("nan", "2.0", True), ("inf", "inf", False)])
 def test_a_result_that_is_no_number_speaks_for_memory_that_was_not_written(task, found, expected, is_told):
     wrong = _wrong(task.spec.default, found, expected)
-    *_, told, _ = failed_default(task, wrong, [wrong]).helps
+    *_, told = failed_default(task, wrong, [wrong]).helps
     assert told.startswith("nan and inf come from") == is_told and ("is wrong too" in told) != is_told
 
 
