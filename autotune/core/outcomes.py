@@ -56,11 +56,9 @@ def worst(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def _weight(outcome: Outcome) -> int:
-    if isinstance(outcome, Failure):
-        return 3
-    if isinstance(outcome, Unchecked) and outcome.is_late:
-        return 2
-    return 0 if outcome is PASSED else 1
+    if isinstance(outcome, Unchecked):
+        return 1 + outcome.is_late
+    return {Passed: 0, Limit: 1, Failure: 3}[type(outcome)]
 
 
 def combined(checks: Iterable[Outcomes]) -> Outcomes:

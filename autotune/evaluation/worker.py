@@ -146,11 +146,7 @@ class Worker:
         Unless they are in memory already, all other workloads are freed first. If they are among the
         setting's, all of the setting's are loaded, because most configurations run on these, and a failure is
         one of the setup. If the machine may have caused a failure, the child is replaced and loads them once
-        more.
-
-        Raises:
-            SetupError: The setting's workloads cannot be prepared.
-            NoMemory: They do not fit into memory.
+        more. Raises SetupError or NoMemory when the setting's workloads fail.
         """
         are_of_setting = _keys(workloads) <= _keys(self._setting.workloads)
         try:
@@ -169,16 +165,11 @@ class Worker:
         workloads: Sequence[Workload] = (),
         **options: Any,
     ) -> Any:
-        """Load workloads, and run `function(state, *arguments, **options)` in the child.
+        """Load workloads, run `function(state, *arguments, **options)`, return the answer or a Failure.
 
         The child is replaced after a doubtful failure. If the machine, or another configuration in the same
-        child, may have caused the failure, the run is repeated in the fresh child.
-
-        Returns:
-            The function's answer, or the Failure of the run or of loading the workloads.
-
-        Raises:
-            SetupError: The device or the reference is broken.
+        child, may have caused the failure, the run is repeated in the fresh child. Raises SetupError when the
+        device or the reference is broken.
         """
         call = _DeviceCall(function, arguments, timeout_s, workloads, options)
         return self._begin(call) or self._wait_or_repeat(call)
