@@ -23,7 +23,7 @@ from autotune.core.trials import Binary, Failure, Measurement, Rule, Status
 from autotune.devices import Address, backend
 from autotune.devices.base import Buffer, Device, Program
 from autotune.errors import Blame, ImpossibleTime, LaunchError, OutOfMemory, OutsideArrays
-from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers, launch_arguments
+from autotune.evaluation.buffers import SharedBuffers, WorkloadBuffers, device_bytes, launch_arguments
 from autotune.evaluation.measure import IncumbentTimer, impossible, measure
 from autotune.evaluation.preparation import Preparation
 from autotune.evaluation.stopwatch import Stopwatch
@@ -41,6 +41,8 @@ from autotune.problem.inputs import draw_inputs, load_array
 from autotune.problem.reference_cache import ReferenceCache, save_results
 from autotune.problem.workload import Workload, verification_order
 
+USUAL_SHARE = 1 / 8  # of device memory: the setting's workloads stay beside others that take no more together
+
 
 @dataclass(frozen=True)
 class DeviceSetting:
@@ -56,7 +58,8 @@ class DeviceSetting:
 class DeviceState:
     """State of the device process: the device, buffers, loaded programs, and items that have passed.
 
-    The data of the setting's workloads stay on the host. Device memory holds only what was loaded last.
+    The data of the setting's workloads stay on the host. Device memory holds what was loaded last, and the
+    setting's workloads where there is room.
     """
 
     def __init__(self, setting: DeviceSetting) -> None:
@@ -79,15 +82,18 @@ class DeviceState:
         device.clocks.check(self._clocks)
         return device
 
-    def load(self, workloads: tuple[Workload, ...]) -> None:
-        """Allocate the arrays of these workloads in device memory, and free all other workloads' arrays.
+    def load(self, workloads: tuple[Workload, ...], usual: tuple[Workload, ...] = ()) -> frozenset[str]:
+        """Allocate the arrays of these workloads in device memory, and free those of others.
 
-        Inputs that they have in common with the workloads before them stay: all sizes of a sweep may have the
-        same weights.
+        The `usual` workloads stay as well if all together are small. Inputs that others have in common with
+        these stay: all sizes of a sweep may have the same weights.
 
+        Returns the data keys of the workloads that are in memory then.
         Raises SetupError, OutOfMemory, or what the reference raises.
         """
-        gone = self._loaded.keys() - {workload.data_key for workload in workloads}
+        memory_bytes = sum(map(device_bytes, (*usual, *workloads)))
+        stays = usual if memory_bytes <= USUAL_SHARE * self.device.info.memory_bytes else ()
+        gone = self._loaded.keys() - {workload.data_key for workload in (*stays, *workloads)}
         earlier = [self._loaded.pop(key) for key in gone]
         for shared in earlier:  # first: old and new problems may not fit in memory together
             shared.keep_inputs_of(workloads)
@@ -97,6 +103,7 @@ class DeviceState:
             if key not in self._loaded:
                 self._loaded[key] = SharedBuffers(self.device, self.preparation.data_of(workload), earlier)
             self.buffers(workload).arrays()
+        return frozenset(self._loaded)
 
     def buffers(self, workload: Workload) -> WorkloadBuffers:
         """Return the buffers of a workload; load it alone if it has none yet."""
@@ -168,11 +175,15 @@ def set_up(state: DeviceState) -> frozenset[str]:
     return state.preparation.compared
 
 
-def load(state: DeviceState, workloads: tuple[Workload, ...]) -> None:
-    """Load workloads into device memory; raises what the reference raises, SetupError or OutOfMemory."""
-    state.load(workloads)
+def load(state: DeviceState, workloads: tuple[Workload, ...], usual: tuple[Workload, ...]) -> frozenset[str]:
+    """Load workloads into device memory; returns the data keys of all that are there then.
+
+    Raises SetupError, OutOfMemory, or what the reference raises.
+    """
+    loaded = state.load(workloads, usual)
     if state.device.info.kind == "gpu":
         state.device.flush_cache()  # allocates its buffer now: a lack of memory shows here
+    return loaded
 
 
 def run_and_reset_clocks(

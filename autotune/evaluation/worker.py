@@ -143,7 +143,7 @@ class Worker:
     def load(self, *workloads: Workload) -> Failure | None:
         """Load workloads into device memory; return a Failure if that goes wrong.
 
-        Unless they are in memory already, all other workloads are freed first. If they are among the
+        Unless they are in memory already, other workloads are freed first. If they are among the
         setting's, all of the setting's are loaded, because most configurations run on these, and a failure is
         one of the setup. If the machine may have caused a failure, the child is replaced and loads them once
         more. Raises SetupError or NoMemory when the setting's workloads fail.
@@ -310,8 +310,9 @@ class Worker:
         workloads = self._setting.workloads if all_of_setting else workloads
         reporting = self._reporting() if all_of_setting else nullcontext()  # a check has a stage of its own
         with reporting, self._ending_if_broken(process):
-            process.child.call(load, workloads, timeout_s=SETUP_TIMEOUT_S)
-        process.loaded = _keys(workloads)
+            process.loaded = process.child.call(
+                load, workloads, self._setting.workloads, timeout_s=SETUP_TIMEOUT_S
+            )
 
     @contextmanager
     def _ending_if_broken(self, process: _Process) -> Iterator[None]:

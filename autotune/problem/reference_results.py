@@ -15,6 +15,8 @@ from autotune.errors import BrokenReference
 from autotune.problem.data_sets import has_special_values
 from autotune.problem.workload import Array
 
+_PART = 2**20  # elements that are looked at at once
+
 
 def converted_results(
     results: Any, arrays: tuple[Array, ...], indices: Mapping[str, Indices] | None
@@ -86,7 +88,7 @@ def _as_declared(result: NDArray[Any], array: Array, *, may_be_nan: bool) -> NDA
         raise BrokenReference(f"{result.dtype} elements for {array.name}; expected numbers: {array.dtype}")
     flat = result.reshape(-1)
     is_right = may_be_nan and is_floating(dtype)
-    if not is_right and flat.dtype.kind not in "biu" and (odd := np.flatnonzero(_nans(flat))).size:
+    if not is_right and flat.dtype.kind not in "biu" and (odd := _nan_indices(flat)).size:
         raise BrokenReference(
             f"NaN in {odd.size:,} of {flat.size:,} elements of {array.name}, the first at flat index "
             f"{odd[0]}; NaN equals nothing, so no configuration could be right"
@@ -99,6 +101,12 @@ def _as_declared(result: NDArray[Any], array: Array, *, may_be_nan: bool) -> NDA
             f"return whole numbers, or change the dtype of {array.name} in the space file"
         )
     return np.ascontiguousarray(typed)
+
+
+def _nan_indices(values: NDArray[Any]) -> Indices:
+    """The indices of the elements that are NaN, part by part: a mask of all would take long to allocate."""
+    starts = range(0, max(values.size, 1), _PART)
+    return np.concatenate([start + np.flatnonzero(_nans(values[start : start + _PART])) for start in starts])
 
 
 def _nans(values: NDArray[Any]) -> NDArray[np.bool_]:

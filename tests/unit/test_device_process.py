@@ -148,6 +148,16 @@ def test_a_problem_that_is_placed_again_keeps_its_buffers(open_state):
     assert state.buffers(problem(1)).arrays() == kept
 
 
+def test_the_usual_problem_stays_in_memory_beside_a_small_one(open_state):
+    room = 8 * 2 * device_bytes(problem())  # for two problems, in the share that others leave
+    for memory_bytes, number in ((room, 2), (room - 8, 1)):
+        state = open_state(memory_bytes, problem())
+        state.load((problem(),))
+        usual = state.buffers(problem()).arrays()
+        assert len(state.load((problem(1),), (problem(),))) == number
+        assert (state.buffers(problem()).arrays() == usual) == (number == 2)
+
+
 def test_inputs_that_problems_have_in_common_stay_in_memory_and_are_drawn_once(open_state):
     state, one = open_state(2**30), problem()
     copied = Array("v", "float32", (N,), "in", ("copy", "x"))
