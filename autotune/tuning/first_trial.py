@@ -40,7 +40,8 @@ class FirstTrial:
         task, observer = self._context.task, self._context.observer
         functions = task.spec.functions
         if task.device.kind == "cpu" or functions.source or functions.values:
-            self._mistakes.result(), self._loaded.result()  # they would disturb times, or the functions
+            for running in (self._mistakes, self._loaded):  # they would disturb times, or the functions
+                running.result()
         default: Trial | None = None
         try:
             (default,) = evaluate(self._context.evaluator, [task.spec.default])
