@@ -50,7 +50,7 @@ class DeviceSetting:
 
     address: Address
     reference: Path
-    workloads: tuple[Workload, ...] = ()  # which it begins to prepare at once
+    workloads: tuple[Workload, ...] = ()  # the process begins to prepare them at once
     wrong_arrays: WrongArrays | None = None  # saves the arrays of wrong results
     reference_cache: ReferenceCache | None = None  # keeps the results of slow references
 

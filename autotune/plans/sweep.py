@@ -237,7 +237,7 @@ class _Sweep:
             for problem in order:
                 note = f"sweep: {problem.label}, {len(self.done) + 1} of {total}"
                 share = _share(problem, self.done, len(problems))
-                warns = problem is order[0]  # of the source and of other programs
+                warns = problem is order[0]  # mistakes in the source, and other programs, are warned of once
                 self._explore(problem, note, _part(self.options, share), warns=warns)
                 self.done.append(problem)
             candidates = self._candidates(problems, self.between[dtype])

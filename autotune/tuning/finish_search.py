@@ -79,7 +79,7 @@ def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
     rows = (replace(row, objective=context.objective) for row in context.journal.trials.values())
     scored = (context.scoring.scored(row) for row in rows if row.config in context.task.space)
     for trial in by_score(scored):
-        now = tried.get(trial.config)  # which saves making the configuration again
+        now = tried.get(trial.config)  # its key need not be computed again
         if trial.key == (context.maker.key_now(trial.config) if now is None else now.key):
             yield trial
 

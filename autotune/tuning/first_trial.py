@@ -65,7 +65,7 @@ class FirstTrial:
         others = [context.evaluator.evaluate_beside_budget(end) for end in ends if end != task.spec.default]
         failed = failed_default(task, default, others)
         is_dumped = context.processes.wrong_arrays is not None
-        if is_wrong and not (failed.cause or is_dumped) and task.spec.path.is_file():  # of the command line
+        if is_wrong and not (failed.cause or is_dumped) and task.spec.path.is_file():  # a command line
             dump = "--dump-wrong DIR writes the found and the expected array"
             failed = replace(failed, helps=(*failed.helps, dump))
         error = SetupError(failed.message(default, task.device.name))

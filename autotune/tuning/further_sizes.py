@@ -21,7 +21,7 @@ from autotune.problem.repeated import Repeated, repeated
 from autotune.problem.workload import Make, Workload, entries
 
 MAX_SIZES = 6  # sizes near the tiles of a configuration, at most
-MAX_CHANGED_BYTES = 2**31  # of the arrays of a workload at which a condition changes, at most
+MAX_CHANGED_BYTES = 2**31  # the most for the arrays of a workload at which a condition changes
 CHANGED_SHARE = 1 / 16  # and this share of the device's memory, which on a CPU is the reference's as well
 _SEED_OFFSET_OF_LOOPS = 1000  # first seed of workloads for loops: those near tiles have smaller ones
 

@@ -42,7 +42,7 @@ class LastRoundSetting:
     root: Path  # the cache folder
     label: str  # the engine and its strategy
     seed: int
-    seconds: float  # of the search
+    seconds: float  # the time of the search
     cpu_at_start: CpuTimes
     time: LastRoundTime
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
@@ -56,9 +56,9 @@ class Decision:
 
     measurements: Mapping[str, Measurement]  # of finalists, by content key
     stored: tuple[Trial, ...]  # the winner, then its ties
-    outcomes: tuple[Outcomes, ...]  # of the checks, for each of `stored`
+    outcomes: tuple[Outcomes, ...]  # what the checks found, for each of `stored`
     ties_left: tuple[Trial, ...]  # further ties, which are neither checked nor stored
-    estimate: StoppingEstimate | None  # of what is left to find; None if nobody asks
+    estimate: StoppingEstimate | None  # what is left to find; None if nobody asks
     time: LastRoundTime  # for a round that repeats this one
 
 

@@ -33,7 +33,7 @@ MAX_ROUNDS = 52  # in all, if the fastest finalist's time is not precise before
 MAX_EXTRA_S = 2.0
 FRESH_SEEDS = (1, 2)  # added to the problem's seed, they give inputs that the search has not used
 OWN_SEED = 0  # added to it, gives the search's own inputs
-SEEDS = (*FRESH_SEEDS, OWN_SEED)  # of the inputs to verify on, in this order
+SEEDS = (*FRESH_SEEDS, OWN_SEED)  # finalists are verified on the inputs of these, in this order
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class Processes:
             of_run=Path(self.scratch) / "references",
         )
         self._workers: dict[Address, Worker] = {}
-        self._stored: tuple[Problem, StoredInputs] | None = None  # of the latest problem
+        self._stored: tuple[Problem, StoredInputs] | None = None  # the latest problem's
         self._makers: dict[JournaledTask, InstanceMaker] = {}
         self._finding = Lock()  # so that two threads do not find two sanitizers, each with processes
 

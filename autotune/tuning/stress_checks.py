@@ -45,7 +45,7 @@ MAX_S = 10.0  # limit of one run with another schedule
 MAX_LARGE_S = 20.0  # limit of a run beyond the space's sizes or 2^31 elements, and of its preparation
 _REFERENCES = 5  # how often the reference runs to prepare such a run
 _CONSTRAIN = "if no call has such sizes, write their limit into `constraints` of the space"
-_FREE_SHARE = 0.75  # of the device's memory that such a run may take: other programs use some
+_FREE_SHARE = 0.75  # such a run may take this share of device memory: other programs use some
 
 
 def check_many_runs(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
