@@ -176,10 +176,7 @@ def set_up(state: DeviceState) -> frozenset[str]:
 
 
 def load(state: DeviceState, workloads: tuple[Workload, ...], usual: tuple[Workload, ...]) -> frozenset[str]:
-    """Load workloads into device memory; returns the data keys of all that are there then.
-
-    Raises SetupError, OutOfMemory, or what the reference raises.
-    """
+    """Load workloads into device memory; returns the data keys of all that are there then."""
     loaded = state.load(workloads, usual)
     if state.device.info.kind == "gpu":
         state.device.flush_cache()  # allocates its buffer now: a lack of memory shows here

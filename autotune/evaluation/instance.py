@@ -23,13 +23,7 @@ from autotune.errors import ExpressionError
 from autotune.evaluation.identity import trial_key
 from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, WorkItem
 from autotune.problem.stored_inputs import StoredInputs
-from autotune.problem.workload import (
-    Array,
-    Scalar,
-    StoredArray,
-    Workload,
-    identity_of,
-)
+from autotune.problem.workload import Array, Scalar, StoredArray, Workload, identity_of
 from autotune.space import Fill, ValidSpace
 from autotune.space.arguments import INPUTS
 from autotune.space.spec import TRUSTED

@@ -6,13 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 
-from autotune.checks.host_sanitizer import (
-    HOST_TOOLS,
-    HostSanitizer,
-    UnparsedEnd,
-    find_host_sanitizer,
-    judged,
-)
+from autotune.checks.host_sanitizer import HOST_TOOLS, HostSanitizer, UnparsedEnd, find_host_sanitizer, judged
 from autotune.core.outcomes import PASSED, Outcomes, Unchecked
 from autotune.evaluation.instance import KernelInstance
 from autotune.processes.deadline import Deadline
