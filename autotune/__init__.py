@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from autotune.api.result import Report, read_trials
     from autotune.api.space import Space
     from autotune.api.tune import tune, tune_all, tune_sweep
-    from autotune.compilers.kernel_source import include_dir
+    from autotune.compilers.source_text import include_dir
     from autotune.core.records import Argument, Config, DeviceInfo, Launch, Match, Tier
     from autotune.core.version import __version__ as __version__
     from autotune.devices.opencl_platforms import opencl_devices
@@ -58,7 +58,7 @@ _MODULES = {
     "serving.lookup": ("best_config",),
     "core.version": ("__version__",),
     "core.records": ("Argument", "Config", "DeviceInfo", "Launch", "Match", "Tier"),
-    "compilers.kernel_source": ("include_dir",),
+    "compilers.source_text": ("include_dir",),
     "devices.opencl_platforms": ("opencl_devices",),
     "recording.recorder": ("record",),
 }

@@ -18,13 +18,13 @@ import torch
 from cuda.bindings import driver
 
 from autotune import best_config
-from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
+from autotune.compilers.source_text import read_source, render
 from autotune.core.argument_values import arguments
 from autotune.core.records import Config
 from autotune.devices import backend
 from autotune.space import ValidSpace, bind, load_space, problem_of
-from autotune.tuning.task import locate
+from autotune.tuning.task import find_space_file
 
 ROUNDS = 40
 _SHARED_LIMIT = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -44,7 +44,7 @@ def parser(description: str, **sizes: int) -> argparse.ArgumentParser:
 
 def task(kernel: str, sizes: Mapping[str, int]) -> ValidSpace:
     """The kernel's space on the first CUDA device."""
-    spec = load_space(locate(Path(kernel)))
+    spec = load_space(find_space_file(Path(kernel)))
     device = backend("cuda").list_devices()[0]
     return bind(spec, device, problem_of(spec, device, sizes))
 

@@ -22,10 +22,10 @@ from statistics import median
 import numpy as np
 import pyopencl as cl
 
-from autotune.compilers.kernel_source import render
+from autotune.compilers.source_text import render
 from autotune.core.records import Config
 from autotune.devices.opencl_platforms import opencl_devices
-from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.task import Target, TuningTask, read_task
 
 SPACE = Path(__file__).parents[1] / "examples" / "clblast" / "xgemm_2.yaml"
 FRACTION = 512  # of CLBlast's tuner, for V = 2
@@ -44,7 +44,7 @@ def main() -> int:
     parsed = parser.parse_args()
     if parsed.size % 128:
         parser.error("--size: a multiple of 128, the largest tile")
-    task = bind_target(Target(SPACE, parsed.device, dict.fromkeys("MNK", parsed.size)))
+    task = read_task(Target(SPACE, parsed.device, dict.fromkeys("MNK", parsed.size)))
     sample = len(task.space) // FRACTION
     found: dict[tuple[int, str], Config] = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -28,12 +28,12 @@ from autotune.errors import AutotuneError
 from autotune.searchers.base import evaluate
 from autotune.tuning.context import open_run
 from autotune.tuning.options import Options
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 
 
 def timed(backend: str, parsed: argparse.Namespace) -> list[tuple[str, float | None]]:
     """Each configuration with its median in ms, None where it failed; in this process's own worker."""
-    task = bind_target(Target(Path("reduce"), backend, {"n": parsed.size}))
+    task = read_task(Target(Path("reduce"), backend, {"n": parsed.size}))
     rows = random.Random(parsed.seed).sample(range(len(task.space)), parsed.configurations)
     configs = [task.space.config(row) for row in rows]
     with tempfile.TemporaryDirectory() as folder, SearchProgress() as progress:

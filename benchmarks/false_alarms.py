@@ -52,7 +52,7 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.sanitizer_checks import check_on_host
 from autotune.tuning.shared_processes import open_processes
-from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.task import Target, TuningTask, read_task
 from autotune.tuning.winner_checks import WinnerChecks
 
 AT_ONCE = 8  # as many as a search stores at most
@@ -159,7 +159,7 @@ def in_parts(spaces: Sequence[Path], device: str, count: int, results: Results) 
         sizes = spec.verify_sizes[-1] if spec.verify_sizes else {}
         for dtype in spec.dtypes:
             try:
-                task = bind_target(Target(path, device, sizes, dtype))
+                task = read_task(Target(path, device, sizes, dtype))
             except AutotuneError as error:
                 print(f"{path.stem}: not tried: {error}", flush=True)
                 break

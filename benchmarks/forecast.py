@@ -19,7 +19,7 @@ from statistics import median
 from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.core.trials import Budget
 from autotune.tuning.options import Options
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from autotune.tuning.tuner import search
 
 ROOT = Path(__file__).parents[1]
@@ -48,7 +48,7 @@ class Recorded(SearchProgress):
 
 def row(space: str, device: str, budget: int) -> str:
     """Search a space, and return its row of the table."""
-    task = bind_target(Target(ROOT / "spaces" / f"{space}.yaml", device))
+    task = read_task(Target(ROOT / "spaces" / f"{space}.yaml", device))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         options = Options(

@@ -22,7 +22,7 @@ from autotune.core.trials import Budget
 from autotune.diagnosis.diagnose import diagnose, open_diagnosis
 from autotune.errors import AutotuneError
 from autotune.tuning.options import Options
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 
 SPACES = Path(__file__).parents[1] / "spaces"
 STEPS = (  # space, step, its trouble
@@ -110,7 +110,7 @@ def _compared(space: str, name: str, trouble: str, device: str) -> Compared:
     options = Options(budget=Budget())
     with SearchProgress(Verbosity.QUIET) as progress:
         target = Target(SPACES / f"{space}.yaml", device, SIZES.get(space, {}))
-        task = bind_target(target, progress.stage)
+        task = read_task(target, progress.stage)
         config = next(one.config for one in task.spec.landmarks if one.name == name)
         with open_diagnosis(task, options, progress) as context:
             whole = diagnose(context, config, cache=None)

@@ -33,7 +33,7 @@ from autotune.tuning.context import FULL_POLICY, open_context
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
-from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.task import Target, TuningTask, read_task
 from autotune.tuning.tuner import search
 
 WINNER = {"FAULT": "none", "TENS": 1, "ONES": 0}
@@ -160,7 +160,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
-            task = bind_target(Target(space_file(folder / "space", parsed.device), parsed.device))
+            task = read_task(Target(space_file(folder / "space", parsed.device), parsed.device))
             if parsed.health:
                 print(check_health(task, folder))
                 return

@@ -42,7 +42,7 @@ from autotune.serving.lookup import best_config
 from autotune.space import load_space
 from autotune.tuning.options import Options
 from autotune.tuning.remeasure import remeasure
-from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.task import Target, TuningTask, read_task
 
 ROOT = Path(__file__).parents[1]
 ADOPTED = 10  # runs
@@ -91,7 +91,7 @@ def tune(parsed: argparse.Namespace, deadline_s: float) -> None:
 def own_entry(one: Problem, folder: Path) -> Entry | None:
     """This GPU's result for a problem in the folder's cache."""
     try:
-        return bind_target(one.target).cached_entry(folder / "cache")
+        return read_task(one.target).cached_entry(folder / "cache")
     except AutotuneError:  # not valid on this GPU
         return None
 
@@ -107,7 +107,7 @@ def transfer(parsed: argparse.Namespace, deadline_s: float) -> None:
         if time.monotonic() > deadline_s:
             emit("the time is over: run the same command again")
             break
-        row = compared(bind_target(one.target), entry, parsed)
+        row = compared(read_task(one.target), entry, parsed)
         if row is not None:
             rows.append(row)
             with path.open("a") as file:

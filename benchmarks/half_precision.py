@@ -22,8 +22,8 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
+from autotune.compilers.source_text import read_source, render
 from autotune.hardware.architectures import architecture
 from autotune.space import bind, load_space, problem_of
 

@@ -20,7 +20,7 @@ from autotune.cli.tables import UNKNOWN, cell, table
 from autotune.core.trials import Budget
 from autotune.tuning.options import Options
 from autotune.tuning.single_runs import ladder
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 
 KERNEL = """
 #include "portable.h"
@@ -70,7 +70,7 @@ def main() -> None:
         for file, text in (("level.cu", KERNEL), ("level.py", REFERENCE)):
             (folder / file).write_text(text)
         (folder / "level.yaml").write_text(space(parsed.m, parsed.n))
-        task = bind_target(Target(folder / "level.yaml", parsed.device), progress.stage)
+        task = read_task(Target(folder / "level.yaml", parsed.device), progress.stage)
         steps = ladder(task, Options(budget=Budget(), journal=folder / "levels.jsonl"), progress)
     rows = []
     for m, trial in zip(parsed.m, steps.values(), strict=True):

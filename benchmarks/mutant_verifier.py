@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from autotune.checks.device_sanitizer import Sanitizer
 from autotune.checks.host_sanitizer import HostSanitizer, judged
-from autotune.compilers.kernel_source import perturbed, read_source
+from autotune.compilers.source_text import perturbed, read_source
 from autotune.core.outcomes import PASSED, first_failure
 from autotune.core.records import DeviceInfo
 from autotune.core.text import size_text

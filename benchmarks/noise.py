@@ -33,7 +33,7 @@ from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.options import Options
 from autotune.tuning.remeasure import Remeasurement, remeasure
 from autotune.tuning.result import SearchResult
-from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.task import Target, TuningTask, read_task
 from autotune.tuning.tuner import search
 
 SEEDS = (0, 1)
@@ -105,7 +105,7 @@ def main() -> None:
         folder = Path(name)
         options = Options(engine=parsed.engine, budget=Budget(trials=parsed.budget), transfer=False)
         try:
-            task = bind_target(Target(Path(parsed.kernel), parsed.device, sizes))
+            task = read_task(Target(Path(parsed.kernel), parsed.device, sizes))
             results = [searched(task, options, folder, seed) for seed in SEEDS]
             own = replace(options, journal=folder / "turns.jsonl")
             with (

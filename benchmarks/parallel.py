@@ -117,7 +117,7 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
     from autotune.tuning.journaled_task import with_journal
     from autotune.tuning.observer import Observer
     from autotune.tuning.options import Options
-    from autotune.tuning.task import Target, bind_target
+    from autotune.tuning.task import Target, read_task
 
     class Quarters(Observer):
         """Notes and prints CPU time and memory after each quarter of the trials."""
@@ -137,10 +137,10 @@ def search(parsed: argparse.Namespace, warm: int) -> None:
     with cluster_of(parsed.devices, parsed.processes) as (cluster, others):
         if cluster is None:
             devices = ",".join(f"fake:{number}" for number in range(parsed.devices))
-            task = bind_target(Target(Path("wait.yaml"), devices=devices))
+            task = read_task(Target(Path("wait.yaml"), devices=devices))
         else:
             print(f"{parsed.devices} Dask workers after {time.perf_counter() - began:.0f} s", flush=True)
-            task = bind_target(Target(Path("wait.yaml")), found_devices=[(cluster.address, cluster.info)])
+            task = read_task(Target(Path("wait.yaml")), found_devices=[(cluster.address, cluster.info)])
         options = Options(budget=Budget(trials=warm + parsed.trials), binary_cache=False)
         journaled = with_journal(task, options)
         with open_context(journaled, options, quarters, FULL_POLICY, cluster=cluster) as context:

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from autotune import best_config, include_dir
-from autotune.compilers.kernel_source import packaged
+from autotune.compilers.source_text import packaged
 
 ROUNDS = 40
 

@@ -27,7 +27,7 @@ from typing import Any
 from autotune.core.trials import Budget, Trial
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from autotune.tuning.tuner import search
 
 ROOT = Path(__file__).parents[1]
@@ -111,7 +111,7 @@ def run(space: str, budget: str, devices: str) -> dict[str, Any]:
             cache=Path(folder) / "cache",
             sanitizer=False,
         )
-        result = search(bind_target(Target(Path(space), devices=devices)), options, clock)
+        result = search(read_task(Target(Path(space), devices=devices)), options, clock)
         ended_s = time.perf_counter()
     first_s, *_, last_s = steady = clock.ends_s[len(clock.trials) // 10 :]
     return {

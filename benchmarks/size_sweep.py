@@ -45,7 +45,7 @@ from autotune.processes.machine_load import cpu_times
 from autotune.searchers.surrogate import SurrogateSearch
 from autotune.serving.best import Best
 from autotune.tuning.context import POLICY, open_context
-from autotune.tuning.finalists import FinalistChoice, fastest_trials
+from autotune.tuning.finalists import fastest_trials
 from autotune.tuning.finish_search import finish_search
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import LastRoundSetting
@@ -177,10 +177,10 @@ def search_own(
         # nothing is kept, so races are not looked for
         checks = WinnerChecks({config: {} for config in context.ledger.trials})
         root = folder / "own"
-        choice = FinalistChoice(tuple(dict.fromkeys([*best_few, best.config])))
+        named = tuple(dict.fromkeys([*best_few, best.config]))
         seconds = context.ledger.spent_s
         time_left = usual_last_round(seconds)
-        setting = LastRoundSetting(root, "own", options.seed, seconds, cpu_times(), time_left, choice=choice)
+        setting = LastRoundSetting(root, "own", options.seed, seconds, cpu_times(), time_left, named=named)
         finish_search(context, setting, checks)
     entry = task.cached_entry(root)
     if entry is None:

@@ -42,7 +42,7 @@ from autotune.tuning import last_round, shared_processes, tuner
 from autotune.tuning.last_round import remeasure_and_check
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
-from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.task import Target, TuningTask, read_task
 
 CONFIGURATIONS = 150
 BESTS = 9  # that are equal in the row of equals
@@ -224,7 +224,7 @@ def bound_space(machine: str, folder: Path) -> TuningTask:
     (folder / "unsteady.yaml").write_text(SPACE.format(values=values, default=values[CONFIGURATIONS // 2]))
     (folder / "unsteady.py").write_text(KERNEL)
     (folder / "reference.py").write_text(REFERENCE)
-    return bind_target(Target(folder / "unsteady.yaml", "fake"))
+    return read_task(Target(folder / "unsteady.yaml", "fake"))
 
 
 def one_search(task: TuningTask, machine: str, seed: int, folder: Path) -> Found:

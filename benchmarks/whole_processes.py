@@ -47,7 +47,7 @@ from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError, InputError
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.journal import read_journal
-from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.task import Target, TuningTask, read_task
 
 
 class Part(NamedTuple):
@@ -95,7 +95,7 @@ def write_plan(space: Path, journal: Path, parsed: argparse.Namespace, path: Pat
     Raises InputError if one call of Kernel Tuner cannot run all of them.
     """
     address, device = find_device(parsed.device)
-    task = bind_target(Target(space, parsed.device), found_devices=[(address, device)])
+    task = read_task(Target(space, parsed.device), found_devices=[(address, device)])
     trials = read_journal(journal).trials
     maker = InstanceMaker(task.space, task.source, task.dialect, {})
     made = [maker.make(trial.config) for trial in trials]

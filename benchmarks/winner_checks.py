@@ -29,7 +29,7 @@ from autotune.tuning import winner_checks
 from autotune.tuning.check_outcomes import OutcomesByConfig
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.options import Options
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from autotune.tuning.tuner import search
 
 
@@ -72,7 +72,7 @@ def time_search(space: str, device: str | None, budget: int) -> None:
         )
         began = time.perf_counter()
         with SearchProgress(Verbosity.QUIET) as quiet:
-            result = search(bind_target(Target(Path(space), device)), options, quiet)
+            result = search(read_task(Target(Path(space), device)), options, quiet)
     total_s = time.perf_counter() - began
     without_s = total_s - sum(seconds.values())
     each = "; ".join(f"{name} {took_s:.1f} s ({took_s / without_s:.1%})" for name, took_s in seconds.items())

@@ -2,7 +2,7 @@
 
 import yaml
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.evaluation.instance import InstanceMaker
 from autotune.space import bind, load_space, problem_of
 from autotune.tuning.further_sizes import FurtherSizes

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.space import bind, constraint_report, lint, load_space, problem_of
 from tests.space_example import GPU
 

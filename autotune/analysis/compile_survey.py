@@ -15,10 +15,10 @@ from math import prod
 from pathlib import Path
 
 from autotune.compilers.cubins import Cubins
-from autotune.compilers.kernel_source import SourceText, read_source, render
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.occupancy import Occupancy, occupancy, why_refused
 from autotune.compilers.resource_usage import Resources
+from autotune.compilers.source_text import SourceText, read_source, render
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Launch
 from autotune.core.stages import OnStage, Stage, unobserved
@@ -28,8 +28,8 @@ from autotune.errors import ExpressionError, InputError, LaunchError, SpaceError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool, cuda_setting
 from autotune.hardware.architectures import Architecture
 from autotune.processes.scratch_folder import scratch_folder
-from autotune.space import ValidSpace, bind, load_space, problem_of, require_seen
-from autotune.tuning.task import Target, locate
+from autotune.space import ValidSpace, bind, problem_of, require_seen
+from autotune.tuning.task import Target, read_target
 
 _DIALECT = "cuda"
 _AHEAD = 8  # configurations per compiler process
@@ -109,7 +109,7 @@ def survey(
         MissingExtra: NVRTC is not installed.
         SetupError: The space needs nvcc, which is not installed.
     """
-    spec = load_space(locate(target.space))
+    target, spec = read_target(target)
     if spec.dialect not in BACKENDS[_DIALECT].accepts:
         raise InputError(f"{spec.path}: expected a kernel for CUDA, found dialect {spec.dialect!r}")
     amd = next((item.name for item in architectures if item.is_amd), None)

@@ -306,8 +306,8 @@ class _Interpreted(_Way):
                 if self._deadline.is_over:
                     return NO_TIME
                 limit_s = self._deadline.left_s(TIMEOUT_S)
-                failure = self._worker.load(*chosen) or self._worker.run(
-                    verify_once, binary, workload, timeout_s=limit_s
+                failure: Failure | None = self._worker.run(
+                    verify_once, binary, workload, timeout_s=limit_s, workloads=chosen
                 )
                 if failure:
                     is_late = failure.status is Status.TIMEOUT and self._deadline.is_over

@@ -28,7 +28,7 @@ from autotune.tuning.context import POLICY, TuningContext, open_run
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.served_best import served_best
-from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.task import Target, TuningTask, read_task
 
 TUNED, DEFAULT, NAIVE, CPU = "tuned", "default", "naive", "CPU, all cores"
 _BASELINES_TIMEOUT_S = 300.0
@@ -112,7 +112,7 @@ def versus(
         InputError: There is no such landmark.
         SetupError: The reference or the device cannot be used.
     """
-    task = bind_target(target, observer.stage)
+    task = read_task(target, observer.stage)
     ways = list(_ways_on_device(task, options, naive))
     pinned_ms = pageable_ms = None
     with _begin(task, options, observer) as context:
@@ -203,7 +203,7 @@ def on_all_cores(target: Target, options: Options, observer: Observer) -> Conten
     size for a CPU first, and only the fastest there at the problem's.
     """
     try:
-        task = bind_target(target, observer.stage)
+        task = read_task(target, observer.stage)
         tuned = _served(task, options)
         ranked = [config for config in _fastest_on_host(target, options, observer) if config in task.space]
         chosen = list(dict.fromkeys((tuned.config, *ranked)))
@@ -227,7 +227,7 @@ def _fastest_on_host(target: Target, options: Options, observer: Observer) -> li
 
     Times of earlier sizes and runs are read from the journal, unless the kernel has been edited since.
     """
-    task = bind_target(replace(target, sizes={}), observer.stage)
+    task = read_task(replace(target, sizes={}), observer.stage)
     own = replace(options, journal=None)
     try:
         trials = _landmarks_on_host(task, own, observer)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from autotune.compilers.kernel_source import SourceText, read_source, source_of_text
+from autotune.compilers.source_text import SourceText, read_source, source_of_text
 from autotune.core.trials import USUAL, CallMode
 from autotune.devices.listing import Found
 from autotune.errors import InputError
@@ -18,7 +18,7 @@ from autotune.space import SpaceSpec, load_space
 from autotune.space.functions import Functions, Values
 from autotune.space.spec import read_space
 from autotune.space.yaml_document import document_of
-from autotune.tuning.task import Target, TuningTask, bind_task, locate
+from autotune.tuning.task import Target, TuningTask, find_space_file, read_task
 
 _EXAMPLES = {"parameters": '{"BLOCK_SIZE": [64, 128]}', "sizes": '{"n": 1000}'}
 _SUFFIXES = {"portable": ".cu", "cuda": ".cu", "opencl": ".cl", "python": ".py"}
@@ -99,7 +99,7 @@ class Space:
     @classmethod
     def load(cls, path: str | Path) -> Space:
         """Read a space file, or one of those that come with autotune by its name: `reduce`."""
-        return cls.of(load_space(locate(Path(path))))
+        return cls.of(load_space(find_space_file(Path(path))))
 
     @classmethod
     def of(cls, spec: SpaceSpec, source: SourceText | None = None) -> Space:
@@ -131,7 +131,7 @@ class Space:
         """
         target = Target(self.spec.path, device, dict(sizes or {}), dtype, data, measure, devices)
         source = self._source or read_source(self.spec.source, self.spec.include_dirs)
-        task = bind_task(self.spec, source, target, found_devices=found)
+        task = read_task(target, found_devices=found, files=(self.spec, source))
         if not self._finds_default or task.spec.default in task.space:
             return task
         return with_default(task, 0)

@@ -23,7 +23,7 @@ from autotune.errors import InputError
 from autotune.evaluation.ledger import OnTrial
 from autotune.evaluation.scoring import OwnObjective
 from autotune.frameworks import FORMATS
-from autotune.plans.open_plan import open_plan, opened_cluster
+from autotune.plans.open_plan import open_cluster, open_plan
 from autotune.plans.search_plan import PlanResult, Searches, search_one
 from autotune.plans.sweep import Sweep, bind_sweep, sweep
 from autotune.searchers import engine_names, strategy_names
@@ -106,7 +106,7 @@ def tune(
         given.options(budget, strategy, seed, objective, cache, fresh=fresh),
         journal=None if journal is None else Path(journal),
     )
-    with given.progress(callback) as progress, opened_cluster(cluster, device, progress) as opened:
+    with given.progress(callback) as progress, open_cluster(cluster, device, progress) as opened:
         present = None if opened is None else [(opened.address, opened.info)]
         task = known.bind(device, sizes, dtype, data, present, given.measure, devices)
         task = alone_if_enough(task, devices, options.budget, progress.warn)

@@ -35,7 +35,7 @@ from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default
 from autotune.compilers.elf import read_sections, read_symbols
 from autotune.compilers.hidden_reads import HEADER_FOLDERS
 from autotune.compilers.host_code import without_host_code
-from autotune.compilers.kernel_source import packaged
+from autotune.compilers.source_text import packaged
 from autotune.core import timeline
 from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Unchecked
 from autotune.core.records import Launch
@@ -57,7 +57,7 @@ HOST_TOOLS = ("races on the CPU", "AddressSanitizer")
 MAX_CPU_S = 10  # CPU time of one run; a busy machine takes longer
 TIMEOUT_S = 180.0  # wall time of the compiler, and of one run, on a machine however busy
 MAX_THREADS = 200_000  # of all problems: some 0.2 s of CPU time in each build; compiling takes twice as long
-MAX_FURTHER_THREADS = 2**19  # of a problem at which loops turn again
+MAX_FURTHER_THREADS = 2**19  # of a problem at which loops have a second iteration
 MAX_BYTES = 2**26  # arrays of one problem: they are written to files
 FURTHER_LIMITS = f"{MAX_FURTHER_THREADS:,} threads or {MAX_BYTES >> 20} MiB"
 _FOUND = 86  # the exit code of a finding

@@ -83,7 +83,7 @@ def _check_bits(parsed: argparse.Namespace) -> None:
     from autotune.serving.cache import writable_root
 
     opt.require_unset(parsed, "--bits", "refresh", "stale", "strength")
-    with opt.opened_task(parsed) as (task, progress):
+    with opt.open_task(parsed) as (task, progress):
         root = str(writable_root(parsed.cache))
         configs = opt.valid_configs(parsed.config, task) or served_configs(task, root)
         if not configs:
@@ -103,7 +103,7 @@ def _check_strength(parsed: argparse.Namespace) -> None:
     from autotune.strength.record import keep, strength_file, strength_json
     from autotune.strength.strength import measure
 
-    with opt.opened_task(parsed) as (task, progress):
+    with opt.open_task(parsed) as (task, progress):
         options = opt.run_options(parsed, sanitizer=parsed.sanitizer)
         strength = measure(task, options, progress, parsed.time)
     keep(strength, strength_file(task.spec.kernel, task.device.slug))
@@ -113,7 +113,7 @@ def _check_strength(parsed: argparse.Namespace) -> None:
 def _check_configurations(parsed: argparse.Namespace) -> None:
     from autotune.plans.recheck import check
 
-    with opt.opened_task(parsed) as (task, progress):
+    with opt.open_task(parsed) as (task, progress):
         configs = opt.valid_configs(parsed.config, task)
         outcomes = check(task, opt.run_options(parsed, sanitizer=parsed.sanitizer), progress, configs)
     expected = task.spec.declared_wrong
@@ -129,14 +129,14 @@ def _check_cache(parsed: argparse.Namespace) -> None:
     from autotune.plans.recheck import CheckState, recheck, refresh
     from autotune.processes.deadline import Deadline
     from autotune.serving.cache import writable_root
-    from autotune.tuning.task import bind_target
+    from autotune.tuning.task import read_task
 
     root = str(writable_root(parsed.cache))
     target = opt.target(parsed)
     options = opt.run_options(parsed, sanitizer=parsed.sanitizer)
     checked, aged = [], []
     deadline = Deadline.after(parsed.time)
-    with opt.opened_task(parsed) as (task, progress):
+    with opt.open_task(parsed) as (task, progress):
         record = task.cached_record(root)
         entries = [
             entry
@@ -151,7 +151,7 @@ def _check_cache(parsed: argparse.Namespace) -> None:
                 "; run autotune search, or name configurations with --config"
             )
         for entry in entries:
-            of_entry = bind_target(
+            of_entry = read_task(
                 replace(target, sizes=entry.sizes, dtype=entry.dtype, data=entry.data or None)
             )
             if parsed.stale:

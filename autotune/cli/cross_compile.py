@@ -20,8 +20,7 @@ from autotune.core.text import first_error
 from autotune.core.trials import Status
 from autotune.errors import SetupError
 from autotune.hardware.names import gpu_architectures
-from autotune.space import load_space
-from autotune.tuning.task import Target, resolve
+from autotune.tuning.task import Target, read_target
 
 _ARCHITECTURES = "sm_75,sm_80,sm_90,sm_100"
 _BUDGET = 200
@@ -44,9 +43,9 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
 
 def compile_space(parsed: argparse.Namespace) -> None:
     """Compile and print a table; raises SetupError if the default, or the requested one, cannot run."""
-    target = resolve(Target(parsed.space, None, parse_sizes(parsed.size), parsed.dtype))
+    target = Target(parsed.space, None, parse_sizes(parsed.size), parsed.dtype)
     architectures = gpu_architectures(parsed.device or _ARCHITECTURES)
-    spec = load_space(target.space)
+    _, spec = read_target(target)
     chosen = None if parsed.config is None else opt.config(parsed.config, spec)
     settings = Settings(
         count=_BUDGET if parsed.budget is None else parsed.budget or None,

@@ -43,7 +43,7 @@ def run(parsed: argparse.Namespace) -> None:
     from autotune.diagnosis.record import diagnosis_file, keep
 
     options = opt.run_options(parsed, budget=Budget())
-    with opt.opened_task(parsed) as (task, progress):
+    with opt.open_task(parsed) as (task, progress):
         config, origin = opt.chosen_config(parsed, task)
         with open_diagnosis(task, options, progress) as context:
             diagnosis = diagnose(context, config, origin, cache=parsed.cache, with_transfers=parsed.transfers)

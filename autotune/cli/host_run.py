@@ -12,8 +12,7 @@ from autotune.cli.output import emit
 from autotune.core.outcomes import Unchecked
 from autotune.core.text import count_text
 from autotune.core.trials import Failure, Status
-from autotune.space import load_space
-from autotune.tuning.task import resolve
+from autotune.tuning.task import read_target
 
 _TIMEOUT_S = 600.0
 
@@ -39,8 +38,8 @@ def add_host_run(parser: argparse.ArgumentParser) -> None:
 
 def run_space(parsed: argparse.Namespace) -> None:
     """Run and print a line for each configuration; exits with 1 unless all end as expected."""
-    target = resolve(opt.target(parsed))
-    chosen = None if parsed.config is None else opt.config(parsed.config, load_space(target.space))
+    target = opt.target(parsed)
+    chosen = None if parsed.config is None else opt.config(parsed.config, read_target(target)[1])
     with opt.progress(parsed, first_line_s=0.3) as progress:
         result = run_on_host(target, parsed.timeout, chosen, progress.stage)
     emit(runs_json(result) if parsed.json else runs_text(result))

@@ -41,7 +41,7 @@ def target(parsed: argparse.Namespace) -> Target:
 
 
 @contextmanager
-def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, SearchProgress]]:
+def open_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, SearchProgress]]:
     """The task that the options name; progress shows from before the task is read until this is closed."""
     from autotune.devices.listing import listing_for
     from autotune.evaluation.imports_ahead import import_ahead
@@ -51,9 +51,9 @@ def opened_task(parsed: argparse.Namespace) -> Iterator[tuple[TuningTask, Search
     try:
         with progress(parsed) as shown:
             import autotune.tuning.tuner  # all commands need it later  # noqa: F401
-            from autotune.tuning.task import bind_target
+            from autotune.tuning.task import read_task
 
-            yield bind_target(target(parsed), shown.stage, listing=listing), shown
+            yield read_task(target(parsed), shown.stage, listing=listing), shown
     finally:
         listing.abandon()
 

@@ -78,7 +78,7 @@ def _run_one(parsed: argparse.Namespace) -> None:
 
     opt.require_unset(parsed, "without --landmarks, the configuration always runs again", "fresh", "keep")
     options = opt.run_options(parsed, budget=Budget())
-    with opt.opened_task(parsed) as (task, progress):
+    with opt.open_task(parsed) as (task, progress):
         config, origin = opt.chosen_config(parsed, task)
         if parsed.profile:
             find_profiler(parsed.profile, task.address)  # before anything runs
@@ -107,7 +107,7 @@ def _run_ladder(parsed: argparse.Namespace) -> None:
     others = ("config", "landmark", "default", "repeat", "profile")
     opt.require_unset(parsed, "--landmarks runs all landmarks", *others)
     options = opt.run_options(parsed, budget=Budget())
-    with opt.opened_task(parsed) as (task, progress):
+    with opt.open_task(parsed) as (task, progress):
         best = tuned_best(task, parsed.cache)  # first: a damaged cache should cost no time
         steps = ladder(task, options, progress, best)
         counted = _counted_runs(parsed, task, options, progress, steps)

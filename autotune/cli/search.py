@@ -192,7 +192,7 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
     """Carry out the plan that the options name; raises SetupError at the end if some of it failed."""
     with ExitStack() as opened:
         with timeline.span("import autotune, and find the device and its configurations"):
-            plan, progress = opened.enter_context(_opened_plan(parsed, options))
+            plan, progress = opened.enter_context(_open_asked(parsed, options))
         from autotune.cli.search_summary import plan_json, plan_text, result_line, result_text
         from autotune.plans.search_plan import Searches
 
@@ -215,10 +215,10 @@ def _search(parsed: argparse.Namespace, options: Options) -> None:
 
 
 @contextmanager
-def _opened_plan(parsed: argparse.Namespace, options: Options) -> Iterator[tuple[SearchPlan, SearchProgress]]:
+def _open_asked(parsed: argparse.Namespace, options: Options) -> Iterator[tuple[SearchPlan, SearchProgress]]:
     """The plan that the options name; a single search has as many of its devices as pay."""
     if not (parsed.cluster or _is_several(parsed)):  # the devices are listed while modules are imported
-        with opt.opened_task(parsed) as (task, progress):
+        with opt.open_task(parsed) as (task, progress):
             from autotune.plans.search_plan import search_one
 
             task = opt.alone_if_enough(task, parsed.devices, options.budget, progress.warn)

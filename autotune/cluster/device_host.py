@@ -99,6 +99,8 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
     async def call(self, method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call a method of the device process's worker, or read a property; other calls go on meanwhile."""
         here = tuple(self.files.workload(item) if isinstance(item, Workload) else item for item in arguments)
+        if "workloads" in options:
+            options = {**options, "workloads": tuple(map(self.files.workload, options["workloads"]))}
         return await asyncio.to_thread(call_worker, self.worker, method, here, options)
 
     async def take_files(self, files: Mapping[str, bytes]) -> None:

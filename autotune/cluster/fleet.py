@@ -160,7 +160,8 @@ class ClusterFleet(Fleet):
         name, address = self._setting.name, self.devices[device]
 
         def call(method: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-            self._send_files(argument for argument in arguments if isinstance(argument, Workload))
+            loaded = (*arguments, *options.get("workloads", ()))
+            self._send_files(item for item in loaded if isinstance(item, Workload))
             # directly, not as a task: that takes 2 ms instead of 20, and a last round makes hundreds of calls
             try:
                 found = self._client.run(on_host, name, "call", method, arguments, options, workers=[address])

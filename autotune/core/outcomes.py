@@ -27,9 +27,16 @@ class Unchecked:
     is_late: bool = False
 
 
+@dataclass(frozen=True)
+class Limit:
+    """What goes wrong, or is not known, at sizes that no space asks for: the check has done all it can."""
+
+    reason: str
+
+
 PASSED = Passed.PASSED
 NO_TIME = Unchecked("no time was left", is_late=True)
-Outcome = Failure | Unchecked | Passed
+Outcome = Failure | Unchecked | Limit | Passed
 Outcomes = Mapping[str, Outcome]  # by the name of the check
 
 
@@ -44,14 +51,14 @@ def data_check(name: str) -> str:
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
-    """The worst outcome: a failure, else a check that was not made, else a check that has passed."""
+    """The worst outcome: a failure, else a check that was not made or a limit, else one that has passed."""
     return max(outcomes, key=_weight, default=PASSED)
 
 
 def _weight(outcome: Outcome) -> int:
     if isinstance(outcome, Unchecked):
         return 1 + outcome.is_late
-    return 0 if outcome is PASSED else 3
+    return {Passed: 0, Limit: 1, Failure: 3}[type(outcome)]
 
 
 def combined(checks: Iterable[Outcomes]) -> Outcomes:
@@ -78,13 +85,18 @@ def reasons(outcomes: Outcomes) -> dict[str, str]:
 def of_reasons(by_check: Mapping[str, str]) -> Outcomes:
     """The outcomes of which a cache keeps the reasons."""
     known: dict[str, Outcome] = {"": PASSED, NO_TIME.reason: NO_TIME}
-    return {name: known.get(reason) or Unchecked(reason) for name, reason in by_check.items()}
+    return {name: known.get(reason) or with_reason(name, reason) for name, reason in by_check.items()}
+
+
+def with_reason(name: str, reason: str) -> Unchecked | Limit:
+    """The outcome of a check that neither passed nor failed, and that no later search makes up for."""
+    return Limit(reason) if name == LARGER_SIZES else Unchecked(reason)
 
 
 def _reason(outcome: Outcome) -> str:
     if outcome is PASSED:
         return ""
-    return outcome.reason if isinstance(outcome, Unchecked) else str(outcome)
+    return str(outcome) if isinstance(outcome, Failure) else outcome.reason
 
 
 def is_verified(outcomes: Outcomes) -> bool:
@@ -103,19 +115,14 @@ def names_text(names: Iterable[str]) -> str:
 
 
 def unpassed(outcomes: Outcomes) -> dict[str, str]:
-    """The checks that have not passed, with their reasons; what a kernel's indices hold is a limit."""
-    limit = index_limit(outcomes)
-    return {
-        name: reason
-        for name, reason in reasons(outcomes).items()
-        if reason and not (limit and name == LARGER_SIZES)
-    }
+    """The checks that failed or were not made, with their reasons."""
+    found = (item for item in outcomes.items() if not isinstance(item[1], Limit | Passed))
+    return reasons(dict(found))
 
 
 def index_limit(outcomes: Outcomes) -> str:
     """The limit of the kernel's indices, at sizes that no space asks for; empty if none was found."""
-    outcome = outcomes.get(LARGER_SIZES)
-    return outcome.reason if isinstance(outcome, Unchecked) and not outcome.is_late else ""
+    return next((outcome.reason for outcome in outcomes.values() if isinstance(outcome, Limit)), "")
 
 
 def unchecked_text(outcomes: Outcomes) -> str:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from autotune.compilers.kernel_source import packaged, read_source
+from autotune.compilers.source_text import packaged, read_source
 from autotune.core.records import DeviceInfo
 from autotune.core.stages import OnStage, Stage
 from autotune.core.trials import Binary, Budget

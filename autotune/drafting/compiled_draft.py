@@ -18,9 +18,9 @@ from pathlib import Path
 from autotune.compilers.base import undefined_names
 from autotune.compilers.binary_cache import default_folder
 from autotune.compilers.host_code import device_part
-from autotune.compilers.kernel_source import SourceText, read_source, render, source_text
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.nvidia_tools import find_tool
+from autotune.compilers.source_text import SourceText, read_source, render, source_text
 from autotune.core.launch_plan import entry_name, macros
 from autotune.core.records import Parameter
 from autotune.core.text import first_error

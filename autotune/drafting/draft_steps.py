@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.compilers.kernel_source import missing_headers
+from autotune.compilers.source_text import missing_headers
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
 from autotune.devices import BACKENDS, WITHOUT_HARDWARE
@@ -25,7 +25,7 @@ from autotune.drafting.missing_definitions import what_helps
 from autotune.drafting.space_draft import KernelFile, SpaceDraft
 from autotune.drafting.stand_in_headers import folders_of_headers, write_stand_ins
 from autotune.drafting.trials import compile_default
-from autotune.errors import InputError, KernelUnread
+from autotune.errors import AutotuneError, InputError, KernelUnread
 from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.guessed_launch import PLACEHOLDER
 from autotune.scaffold.guessed_reference import variable_name
@@ -112,16 +112,20 @@ def compiled_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDr
     """Draft a space whose default compiles, that of the file `space` or with another guess.
 
     The file has the guess that was tried last. If none compiles in the time, the draft is the first one, with
-    a complaint.
+    a complaint if Triton has one: any other is said when the space is loaded, or its default tried.
     """
     end_s = time.monotonic() + within_s
-    said = compile_default(space)[-1]
     made = scaffold_triton(kernel.path, kernel.name, kernel.entry)
+    first = _described_triton(made, kernel)
+    try:
+        said = compile_default(space)[-1]
+    except AutotuneError:
+        return first
     if said.is_good:
-        return _described_triton(made, kernel)
+        return first
     complaint = said.text.removeprefix("not compiled: ")
     if any(words in complaint for words in _SETTLED):
-        return replace(_described_triton(made, kernel), complaint=complaint)
+        return replace(first, complaint=complaint)
     for assumed in made.guess.others(complaint):
         if time.monotonic() > end_s:
             break
@@ -133,7 +137,7 @@ def compiled_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDr
     named = sorted(made.guess.unsure & {*WORD.findall(complaint)})
     if guessed := [f"{name}={made.guess.default[name]}" for name in named]:
         complaint += f"; guessed, so give them the values that your program passes: {', '.join(guessed)}"
-    return replace(_described_triton(made, kernel), complaint=complaint)
+    return replace(first, complaint=complaint)
 
 
 def _described_triton(made: TritonScaffold, kernel: KernelFile) -> SpaceDraft:

@@ -130,7 +130,8 @@ class _Work:
         else:
             self.written.callback(shutil.rmtree, headers, ignore_errors=True)
             self.written.callback(front.unlink, missing_ok=True)
-            draft = self._compiled(kernel, self._read(kernel, "draft_steps.draft", kernel, headers), front)
+            draft = self._read(kernel, "draft_steps.draft", kernel, headers)
+            draft = self._compiled(draft, "draft_steps.compiled", kernel, draft.stand_ins, front)
             if not draft.stand_ins:
                 shutil.rmtree(headers, ignore_errors=True)
             kernel = draft.kernel
@@ -140,7 +141,7 @@ class _Work:
         self.written.add(reference, draft.reference)
         can_run = self._can_run(draft.dialect)
         if is_triton:
-            draft = self._compiled_triton(kernel, draft, space)
+            draft = self._compiled(draft, "draft_steps.compiled_triton", kernel, space)
             _write(space, draft.space, "w")
             _write(reference, draft.reference, "w")
         notes = [Note(False, text) for text in draft.notes]
@@ -166,28 +167,14 @@ class _Work:
             advice = "move the kernel and what it uses to a file of its own"
             raise InputError(f"{kernel.path}: not read: {why}; {advice}") from None
 
-    def _compiled(self, kernel: KernelFile, draft: SpaceDraft, front: Path) -> SpaceDraft:
+    def _compiled(self, draft: SpaceDraft, step: str, *arguments: object) -> SpaceDraft:
         """A draft whose default compiles, or the draft as it is with the reason why it does not."""
         self.on_stage(Stage("compiling the default"))
         most_s = self._most_s
         try:
-            compiled: SpaceDraft = self.workshop.run(
-                "draft_steps.compiled", kernel, draft.stand_ins, front, most_s / 2, limit_s=most_s
-            )
+            compiled: SpaceDraft = self.workshop.run(step, *arguments, most_s / 2, limit_s=most_s)
         except Stopped as why:
             return replace(draft, complaint=str(why))
-        return compiled
-
-    def _compiled_triton(self, kernel: KernelFile, draft: SpaceDraft, space: Path) -> SpaceDraft:
-        """A draft whose default compiles, or the draft as it is, with a complaint if Triton has one."""
-        self.on_stage(Stage("compiling the default"))
-        most_s = self._most_s
-        try:
-            compiled: SpaceDraft = self.workshop.run(
-                "draft_steps.compiled_triton", kernel, space, most_s / 2, limit_s=most_s
-            )
-        except (InputError, SetupError, Stopped):  # said when the space is loaded, or its default tried
-            return draft
         return compiled
 
     @property

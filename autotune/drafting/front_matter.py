@@ -11,7 +11,7 @@ from math import inf
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
-from autotune.compilers.kernel_source import source_text
+from autotune.compilers.source_text import source_text
 from autotune.core.text import first_error
 from autotune.drafting.compiled_draft import compiled_scaffold
 from autotune.drafting.missing_definitions import defining_files

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from autotune.compilers.kernel_source import missing_headers
+from autotune.compilers.source_text import missing_headers
 from autotune.processes.files import writing
 
 _LEVELS = 5  # of folders above a source

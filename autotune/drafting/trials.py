@@ -25,7 +25,7 @@ from autotune.tuning.failed_default import failed_default
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.single_runs import run_once
-from autotune.tuning.task import Target, TuningTask, bind_target, count_space
+from autotune.tuning.task import Target, TuningTask, count_space, read_task
 
 _RUN_S = 10.0  # time limit of the default's run
 _CPU_S = 600.0  # the caller's limit for all steps ends a run on the CPU before
@@ -43,7 +43,7 @@ def count(space: Path, *, has_device: bool) -> int:
 
 def run_default(space: Path) -> list[Note]:
     """Verify and time the default of a space on a device of this machine; the last note says how it did."""
-    task, observer = bind_target(Target(space)), _Warnings()
+    task, observer = read_task(Target(space)), _Warnings()
     with scratch_folder() as folder:
         options = Options(budget=Budget(), timeout_s=_RUN_S, journal=Path(folder) / "run.jsonl")
         trial = run_once(task, options, observer, task.spec.default)

@@ -207,7 +207,7 @@ class CompilerPool:
 
 
 def compiler_setting(address: Address, device: DeviceInfo, kind: str) -> CompilerSetting:
-    """The setting for a device's compiler; `kind` as for `cuda_compiler`.
+    """The setting for a device's compiler, of NVIDIA's for `nvrtc`, `nvcc` or `triton`, as `kind` says.
 
     Raises MissingExtra or SetupError if the compiler is not installed. Does not initialise the CUDA driver.
     """
@@ -236,7 +236,7 @@ def device_compiler(address: Address) -> Compiler:
 
 
 def compiler_name(address: Address, device: DeviceInfo, kind: str) -> str:
-    """The name and version of a device's compiler; raises as `compiler_setting` does."""
+    """The name and version of a device's compiler; raises MissingExtra or SetupError if it is missing."""
     if address.is_nvidia:
         return triton_name() if kind == TRITON else lazy_compiler(device.architecture, kind).name
     return driver_compiler(device)

@@ -50,7 +50,7 @@ class DeviceSetting:
 
     address: Address
     reference: Path
-    workloads: tuple[Workload, ...] = ()  # which it begins to prepare at once
+    workloads: tuple[Workload, ...] = ()  # the process begins to prepare them at once
     wrong_arrays: WrongArrays | None = None  # saves the arrays of wrong results
     reference_cache: ReferenceCache | None = None  # keeps the results of slow references
 
@@ -176,7 +176,7 @@ def set_up(state: DeviceState) -> frozenset[str]:
 
 
 def load(state: DeviceState, workloads: tuple[Workload, ...], usual: tuple[Workload, ...]) -> frozenset[str]:
-    """Load workloads into device memory; returns and raises what `DeviceState.load` does."""
+    """Load workloads into device memory; returns the data keys of all that are there then."""
     loaded = state.load(workloads, usual)
     if state.device.info.kind == "gpu":
         state.device.flush_cache()  # allocates its buffer now: a lack of memory shows here

@@ -93,7 +93,7 @@ class Evaluator:
         self._queue = CompileQueue(maker, pool, ledger, self._events.put, in_order=devices.parallel == 1)
         self._running: dict[Future[list[ItemResult]], list[RunningItem]] = {}
         self._ended: deque[Trial] = deque()
-        self._running_keys: set[RunKey] = set()  # of what runs, and of the retries
+        self._running_keys: set[RunKey] = set()  # the keys of what runs, and of the retries
         self._duplicates: dict[RunKey, list[Submission]] = {}  # by the running key that they wait for
         self._retries: deque[RunningItem] = deque()
         self._retry: Future[list[ItemResult]] | None = None
@@ -281,11 +281,13 @@ class Evaluator:
         verify = functions.verify
         if verify is None:
             return None
-        unprepared = self._worker.load(*instance.verify_workloads, instance.workload)
-        if unprepared is not None:
-            return unprepared
         files = self._worker.run(
-            arrays_after_run, binary, instance.workload, functions.verified, timeout_s=self._timeout_s
+            arrays_after_run,
+            binary,
+            instance.workload,
+            functions.verified,
+            timeout_s=self._timeout_s,
+            workloads=(*instance.verify_workloads, instance.workload),
         )
         if isinstance(files, Failure):
             return files

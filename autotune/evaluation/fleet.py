@@ -70,9 +70,9 @@ class FleetWorker:
         failure: Failure | None = self._call("load", *workloads)
         return failure
 
-    def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
+    def run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """As `Worker.run`."""
-        return self._call("run", function, *arguments, timeout_s=timeout_s, **options)
+        return self._call("run", function, *arguments, **options)
 
     def replace_if_used(self) -> None:
         """As `Worker.replace_if_used`."""
@@ -163,7 +163,7 @@ class LocalFleet(Fleet):
     job_items = 1
 
     def __init__(self, workers: Mapping[Address, Worker], on_lost: Callable[[str, str], None]) -> None:
-        """Take workers that have begun to open their devices; `on_lost` as for `Fleet`."""
+        """Take workers that have begun to open their devices."""
         super().__init__(on_lost)
         self._workers = {device_name(address): worker for address, worker in workers.items()}
         self._laps = {name: Laps() for name in self._workers}
@@ -199,7 +199,7 @@ class LocalFleet(Fleet):
         return self._threads.submit(self._run, item, timeout_s)
 
     def result(self, future: Future[list[ItemResult]]) -> list[ItemResult]:
-        """The outcomes of a finished job; raises as `JobRunner.result` does."""
+        """The outcomes of a finished job; raises JobDropped if its device is gone."""
         try:
             return future.result()
         except DeviceGone as error:

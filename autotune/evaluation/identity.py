@@ -53,7 +53,7 @@ def trial_key(
 def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str, hidden: str = "") -> dict[str, str]:
     """The fields that all rows of a journal share, without parameters and constraints: rows have their own.
 
-    `hidden` names what the compiler reads besides the source, as `SourceText.hidden` does.
+    `hidden` names what the compiler reads besides the source; empty for nothing.
     """
     return (
         {

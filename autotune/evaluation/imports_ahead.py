@@ -18,6 +18,6 @@ def import_ahead(listing: Listing, *, triton: bool) -> None:
     The search chooses from the devices of `listing`.
     """
     packages = [BUILT_IN[name].module for name in listing.names if name in BUILT_IN]
-    if triton and listing.names != (INTERPRETER,):  # which imports Triton in its own way
+    if triton and listing.names != (INTERPRETER,):  # the interpreter imports Triton in its own way
         packages.append(TRITON_MODULE)
     preload(("autotune.evaluation.compiler_pool", "autotune.evaluation.device_samples", *packages))

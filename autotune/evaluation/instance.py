@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from autotune.compilers.hidden_reads import variables_text
-from autotune.compilers.kernel_source import SourceText, render
+from autotune.compilers.source_text import SourceText, render
 from autotune.core.argument_values import arguments
 from autotune.core.error_bounds import DATA, UNIT_ROUNDOFF, ErrorSpec, accumulated, neighbours
 from autotune.core.expressions import number, parse
@@ -23,13 +23,7 @@ from autotune.errors import ExpressionError
 from autotune.evaluation.identity import trial_key
 from autotune.evaluation.work_item import Incumbent, MeasurementPolicy, WorkItem
 from autotune.problem.stored_inputs import StoredInputs
-from autotune.problem.workload import (
-    Array,
-    Scalar,
-    StoredArray,
-    Workload,
-    identity_of,
-)
+from autotune.problem.workload import Array, Scalar, StoredArray, Workload, identity_of
 from autotune.space import Fill, ValidSpace
 from autotune.space.arguments import INPUTS
 from autotune.space.spec import TRUSTED

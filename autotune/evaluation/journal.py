@@ -280,7 +280,7 @@ class JournalContent(NamedTuple):
 
 
 def read_trials(path: Path) -> list[Trial]:
-    """Read the trials of a journal; raises as `read_journal` does."""
+    """Read the trials of a journal; raises InputError, or JournalError for another file."""
     return read_journal(path).trials
 
 
@@ -304,7 +304,7 @@ def parse_journal(text: str, path: Path) -> JournalContent:
 
 
 class FollowedJournal:
-    """A journal that threads read again and again: of one that has grown, only the new rows."""
+    """A journal that threads read again and again; each time, only the new rows are read."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, Lock()
@@ -317,7 +317,7 @@ class FollowedJournal:
         self._inode = -1
 
     def read(self) -> JournalContent:
-        """Read what is new; raises as `read_journal` does."""
+        """Read what is new; raises InputError, or JournalError for another file."""
         with self._lock:
             try:
                 self._read()

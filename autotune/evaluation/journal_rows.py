@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 from autotune.core import json_values as values
-from autotune.core.outcomes import PASSED, Outcomes, Unchecked
+from autotune.core.outcomes import PASSED, Limit, Outcomes, Unchecked, with_reason
 from autotune.core.records import Config
 from autotune.core.trials import ArrayFault, Failure, Measurement, Rule, Status, Trial
 from autotune.errors import Blame
@@ -72,8 +72,9 @@ def encode_checks(outcomes: Outcomes) -> dict[str, Any]:
     """Convert outcomes without failures to JSON values: checks that passed, and the reasons of the others."""
     groups: dict[str, dict[str, str]] = {_LATE: {}, _UNABLE: {}}
     for name, outcome in outcomes.items():
-        if isinstance(outcome, Unchecked):
-            groups[_LATE if outcome.is_late else _UNABLE][name] = outcome.reason
+        if isinstance(outcome, Unchecked | Limit):
+            is_late = isinstance(outcome, Unchecked) and outcome.is_late
+            groups[_LATE if is_late else _UNABLE][name] = outcome.reason
     return {_PASSED: [name for name, outcome in outcomes.items() if outcome is PASSED], **groups}
 
 
@@ -84,7 +85,7 @@ def _decode_checks(row: object, place: str) -> Outcomes:
     return {
         **dict.fromkeys(passed, PASSED),
         **{name: Unchecked(reason, is_late=True) for name, reason in late.items()},
-        **{name: Unchecked(reason) for name, reason in unable.items()},
+        **{name: with_reason(name, reason) for name, reason in unable.items()},
     }
 
 

@@ -43,7 +43,7 @@ class IncumbentTimer:
 
     def _time_now(self, earlier_ms: float, batch: int) -> bool:
         """Time the incumbent; False if it cannot run here."""
-        self.is_running = True  # and stays so after an error, which is its own
+        self.is_running = True  # it stays True after an error: the incumbent's own
         stopwatch = self._open()
         if stopwatch is not None:
             stopwatch.batch = batch

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.compilers.kernel_source import SourceText
+from autotune.compilers.source_text import SourceText
 from autotune.errors import BrokenReference, ChildFailed, ChildRaised, ExpressionError
 from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.hardware.architectures import NOT_HERE

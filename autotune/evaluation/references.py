@@ -34,11 +34,7 @@ class References:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="references")
         self._begun: dict[str, Future[None]] = {}
 
-    def begin(
-        self,
-        workloads: Sequence[Workload],
-        other_data: Sequence[Workload] = (),
-    ) -> None:
+    def begin(self, workloads: Sequence[Workload], other_data: Sequence[Workload]) -> None:
         """Begin to compute workloads, once; none without a place to keep results.
 
         Results on `other_data` are kept for this run, however fast they were.

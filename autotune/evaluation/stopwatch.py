@@ -127,7 +127,7 @@ class Stopwatch:
     def warm_up(self, count: int, expected_ms: float = math.inf) -> tuple[float, ...]:
         """Take at least `count` warm-up samples, on a CPU until times settle; returns them in ms.
 
-        `expected_ms` is as for `sample_ms`.
+        `expected_ms` is the time that a sample should take.
         """
         samples: list[float] = []
         while len(samples) < count or (

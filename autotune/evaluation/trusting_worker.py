@@ -109,17 +109,16 @@ class TrustingWorker(Worker):
             return binary if isinstance(binary, Failure) else unlike
         bare = replace(full, trusted="", expected=())
         failure = super().load(*instance.verify_workloads)  # raises SetupError if the reference is broken
-        failure = failure or super().load(*instance.verify_workloads, bare)
-        if failure is None:
-            failure = self.run(
-                run_for_results,
-                binary,
-                instance.verify_workloads,
-                bare,
-                path,
-                timeout_s=self._trust_timeout_s,
-            )
-        return binary.sha256 if failure is None else failure
+        failure = failure or self.run(
+            run_for_results,
+            binary,
+            instance.verify_workloads,
+            bare,
+            path,
+            timeout_s=self._trust_timeout_s,
+            workloads=(*instance.verify_workloads, bare),
+        )
+        return failure or binary.sha256
 
 
 def _disagreement(workload: Workload, first: Path, second: Path) -> str:

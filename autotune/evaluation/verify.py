@@ -45,7 +45,7 @@ def verify(program: Program, buffers: WorkloadBuffers) -> Failure | None:
 
 
 def after_other_inputs(program: Program, buffers: WorkloadBuffers, *, few: bool) -> Failure | None:
-    """Run the plan on other inputs, then check a run on the right ones; raises what `Device.run` raises.
+    """Run the plan on other inputs, then check a run on the right ones; raises LaunchError or DeviceLost.
 
     A few of the other inputs differ, or half of them.
     """
@@ -85,7 +85,7 @@ def altered(arrays: Iterable[Array]) -> set[str]:
 def run_and_check(
     program: Program, buffers: WorkloadBuffers, *, kept: tuple[str, ...] = (), inputs: bool = True
 ) -> CheckedRun:
-    """Run the plan once and check the result; raises what `Device.run` raises.
+    """Run the plan once and check the result; raises LaunchError or DeviceLost.
 
     Arrays in `kept`, by role or name, keep the content from the last run. Without `inputs`, a later check
     sees whether these are unchanged.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeGuard, TypeVar
 
@@ -52,18 +52,34 @@ class DeviceWorker(Protocol):
         """The arrays that the reference returns."""
 
     def load(self, *workloads: Workload) -> Failure | None:
-        """Load workloads into device memory for the next run."""
+        """Load workloads into device memory."""
 
     def run(
-        self, function: Callable[..., _T], *arguments: Any, timeout_s: float, **options: Any
+        self,
+        function: Callable[..., _T],
+        *arguments: Any,
+        timeout_s: float,
+        workloads: Sequence[Workload] = (),
+        **options: Any,
     ) -> _T | Failure:
-        """Run `function(state, *arguments, **options)` on the device; return its answer or a Failure."""
+        """Load workloads, run `function(state, *arguments, **options)`, return the answer or a Failure."""
 
     def replace_if_used(self) -> None:
         """Take a fresh process if a search has run in this one."""
 
     def discard_child(self) -> None:
         """End the process; the next run starts a fresh one."""
+
+
+@dataclass(frozen=True)
+class _DeviceCall:
+    """A function to run in the device process, with the workloads to load before."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    timeout_s: float
+    workloads: Sequence[Workload] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -94,7 +110,6 @@ class Worker:
         self._process: _Process | None = None  # None before the first use, and after one that broke it
         self._spare: Child | None = None  # the next one, with an open device
         self._has_ended = False
-        self._workloads: tuple[Workload, ...] = ()  # of the latest `load`: a fresh child loads them again
         self._compared: frozenset[str] | None = None  # None: not asked yet
 
     def set_workloads(self, workloads: tuple[Workload, ...]) -> None:
@@ -126,68 +141,81 @@ class Worker:
         return self._compared or frozenset()
 
     def load(self, *workloads: Workload) -> Failure | None:
-        """Load workloads into device memory for the next run; return a Failure if that goes wrong.
+        """Load workloads into device memory; return a Failure if that goes wrong.
 
-        Unless they are in memory already, other workloads are freed first. If the machine may have caused
-        a failure, the child is replaced and loads them once more. Raises SetupError or NoMemory when the
-        setting's workloads fail.
+        Unless they are in memory already, other workloads are freed first. If they are among the
+        setting's, all of the setting's are loaded, because most configurations run on these, and a failure is
+        one of the setup. If the machine may have caused a failure, the child is replaced and loads them once
+        more. Raises SetupError or NoMemory when the setting's workloads fail.
         """
-        self._workloads = workloads
-        return self._load_workloads()
+        are_of_setting = _keys(workloads) <= _keys(self._setting.workloads)
+        try:
+            retry_once(partial(self._load, workloads, all_of_setting=are_of_setting))
+        except ChildFailed as error:
+            if are_of_setting:
+                raise self._setup_error(error) from None
+            return _unprepared(error)
+        return None
 
-    def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
-        """Run `function(state, *arguments, **options)` in the child; return its answer or a Failure.
+    def run(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        timeout_s: float,
+        workloads: Sequence[Workload] = (),
+        **options: Any,
+    ) -> Any:
+        """Load workloads, run `function(state, *arguments, **options)`, return the answer or a Failure.
 
         The child is replaced after a doubtful failure. If the machine, or another configuration in the same
-        child, may have caused the failure, the run is repeated in the fresh child, which first loads the
-        workloads of the latest `load`. Raises SetupError when the device or the reference is broken.
+        child, may have caused the failure, the run is repeated in the fresh child. Raises SetupError when the
+        device or the reference is broken.
         """
-        begin = partial(self._begin_run, function, *arguments, timeout_s=timeout_s, **options)
-        begin()
-        return self._wait_or_repeat(begin, timeout_s)
+        call = _DeviceCall(function, arguments, timeout_s, workloads, options)
+        return self._begin(call) or self._wait_or_repeat(call)
 
     def begin_item(self, item: WorkItem, timeout_s: float) -> Callable[[], Measurement | Failure]:
         """Load the workloads of an item and begin its run; the returned function waits for the outcome.
 
         If the run is repeated, it is without the incumbent, which may have caused the failure.
         """
-        if (unprepared := self.load(*item.verify_workloads, item.workload)) is not None:
+        call = _DeviceCall(verify_and_time, (item,), timeout_s, (*item.verify_workloads, item.workload))
+        if (unprepared := self._begin(call)) is not None:
             return lambda: unprepared
-        process = self._begin_run(verify_and_time, item, timeout_s=timeout_s)
-        if item.runs_incumbent:
-            process.runs += 1  # the incumbent's run
-        again = partial(self._begin_run, verify_and_time, replace(item, is_alone=True), timeout_s=timeout_s)
-        return partial(self._wait_or_repeat, again, timeout_s)
+        alone = replace(call, arguments=(replace(item, is_alone=True),))
+        return partial(self._wait_or_repeat, alone, runs_others=item.runs_incumbent)
 
     def run_item(self, item: WorkItem, timeout_s: float) -> Measurement | Failure:
         """Run an item, and wait for the outcome."""
         return self.begin_item(item, timeout_s)()
 
-    def _begin_run(
-        self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any
-    ) -> _Process:
+    def _begin(self, call: _DeviceCall) -> Failure | None:
+        """Load the workloads of a call and begin its run; return a Failure if these cannot be loaded."""
+        if call.workloads and (unprepared := self.load(*call.workloads)) is not None:
+            return unprepared
         process = self._set_up_process()
-        process.child.ask(run_and_reset_clocks, function, *arguments, timeout_s=timeout_s, **options)
+        process.child.ask(
+            run_and_reset_clocks, call.function, *call.arguments, timeout_s=call.timeout_s, **call.options
+        )
         process.runs += 1
-        process.has_searched |= function is verify_and_time
-        return process
+        process.has_searched |= call.function is verify_and_time
+        return None
 
-    def _wait_or_repeat(self, repeat: Callable[[], object], timeout_s: float) -> Any:
-        """Wait for the answer of a run, or for a Failure.
+    def _wait_or_repeat(self, again: _DeviceCall, *, runs_others: bool = False) -> Any:
+        """Wait for the answer of the run that has begun, or for a Failure.
 
-        If the machine, or another run of the same child, may have caused the failure, `repeat` begins the run
-        again in a fresh child.
+        If the machine, or another run in the same child, may have caused the failure, the call `again` runs
+        in a fresh child. `runs_others` says that the run itself runs another configuration as well.
         """
         assert self._process is not None
-        has_other_runs = self._process.runs > 1
-        answer = self._wait(timeout_s)
+        has_other_runs = runs_others or self._process.runs > 1
+        answer = self._wait(again.timeout_s)
         blame = _blame(answer)
         if blame is Blame.MACHINE or (blame is Blame.PROCESS and has_other_runs):
             self.discard_child()
-            if (unprepared := self._load_workloads()) is not None:
+            if (unprepared := self._begin(again)) is not None:
                 return unprepared
-            repeat()
-            answer = self._wait(timeout_s)
+            answer = self._wait(again.timeout_s)
             blame = _blame(answer)
         is_outside = isinstance(answer, Failure) and answer.status is Status.OUT_OF_BOUNDS
         if blame is Blame.PROCESS or is_outside:  # it may have written beyond the guard zone as well
@@ -273,28 +301,13 @@ class Worker:
             process.loaded = frozenset()
         return process
 
-    def _load_workloads(self) -> Failure | None:
-        """Load the workloads of the next run.
-
-        If they are among the setting's, all of the setting's are loaded, because most configurations run on
-        these, and a failure is one of the setup.
-        """
-        are_of_setting = _keys(self._workloads) <= _keys(self._setting.workloads)
-        try:
-            retry_once(partial(self._load, all_of_setting=are_of_setting))
-        except ChildFailed as error:
-            if are_of_setting:
-                raise self._setup_error(error) from None
-            return _unprepared(error)
-        return None
-
-    def _load(self, *, all_of_setting: bool) -> None:
-        """Load all of the setting's workloads or only the next run's, unless the next run's are loaded."""
+    def _load(self, workloads: tuple[Workload, ...], *, all_of_setting: bool) -> None:
+        """Load workloads, or all of the setting's, unless these are loaded."""
         process = self._set_up_process()
-        if _keys(self._workloads) <= (process.loaded or frozenset()):
+        if _keys(workloads) <= (process.loaded or frozenset()):
             return
         process.loaded = frozenset()
-        workloads = self._setting.workloads if all_of_setting else self._workloads
+        workloads = self._setting.workloads if all_of_setting else workloads
         reporting = self._reporting() if all_of_setting else nullcontext()  # a check has a stage of its own
         with reporting, self._ending_if_broken(process):
             process.loaded = process.child.call(

@@ -162,15 +162,11 @@ def _allowance(array: Array, worst: list[float], typical: NDArray[Any], toleranc
     return f"verify: {{{', '.join(f'{name}: {of % number}' for name, number in numbers.items())}}}"
 
 
-def _varies(workload: Workload) -> bool:
-    """True if an input has different elements: the results of constant ones may be whole by themselves."""
-    fills = (array.fill for array in workload.arrays if array.role in ("in", "inout"))
-    return any(fill is not None and fill[0] != "constant" for fill in fills)
-
-
 def _seem_made_whole(expected: NDArray[Any], workload: Workload) -> bool:
     """True if all expected elements are whole although inputs vary: one, or zeros, may be so by chance."""
-    return _varies(workload) and bool(np.count_nonzero(expected) > 1) and _are_whole(expected)
+    fills = (array.fill for array in workload.arrays if array.role in ("in", "inout"))
+    varies = any(fill is not None and fill[0] != "constant" for fill in fills)
+    return varies and bool(np.count_nonzero(expected) > 1) and _are_whole(expected)
 
 
 def _are_whole(values: NDArray[Any]) -> bool:

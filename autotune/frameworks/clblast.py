@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autotune.core import json_values as values
-from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord
+from autotune.core.records import DeviceInfo, Entry, KernelRecord
 from autotune.core.text import size_text
 from autotune.errors import InputError
 from autotune.frameworks.planned_file import PlannedFile, exported_records, require_not_installed, write
@@ -98,12 +98,10 @@ def _planned(known: DeviceRecord, folder: Path, device_name: str | None) -> Iter
         kept = _kept_results(path, content) if path.exists() else []
         content["results"] += kept
         text = json.dumps(content, indent=2) + "\n"
-        labels = tuple(_label(Config(item["parameters"])) for item in kept)
+        labels = tuple(
+            ",".join(str(value) for _, value in sorted(item["parameters"].items())) for item in kept
+        )
         yield PlannedFile(path, text, {size_text(entry.sizes): (entry, entry.config)}, labels, _BESIDE)
-
-
-def _label(parameters: Mapping[str, Any]) -> str:
-    return ",".join(str(parameters[name]) for name in sorted(parameters))
 
 
 def _served_entry(record: KernelRecord, family: _Family, entries: Sequence[Entry]) -> Entry:

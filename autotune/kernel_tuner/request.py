@@ -14,7 +14,7 @@ from typing import Any
 from kernel_tuner import util
 
 from autotune.api.space import Space
-from autotune.compilers.kernel_source import SourceText, source_of_text
+from autotune.compilers.source_text import SourceText, source_of_text
 from autotune.core.launch_plan import is_entry, is_option
 from autotune.core.records import Config
 from autotune.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.core.records import DeviceInfo, Entry
 from autotune.core.trials import Budget
 from autotune.devices import Address
@@ -17,7 +17,7 @@ from autotune.serving.query import changes
 from autotune.space import load_space
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.task import TuningTask, locate, provenance_of
+from autotune.tuning.task import TuningTask, find_space_file, provenance_of
 from autotune.tuning.tuner import priors_of, search
 
 MIN_SEARCH_S = 10.0  # a shorter search finds little
@@ -46,7 +46,7 @@ class AgedResult:
 def present_provenance(kernel: str, address: Address, device: DeviceInfo) -> dict[str, str]:
     """As `TuningTask.provenance`, for a kernel by its name; empty if no space of it can be read."""
     try:
-        spec = load_space(locate(Path(kernel)))
+        spec = load_space(find_space_file(Path(kernel)))
         source = read_source(spec.source, spec.include_dirs)
         compiler = compiler_name(address, device, spec.compiler)
     except AutotuneError:

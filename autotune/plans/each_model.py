@@ -21,7 +21,7 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.prior_results import origin_of
 from autotune.tuning.shared_processes import compiler_processes
-from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.task import Target, TuningTask, read_task
 from autotune.tuning.tuner import choose_engine, priors_of
 
 
@@ -33,7 +33,7 @@ def search_models(
     shared = _SharedObserver(searches.observer)
     for cluster in clusters:
         try:
-            task = bind_target(target, searches.observer.stage, [(cluster.address, cluster.info)])
+            task = read_task(target, searches.observer.stage, [(cluster.address, cluster.info)])
             models.append(_Model(task, cluster, shared, models))
         except AutotuneError as error:
             searches.failures.append(f"{cluster.info.name}: {error}")

@@ -16,7 +16,7 @@ from autotune.plans.several_spaces import search_spaces
 from autotune.recording.tunings import read_recorded
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
@@ -55,17 +55,17 @@ def open_plan(
         with open_each_model(str(cluster), target.device, observer.stage, observer.warn) as clusters:
             yield partial(search_models, targets[0], options, clusters)
     else:
-        with opened_cluster(cluster, target.device, observer) as opened:
+        with open_cluster(cluster, target.device, observer) as opened:
             if len(targets) > 1:
                 yield partial(search_spaces, targets, options, opened)
             else:
                 devices = None if opened is None else [(opened.address, opened.info)]
-                task = bind_target(targets[0], observer.stage, devices)
+                task = read_task(targets[0], observer.stage, devices)
                 yield partial(search_one, task, options, opened)
 
 
 @contextmanager
-def opened_cluster(cluster: str | None, device: str | None, observer: Observer) -> Iterator[Cluster | None]:
+def open_cluster(cluster: str | None, device: str | None, observer: Observer) -> Iterator[Cluster | None]:
     """The devices of the first model in the cluster that `--cluster` names; None without a name."""
     if cluster is None:
         yield None

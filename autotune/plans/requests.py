@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from autotune.compilers.kernel_source import packaged
+from autotune.compilers.source_text import packaged
 from autotune.core.text import problem_text
 from autotune.devices.listing import find_device
 from autotune.errors import AutotuneError, InputError
@@ -17,7 +17,7 @@ from autotune.serving.miss_log import CacheMiss, forget_miss, read_misses
 from autotune.serving.triton_call import CallReader, launch_of
 from autotune.space import SpaceSpec, load_space
 from autotune.tuning.options import Options
-from autotune.tuning.task import Target, bind_target, locate
+from autotune.tuning.task import Target, find_space_file, read_task
 
 
 class Requests(NamedTuple):
@@ -35,7 +35,7 @@ def requests_of_misses(cache: Path | None, device: str | None, space: Path | Non
     `spaces/KERNEL.yaml` of the current folder or of the package.
     """
     address, info = find_device(device)
-    space_file = locate(space) if space else None
+    space_file = find_space_file(space) if space else None
     kernel = load_space(space_file).kernel if space_file else None
     requests = Requests([], [], "requests failed and stay listed")
     for miss in read_misses(writable_root(cache)):
@@ -61,7 +61,7 @@ def _space_file(miss: CacheMiss) -> Path:
 
 def requests_of_tunings(tunings: Iterable[Tuning], spaces: Sequence[Path], device: str | None) -> Requests:
     """The problems of recorded kernels, the longest to tune first; raises InputError if a space is wrong."""
-    specs = [load_space(locate(space)) for space in spaces]
+    specs = [load_space(find_space_file(space)) for space in spaces]
     targets: list[Target] = []
     failures: dict[str, None] = {}
     for tuning in sorted(tunings, key=lambda tuning: -tuning.seconds):
@@ -93,7 +93,7 @@ def search_requests(requests: Requests, options: Options, searches: Searches) ->
     for number, (target, miss) in enumerate(requests.targets):
         name = f"{target.space.stem}: {problem_text(target.sizes, target.dtype)}"
         try:
-            task = bind_target(target, searches.observer.stage)
+            task = read_task(target, searches.observer.stage)
             searches.run(PlannedSearch(number, name, task, options))
             if miss is not None and number in searches.results:
                 forget_miss(writable_root(options.cache), miss)

@@ -39,7 +39,7 @@ class PlannedSearch:
     priors: Callable[[TuningTask, Options], Collection[PriorResults]] = priors_of
 
     def run(self, observer: Observer) -> SearchResult:
-        """Search; raises what `priors` and `search` raise."""
+        """Search; raises an AutotuneError of the search, or of reading its priors."""
         priors = self.priors(self.task, self.options)
         return search(self.task, self.options, self.observer or observer, priors, self.cluster)
 
@@ -71,7 +71,7 @@ class Searches:
         self.failures: list[str] = []  # to which a plan adds what could not begin
 
     def run(self, *searches: PlannedSearch) -> None:
-        """Run searches at once, and wait for all; the failure of one that has a name is kept, not raised."""
+        """Run searches at once, and wait for all; a failure is kept, or raised if the search has no name."""
         if len(searches) == 1:
             self._keep(searches[0], partial(searches[0].run, self.observer))
             return

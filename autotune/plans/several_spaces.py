@@ -13,7 +13,7 @@ from autotune.plans.search_plan import PlannedSearch, PlanResult, Searches
 from autotune.processes.deadline import Deadline
 from autotune.tuning.options import Options
 from autotune.tuning.result import SearchResult
-from autotune.tuning.task import Target, TuningTask, bind_target, resolve
+from autotune.tuning.task import Target, TuningTask, find_space_file, read_task
 
 if TYPE_CHECKING:  # needs the extra `cluster`
     from autotune.cluster.connection import Cluster
@@ -39,13 +39,13 @@ def search_spaces(
     if options.journal is not None:
         raise InputError("several spaces have a journal each, in runs/; leave out --journal")
     for target in targets:  # a misspelt name is reported before hours of search
-        resolve(target)
+        find_space_file(target.space)
     devices = None if cluster is None else [(cluster.address, cluster.info)]
     listing = listing_for(targets[0].devices or targets[0].device) if cluster is None else None
     tasks: dict[int, TuningTask] = {}
     for number, target in enumerate(targets):
         try:
-            tasks[number] = bind_target(target, searches.observer.stage, devices, listing)
+            tasks[number] = read_task(target, searches.observer.stage, devices, listing)
         except AutotuneError as error:
             searches.failures.append(f"{target.space.stem}: {error}")
     kernels = [task.spec.kernel for task in tasks.values()]

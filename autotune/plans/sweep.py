@@ -43,11 +43,11 @@ from autotune.tuning.options import MAX_PROBLEMS, Options
 from autotune.tuning.prior_results import gather_priors, origin_of
 from autotune.tuning.result import SearchResult
 from autotune.tuning.shared_processes import Processes, open_processes
-from autotune.tuning.task import Target, TuningTask, bind_target
+from autotune.tuning.task import Target, TuningTask, read_task
 from autotune.tuning.tuner import choose_engine, explore, require_usable
 
 if TYPE_CHECKING:  # takes long to import
-    from autotune.searchers.surrogate import Pool
+    from autotune.searchers.surrogate import PooledTrials
 
 MIN_TRIALS = 6  # of each problem, at least
 # Shares of the budget for the problems after the first. Small sizes get more: they differ from each other,
@@ -91,7 +91,7 @@ def bind_sweep(
         points = [{**sizes, KEY: tokens} for sizes in points for tokens in TOKENS]
     if not 1 <= len(points) * max(1, len(dtypes)) <= MAX_PROBLEMS:
         raise InputError(f"a sweep has 1 to {MAX_PROBLEMS:,} combinations of sizes and element types")
-    first = bind_target(
+    first = read_task(
         replace(target, sizes={**target.sizes, **points[0]}, dtype=dtypes[0] if dtypes else None),
         observer.stage,
     )
@@ -187,7 +187,7 @@ def sweep(
             swept = f"{size_text(wider.sizes[0])} to {size_text(wider.sizes[-1])}, {dtype}"
             observer.warn(f"the variants of this sweep replace those of a wider one: {swept}")
     with open_processes(first, options, observer) as processes:
-        from autotune.searchers.surrogate import Pool  # takes long to import
+        from autotune.searchers.surrogate import PooledTrials  # takes long to import
 
         between = {
             dtype: [
@@ -200,8 +200,8 @@ def sweep(
             for problem in (*problems, *chain.from_iterable(between.values())):
                 _start_over(problem.journaled)
             options = replace(options, fresh=False)
-        pool = Pool([task.space for task in tasks])
-        run = _Sweep(problems, between, pool, options, observer, processes, root, max_variants, form)
+        pooled = PooledTrials([task.space for task in tasks])
+        run = _Sweep(problems, between, pooled, options, observer, processes, root, max_variants, form)
         results = run.results(of_type)
     return Sweep(results, tuple(run.rows), tuple(run.tables), time.perf_counter() - began_s, form)
 
@@ -218,7 +218,7 @@ class _Sweep:
 
     problems: Sequence[SweepProblem]
     between: Mapping[str, Sequence[SweepProblem]]  # half-way between them, by element type
-    pool: Pool  # learns from the trials of all problems
+    pooled: PooledTrials  # learns from the trials of all problems
     options: Options
     observer: Observer
     processes: Processes
@@ -237,7 +237,7 @@ class _Sweep:
             for problem in order:
                 note = f"sweep: {problem.label}, {len(self.done) + 1} of {total}"
                 share = _share(problem, self.done, len(problems))
-                warns = problem is order[0]  # of the source and of other programs
+                warns = problem is order[0]  # mistakes in the source, and other programs, are warned of once
                 self._explore(problem, note, _part(self.options, share), warns=warns)
                 self.done.append(problem)
             candidates = self._candidates(problems, self.between[dtype])
@@ -255,7 +255,7 @@ class _Sweep:
             explore(context, searcher, options, note, cpu_times(), fewer, warns=warns)
             problem.searched = problem.tried = tuple(context.ledger.trials.values())
             problem.resumed = context.ledger.resumed
-        self.pool.learn(problem.task.space, problem.tried)
+        self.pooled.learn(problem.task.space, problem.tried)
 
     def _known(self, problem: SweepProblem) -> list[Config]:
         """The best few of the nearest problem, if it is larger."""
@@ -268,14 +268,14 @@ class _Sweep:
     def _searcher(self, problem: SweepProblem, options: Options, first: Sequence[Config]) -> Searcher:
         """The searcher that the options name; it starts from results of other problems.
 
-        The default searcher learns from the pool of problems already done, and begins with the `first`.
+        The default searcher learns from the trials of the problems already done, and begins with the `first`.
         """
         task, stops = problem.task, options.stop_when_unlikely
         engine, strategy = choose_engine(options, len(task.space))
         if engine == "surrogate" and self.done:
             from autotune.searchers.surrogate import PooledSearch  # takes long to import
 
-            return PooledSearch(self.pool, [task.spec.default, *first], stop_when_unlikely=stops)
+            return PooledSearch(self.pooled, [task.spec.default, *first], stop_when_unlikely=stops)
         stops = stops and engine != "exhaustive"  # taken for small spaces; to name it is an error
         return make_searcher(engine, strategy, priors=self._priors(problem), stop_when_unlikely=stops)
 
@@ -307,7 +307,7 @@ class _Sweep:
         candidates.choose(TRIED_PER_VARIANT * most, STORED_OF_EACH if self.form else TRIED_OF_EACH)
         candidates.spread()
         for problem in problems:  # for later element types
-            self.pool.learn(problem.task.space, problem.tried)
+            self.pooled.learn(problem.task.space, problem.tried)
         checks_s = checks_time_s(self.options.budget.seconds)
         if self.form:  # what wins somewhere is checked once, in one go
             candidates.choose_in_rounds()

@@ -22,7 +22,7 @@ from autotune.searchers.base import evaluate
 from autotune.serving.interpolation import SizeRow
 from autotune.tuning.check_outcomes import is_finding
 from autotune.tuning.context import POLICY, TuningContext, open_context
-from autotune.tuning.finalists import FinalistChoice, fastest_trials
+from autotune.tuning.finalists import fastest_trials
 from autotune.tuning.finish_search import begin_finish, finish_search
 from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.last_round import LastRoundSetting, mark_failed
@@ -208,7 +208,7 @@ class Candidates:
                 spent_s,
                 began,
                 usual_last_round(spent_s) if limit_s is None else limited_last_round(limit_s, limit_s),
-                choice=FinalistChoice(tuple(named)),
+                named=tuple(named),
                 measure_again=partial(remeasure, seeds=FRESH_SEEDS[:1]),  # trials used the search's inputs
             )
             yield context, setting

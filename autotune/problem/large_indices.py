@@ -24,11 +24,11 @@ _Way = tuple[str, str, bool]  # the kernel, a condition, and whether it holds
 
 
 class IndexLimit(NamedTuple):
-    """What larger sizes the indices of a configuration hold."""
+    """The sizes, beyond those of the space, at which a configuration may go wrong."""
 
-    reason: str  # why larger ones may go wrong; empty if the indices hold every size
+    reason: str  # where an index overflows or a condition changes; empty if neither does at any size
     is_known: bool = True  # False if only a run would tell
-    turning: Workload | None = None  # a size at which a condition comes out as at none of the space
+    changed: Workload | None = None  # a size at which a condition comes out as at none of the space
 
 
 def unknown_beyond(power: int) -> IndexLimit:
@@ -72,10 +72,10 @@ def limit_of(
     if not new or None in seen:
         return IndexLimit("")
     way = kernel, condition, holds = min(new)
-    turning, where = first(lambda one: way in (_ways(runs, one) or ()), power, large)
+    changed, where = first(lambda one: way in (_ways(runs, one) or ()), power, large)
     value = str(holds).lower()
     reason = f"`{condition}` in {kernel}, never {value} at sizes of the space, is {value} {where}"
-    return IndexLimit(reason, is_known=False, turning=turning)
+    return IndexLimit(reason, is_known=False, changed=changed)
 
 
 def _overflowing(runs: IndexRuns, workload: Workload) -> str | None:

@@ -1,7 +1,7 @@
-"""Finds small sizes at which loops turn again that do so at the size to tune for.
+"""Finds small sizes at which loops have a second iteration, as they have at the size to tune for.
 
-A mistake between two turns of a loop, such as a barrier that is missing there, shows at no size at which the
-loop ends after its first turn. Loops whose turns depend on data, and kernels that `index_runs` does not
+A mistake between two iterations of a loop, such as a missing barrier, shows at no size at which the loop ends
+after its first iteration. Loops whose iterations depend on data, and kernels that `index_runs` does not
 understand, get no further sizes.
 """
 
@@ -27,8 +27,8 @@ class Loops:
     def __init__(self, runs: IndexRuns) -> None:
         self._runs = runs
 
-    def turning_again(self, workloads: Iterable[Workload]) -> set[_Loop]:
-        """The loops that a thread of the blocks at the corners of some launch surely turns twice."""
+    def iterating_again(self, workloads: Iterable[Workload]) -> set[_Loop]:
+        """The loops of which a thread, in a block at a corner of a launch, surely has a second iteration."""
         return {
             (run.entry, place)
             for workload in workloads
@@ -44,7 +44,7 @@ class Loops:
         timed: Workload,
         make: Make,
     ) -> tuple[list[Workload], bool]:
-        """Workloads for loops that turn again at the size to tune for, and at no checked size.
+        """Workloads for loops with a second iteration at the size to tune for, and at no checked size.
 
         They have as few threads as possible; False comes with them if there is none for some loop.
 
@@ -54,7 +54,7 @@ class Loops:
             timed: The workload of the size to tune for.
             make: Makes the workload of sizes.
         """
-        lacking = self.turning_again([timed]) - self.turning_again(checked)
+        lacking = self.iterating_again([timed]) - self.iterating_again(checked)
         base = min((one.problem.sizes for one in verified), key=size_product)
         chosen, is_whole = list[Workload](), True
         while lacking:
@@ -65,19 +65,19 @@ class Loops:
                 is_whole = False
             else:
                 chosen.append(best)
-            lacking -= {loop, *(self.turning_again([best]) if best else ())}
+            lacking -= {loop, *(self.iterating_again([best]) if best else ())}
         return chosen, is_whole
 
     def _smallest(self, loop: _Loop, at: Callable[[float], Workload | None]) -> Workload | None:
-        """The workload closest to the base on a way of growing sizes on which a loop turns again."""
+        """The workload closest to the base on a way of growing sizes at which a loop iterates again."""
         low, high = 0.0, 1.0
         best = at(high)
-        if best is None or loop not in self.turning_again([best]):
+        if best is None or loop not in self.iterating_again([best]):
             return None
         while high - low > _CLOSE:
             middle = (low + high) / 2
             workload = at(middle)
-            if workload is not None and loop in self.turning_again([workload]):
+            if workload is not None and loop in self.iterating_again([workload]):
                 best, high = workload, middle
             else:
                 low = middle

@@ -18,7 +18,7 @@ from autotune.analysis.compare import (
 )
 from autotune.analysis.external_results import as_results, of_same_kernel, read_external
 from autotune.analysis.find_journal import find_journal
-from autotune.compilers.kernel_source import packaged
+from autotune.compilers.source_text import packaged
 from autotune.core.json_values import is_name
 from autotune.core.packaged import packaged_folder
 from autotune.core.records import Config

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from autotune.analysis.compare import DeviceResult
-from autotune.compilers.kernel_source import packaged
 from autotune.compilers.occupancy import Occupancy
+from autotune.compilers.source_text import packaged
 from autotune.core import launch_plan as plan
 from autotune.core.expressions import Expression, names_behind, number, parse
 from autotune.core.outcomes import Outcomes

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from autotune.compilers.kernel_source import SourceText, render
 from autotune.compilers.known_compilers import lazy_compiler
+from autotune.compilers.source_text import SourceText, render
 from autotune.core.launch_plan import symbol_names
 from autotune.core.records import DeviceInfo, Tier
 from autotune.errors import CompileError, InputError, NoConfig, SetupError, Untrusted

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from autotune.compilers.base import driver_compiler
 from autotune.compilers.cubins import Cubins
-from autotune.compilers.kernel_source import SourceText, render
+from autotune.compilers.source_text import SourceText, render
 from autotune.core.launch_plan import symbol_names
 from autotune.core.records import DeviceInfo, Provenance, Tier
 from autotune.core.text import size_text

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from autotune.compilers.kernel_source import SourceText, packaged, read_source
+from autotune.compilers.source_text import SourceText, packaged, read_source
 from autotune.core.c_types import require_dtype_name
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import KernelRecord, Tier

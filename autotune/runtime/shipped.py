@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autotune.compilers.binary_cache import decode, encode
-from autotune.compilers.kernel_source import SourceText
+from autotune.compilers.source_text import SourceText
 from autotune.core.json_values import load_object, mapping_of, text
 from autotune.core.records import Value
 from autotune.core.trials import Binary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, product
 from math import prod
@@ -44,7 +44,7 @@ class TritonAssumptions:
     element_type: str = ""  # of arrays; empty for what their use shows
     index_type: str = "int32"
     are_real: bool = False  # numbers of which nothing shows that they are whole
-    constants: tuple[tuple[str, Value], ...] = ()  # values of some, in place of usual ones
+    constants: Mapping[str, Value] = field(default_factory=dict)  # values of some, in place of usual ones
 
 
 class TritonGuess:
@@ -306,12 +306,12 @@ class TritonGuess:
     def _usual_values(self, name: str) -> tuple[Value, ...]:
         """Values for a constant that the source does not list, that of a launch among them."""
         kernel = self.kernel
-        launched = [one[name] for one in (dict(self.assumed.constants), kernel.launched) if name in one]
+        launched = [one[name] for one in (self.assumed.constants, kernel.launched) if name in one]
         if name in kernel.tiles:
             tiles = [one for one in kernel.tiles if one not in self.fixed and one not in self._whole]
             widths = [len(block) for block in kernel.blocks if name in block]
             return _distinct([*self._tile_values(max(widths, default=len(tiles))), *launched])
-        if name in dict(self.assumed.constants):
+        if name in self.assumed.constants:
             return (launched[0],)
         if name in kernel.found.kinds:
             return (self._element_type(name),)
@@ -351,11 +351,11 @@ class TritonGuess:
             if kind != self.element_type:
                 yield TritonAssumptions(element_type=kind)
         for length in _DOT if len(tiles) > 1 else ():
-            yield TritonAssumptions(constants=tuple((name, length) for name in tiles))
+            yield TritonAssumptions(constants=dict.fromkeys(tiles, length))
         launched = self.kernel.launched.keys()
         for name in sorted(self.unsure, key=lambda name: (name in launched, name not in words, name)):
             for value in self._other_values(name):
-                yield TritonAssumptions(constants=((name, value),))
+                yield TritonAssumptions(constants={name: value})
 
     def _other_values(self, name: str) -> Iterable[Value]:
         """Values that a constant may have as well, though the source does not say so."""
@@ -402,7 +402,7 @@ class TritonGuess:
     def _preferred(self) -> dict[str, Value]:
         """The first configuration, a launch's values, else those in the middle whose tiles fit registers."""
         configured = {**self.kernel.launched, **(self.kernel.configs[0] if self.kernel.configs else {})}
-        configured |= dict(self.assumed.constants)
+        configured |= self.assumed.constants
         chosen = {}
         for name, listed in self.values.items():
             preferred = (one.get(name) for one in (configured, DEFAULTS))

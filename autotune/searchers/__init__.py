@@ -110,7 +110,7 @@ def make_searcher(
     priors: Collection[PriorResults] = (),
     stop_when_unlikely: bool = False,
 ) -> Searcher:
-    """Make a searcher, which may start from priors; raises InputError as `check_searcher` does."""
+    """Make a searcher, which may start from priors; raises InputError if `check_searcher` finds a mistake."""
     check_searcher(engine, strategy, stop_when_unlikely=stop_when_unlikely)
     if engine not in _ENGINES:
         return _made(_plugins()[engine])

@@ -197,7 +197,7 @@ class Best(Mapping[str, Value]):
     def arguments(self, **sizes: int) -> tuple[Argument, ...]:
         """The arguments of the launches: shapes of arrays (scratch included) and values of scalars.
 
-        Raises InputError as `launch` does, and for sizes whose arguments no script has listed.
+        Raises InputError for sizes that `launch` refuses, and for sizes whose arguments no script has listed.
         """
         return self._evaluate(
             sizes, lambda values: arguments(self._argument_specs(sizes), values, self.dtype)

@@ -227,7 +227,7 @@ def store(
 
 
 def store_beside(root: Folder, device: DeviceInfo, name: str, text: Callable[[], str]) -> Path:
-    """Write a file about a device next to its results; raises CacheError as `store` does.
+    """Write a file about a device next to its results; raises CacheError if that fails.
 
     `text` is called while no other process writes there, so it may read the present file.
     """

@@ -57,17 +57,12 @@ def limit_report(space: ValidSpace) -> tuple[ConstraintReport, ...]:
 def idle_constraints(space: ValidSpace, constraints: Iterable[ConstraintReport]) -> Iterator[Finding]:
     """Constraints that remove nothing here, unless they say for which sizes the space is made."""
     for number, report in enumerate(constraints):
-        if _bounds_sizes(space, report.text):
+        if names_behind(parse(report.text).names, space.spec.derived) <= space.problem.sizes.keys():
             continue
         if report.never_removes and not _removes_at_checks(space, number):
             others = "; it may on other devices" if "device." in report.text else ""
             detail = f"this constraint removes nothing on {space.device.name}{others}"
             yield Finding("idle_constraint", report.text, detail, f"{space.spec.path}:{report.line}")
-
-
-def _bounds_sizes(space: ValidSpace, text: str) -> bool:
-    """True for a constraint that reads sizes alone: it says for which ones the space is made."""
-    return names_behind(parse(text).names, space.spec.derived) <= space.problem.sizes.keys()
 
 
 def _removes_at_checks(space: ValidSpace, constraint: int) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from autotune.checks.host_sanitizer import UnparsedEnd, judged
-from autotune.compilers.kernel_source import perturbed
+from autotune.compilers.source_text import perturbed
 from autotune.core.launch_plan import TRITON
 from autotune.core.outcomes import data_check
 from autotune.core.records import Config, Sizes

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune.compilers.kernel_source import SourceText
+from autotune.compilers.source_text import SourceText
 from autotune.core import frozen
 from autotune.core.records import Config
 from autotune.sources.edits import TextEdit, edited

@@ -140,7 +140,7 @@ class TunedKernel:
 
     def _changed(self, tuned_sha256: str) -> str:
         """How the function differs from the tuned function; empty if it does not, or if that is unknown."""
-        from autotune.compilers.kernel_source import read_source
+        from autotune.compilers.source_text import read_source
 
         root, named = self._source
         own = inspect.getsourcefile(self.fn.fn)

@@ -20,13 +20,7 @@ from autotune.errors import InputError
 from autotune.evaluation.identity import workload_sha256
 from autotune.evaluation.instance import work
 from autotune.evaluation.work_item import MeasurementPolicy
-from autotune.serving.cache import (
-    VARIABLE,
-    check_writable,
-    objective_root,
-    record_path,
-    writable_root,
-)
+from autotune.serving.cache import VARIABLE, check_writable, objective_root, record_path, writable_root
 from autotune.space import SpaceSpec
 from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.observer import Observer

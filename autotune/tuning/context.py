@@ -133,9 +133,8 @@ class TuningContext:
     ) -> _T | Failure:
         """Load a workload, run `function(state, binary, workload, ...)`; return its answer or a Failure."""
         limit_s = self.timeout_s if timeout_s is None else timeout_s
-        if (unprepared := self.worker.load(workload)) is not None:
-            return unprepared
-        return self.worker.run(function, binary, workload, *arguments, timeout_s=limit_s, **options)
+        options |= {"timeout_s": limit_s, "workloads": (workload,)}
+        return self.worker.run(function, binary, workload, *arguments, **options)
 
     def run_default(self, function: Callable[..., _T], name: str, timeout_s: float) -> _T:
         """Compile the default and run `function(state, binary, workload)`; a SetupError has the `name`."""
@@ -147,7 +146,7 @@ class TuningContext:
         return answer
 
     def run_or_discard(self, function: Callable[..., _T], *arguments: Any, **options: Any) -> _T | Failure:
-        """Run as `run` does; close the worker after a failure, because it may have written anywhere."""
+        """Call `run`; after a failure, end the device process: the run may have written anywhere."""
         answer = self.run(function, *arguments, **options)
         if isinstance(answer, Failure):
             self.worker.discard_child()

@@ -57,13 +57,10 @@ class FailedDefault:
         return "\n  help: ".join((f"{self.place}: {first}", *self.helps))
 
 
-def failed_default(
-    task: TuningTask, trial: Trial, others: Sequence[Trial] = (), *, is_dumped: bool = False
-) -> FailedDefault:
+def failed_default(task: TuningTask, trial: Trial, others: Sequence[Trial] = ()) -> FailedDefault:
     """Find out why the default configuration fails.
 
-    `others` are trials of other configurations, which show whether only the default is wrong. With
-    `is_dumped`, the wrong arrays are written to a folder.
+    `others` are trials of other configurations, which show whether only the default is wrong.
     """
     source, text = task.spec.source, task.source.text
     known = trial.failure.fault if trial.failure else None
@@ -84,7 +81,7 @@ def failed_default(
     if trial.status is Status.COMPILE_ERROR:
         return _refused(source, trial.detail)
     if trial.status is Status.WRONG_RESULT:
-        place, helps = wrong_default(task, trial, fault, others, findings, is_dumped=is_dumped)
+        place, helps = wrong_default(task, trial, fault, others, findings)
         return FailedDefault(place, helps=tuple(helps))
     if trial.status is Status.TIMEOUT:
         return FailedDefault(str(source), helps=_endless(task))

@@ -1,7 +1,7 @@
 """Chooses the finalists of the last round: the fastest trials, as many as there is time for.
 
 1. `last_round` finds the trials that have to take part: the default, the fastest of each group, and the named
-   ones that are `nearly_as_fast` as the fastest. It passes them to `FinalistChoice.choose_in_time`.
+   ones that are `nearly_as_fast` as the fastest. It passes them to `choose_in_time`.
 2. `choose` takes the `fastest_trials`. If the machine `is_unsteady`, it takes more of them, and `_preselect`
    times these in a few turns and keeps the best.
 3. `finalists_in_time` leaves out the last of these for which a time limit has no time.
@@ -10,8 +10,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from statistics import median
 
@@ -87,47 +86,41 @@ def is_unsteady(trials: Iterable[Trial]) -> bool:
     return sum(unsteady) > UNSTEADY_SHARE * len(unsteady)
 
 
-@dataclass(frozen=True)
-class FinalistChoice:
-    """The choice of finalists among the trials of a search.
+def fastest(trials: Iterable[Trial], named: Collection[Config]) -> list[Trial]:
+    """The fastest trials, as many as take part: one beside named configurations, which were chosen before."""
+    return fastest_trials(trials, 1 if named else MAX_FINALISTS)
 
-    Attributes:
-        named: Configurations that were chosen before, such as for the sizes of a sweep. They take part if
-            they are nearly as fast as the fastest, which alone joins them, and their times are stored.
+
+def choose(
+    context: TuningContext, trials: Iterable[Trial], named: Collection[Config], deadline: Deadline
+) -> list[Trial]:
+    """Choose the fastest trials; on an unsteady machine, time more of them in a few turns first.
+
+    The choice should be made by the deadline.
     """
-
-    named: tuple[Config, ...] = ()
-
-    def fastest(self, trials: Iterable[Trial]) -> list[Trial]:
-        """The fastest trials, as many as take part."""
-        return fastest_trials(trials, 1 if self.named else MAX_FINALISTS)
-
-    def choose(self, context: TuningContext, trials: Iterable[Trial], deadline: Deadline) -> list[Trial]:
-        """Choose the fastest trials; on an unsteady machine, time more of them in a few turns first.
-
-        The choice should be made by the deadline.
-        """
-        trials = list(trials)
-        if self.named or context.objective is not Objective.TIME or not is_unsteady(trials):
-            return self.fastest(trials)
-        candidates = fastest_trials(trials, MAX_CANDIDATES)
-        if len(candidates) <= MAX_FEW:
-            return candidates
-        in_time = finalists_in_time(candidates, candidates[:1], deadline.left_s())
-        return _preselect(context, in_time, deadline)
-
-    def choose_in_time(
-        self, context: TuningContext, trials: Iterable[Trial], needed: Sequence[Trial], time: LastRoundTime
-    ) -> list[Trial]:
-        """Choose the needed trials, and as many of the best as a time limit allows."""
-        chosen = self.choose(context, trials, time.round.share(2))
-        distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
-        # The choice may have taken half of the time.
-        left_s = time.round.left_s() if time.has_time_limit else math.inf
-        return finalists_in_time(chosen, distinct, left_s)
+    trials = list(trials)
+    if named or context.objective is not Objective.TIME or not is_unsteady(trials):
+        return fastest(trials, named)
+    candidates = fastest_trials(trials, MAX_CANDIDATES)
+    if len(candidates) <= MAX_FEW:
+        return candidates
+    in_time = finalists_in_time(candidates, candidates[:1], deadline.left_s())
+    return _preselect(context, in_time, deadline)
 
 
-FASTEST = FinalistChoice()  # the fastest trials, without any that are named
+def choose_in_time(
+    context: TuningContext,
+    trials: Iterable[Trial],
+    named: Collection[Config],
+    needed: Sequence[Trial],
+    time: LastRoundTime,
+) -> list[Trial]:
+    """Choose the needed trials, and as many of the best as a time limit allows."""
+    chosen = choose(context, trials, named, time.round.share(2))
+    distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
+    # The choice may have taken half of the time.
+    left_s = time.round.left_s() if time.has_time_limit else math.inf
+    return finalists_in_time(chosen, distinct, left_s)
 
 
 def _preselect(context: TuningContext, trials: Sequence[Trial], deadline: Deadline) -> list[Trial]:

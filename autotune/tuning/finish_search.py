@@ -17,7 +17,7 @@ from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import walk
 from autotune.tuning.cache_entry import choose_measured, kernel_record
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import MAX_FINALISTS, by_score, measured_binary
+from autotune.tuning.finalists import MAX_FINALISTS, by_score, fastest, measured_binary
 from autotune.tuning.groups import compare_groups
 from autotune.tuning.last_round import Decision, LastRoundSetting, run_last_round, time_finalists
 from autotune.tuning.result import SearchResult
@@ -79,7 +79,7 @@ def _journaled_trials(context: TuningContext) -> Iterator[Trial]:
     rows = (replace(row, objective=context.objective) for row in context.journal.trials.values())
     scored = (context.scoring.scored(row) for row in rows if row.config in context.task.space)
     for trial in by_score(scored):
-        now = tried.get(trial.config)  # which saves making the configuration again
+        now = tried.get(trial.config)  # its key need not be computed again
         if trial.key == (context.maker.key_now(trial.config) if now is None else now.key):
             yield trial
 
@@ -113,7 +113,7 @@ def _search_result(
         time_was_over=context.evaluator.time_was_over,
         timed_again=frozenset(trial.config for trial in trials.values() if measured_binary(trial) in again),
         lacked_time=setting.time.has_time_limit
-        and any(measured_binary(trial) not in again for trial in setting.choice.fastest(trials.values())),
+        and any(measured_binary(trial) not in again for trial in fastest(trials.values(), setting.named)),
         journal=context.journal.path,
         cache_file=Path(record_path(str(setting.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,
@@ -142,5 +142,5 @@ def _other_times(
     records = walk(CacheReader(), [str(setting.root)], task.spec.kernel, skip_damaged=True)
     others = (device_record.record for device_record in records if device_record.folder != task.device.slug)
     bests = {entry.config for record in others for entry in record.entries}
-    kept = bests | {task.spec.default, *setting.choice.named, *task.served_elsewhere}
+    kept = bests | {task.spec.default, *setting.named, *task.served_elsewhere}
     return choose_measured(trials.values(), decision.measurements, decision.stored[0], kept)

@@ -21,8 +21,8 @@ from autotune.problem.repeated import Repeated, repeated
 from autotune.problem.workload import Make, Workload, entries
 
 MAX_SIZES = 6  # sizes near the tiles of a configuration, at most
-MAX_TURNING_BYTES = 2**31  # of the arrays of a workload at which a condition turns, at most
-TURNING_SHARE = 1 / 16  # and this share of the device's memory, which on a CPU is the reference's as well
+MAX_CHANGED_BYTES = 2**31  # the most for the arrays of a workload at which a condition changes
+CHANGED_SHARE = 1 / 16  # and this share of the device's memory, which on a CPU is the reference's as well
 _SEED_OFFSET_OF_LOOPS = 1000  # first seed of workloads for loops: those near tiles have smaller ones
 
 
@@ -31,9 +31,9 @@ class SmallWorkloads(NamedTuple):
 
     Attributes:
         verified: The fewest and smallest workloads that show all that the sizes to verify show.
-        further: Workloads in which loops turn again that turn once in each verified one that the CPU can run,
-            and those of the largest sizes that constraints take.
-        is_whole: True if each of these loops turns again in one of them.
+        further: Workloads for loops that have a second iteration in no verified one that the CPU can run, and
+            workloads of the largest sizes that constraints take.
+        is_whole: True if the CPU can run a second iteration of each of these loops.
     """
 
     verified: Sequence[Workload]
@@ -105,10 +105,10 @@ class FurtherSizes:
             if workload := self.workload_of(config, planned):
                 yield workload
 
-    def turning(self, instance: KernelInstance) -> Iterator[Workload]:
+    def at_changed_condition(self, instance: KernelInstance) -> Iterator[Workload]:
         """The workload at which a condition comes out as at no size of the space, if there is room for it."""
-        planned = self.index_limit(instance).turning
-        room_bytes = min(MAX_TURNING_BYTES, TURNING_SHARE * self._space.device.memory_bytes)
+        planned = self.index_limit(instance).changed
+        room_bytes = min(MAX_CHANGED_BYTES, CHANGED_SHARE * self._space.device.memory_bytes)
         if planned is None or planned.size_bytes > room_bytes:
             return
         if workload := self.workload_of(instance.config, planned):
@@ -135,6 +135,7 @@ class FurtherSizes:
         looping, is_whole = Loops(runs).further(verified, workloads_for_cpu(verified), timed, make)
         limits = filter(can_run_on_cpu, at_limits((*instance.verify_workloads, timed), make))
         further = [self.workload_of(instance.config, workload) for workload in (*looping, *limits)]
+        is_whole &= all(map(can_run_on_cpu, looping))
         return SmallWorkloads(verified, [*filter(None, further)], is_whole)
 
     def large(
@@ -160,7 +161,7 @@ class FurtherSizes:
                 yield power, workloads._replace(few=(drawn, *workloads.few[1:]))
 
     def index_limit(self, instance: KernelInstance) -> IndexLimit:
-        """What larger sizes the configuration's indices hold, as far as its kernels can be read."""
+        """The sizes at which the configuration's indices overflow, as far as its kernels can be read."""
         with self._one_at_a_time:
             if instance.key not in self._limits:
                 runs, given = self._runs(instance), (instance.verify_workloads, instance.workload)

@@ -20,7 +20,7 @@ from autotune.processes.deadline import Deadline
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import FASTEST, FinalistChoice, by_score, nearly_as_fast
+from autotune.tuning.finalists import by_score, choose_in_time, fastest, nearly_as_fast
 from autotune.tuning.groups import group_leaders
 from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.remeasure import Remeasurement, remeasure
@@ -42,11 +42,11 @@ class LastRoundSetting:
     root: Path  # the cache folder
     label: str  # the engine and its strategy
     seed: int
-    seconds: float  # of the search
+    seconds: float  # the time of the search
     cpu_at_start: CpuTimes
     time: LastRoundTime
     priors: tuple[PriorResults, ...] = ()  # the results that it started from
-    choice: FinalistChoice = FASTEST
+    named: tuple[Config, ...] = ()  # chosen before: finalists if they are nearly as fast as the fastest
     measure_again: Remeasure = remeasure
 
 
@@ -56,9 +56,9 @@ class Decision:
 
     measurements: Mapping[str, Measurement]  # of finalists, by content key
     stored: tuple[Trial, ...]  # the winner, then its ties
-    outcomes: tuple[Outcomes, ...]  # of the checks, for each of `stored`
+    outcomes: tuple[Outcomes, ...]  # what the checks found, for each of `stored`
     ties_left: tuple[Trial, ...]  # further ties, which are neither checked nor stored
-    estimate: StoppingEstimate | None  # of what is left to find; None if nobody asks
+    estimate: StoppingEstimate | None  # what is left to find; None if nobody asks
     time: LastRoundTime  # for a round that repeats this one
 
 
@@ -94,7 +94,7 @@ def run_last_round(
     """
     trials, default = dict(trials), context.task.spec.default
     checks.recall(context, trials.values())
-    estimate = partial(_estimate_untried, context, trials, setting.choice)
+    estimate = partial(_estimate_untried, context, trials, setting.named)
     while True:
         chosen, known = _finalists(context, setting, trials)
         if known is not None:
@@ -134,15 +134,15 @@ def _finalists(
     context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial]
 ) -> tuple[list[Trial], Remeasurement | None]:
     """The finalists, and the journaled round that can stand for a new one; None if there is none."""
-    best = setting.choice.fastest(trials.values())
-    named = (*setting.choice.named, *context.task.served_elsewhere)
+    best = fastest(trials.values(), setting.named)
+    named = (*setting.named, *context.task.served_elsewhere)
     asked = nearly_as_fast(best[0], [trials[config] for config in named if config in trials])
     default = trials[context.task.spec.default]
     needed = [*group_leaders(context.task.space, trials.values()), default, *asked]
     known = _reusable_round(context, setting, trials.values(), best, needed)
     if known is not None:
         return [trial for trial in trials.values() if trial.key in known.measurements], known
-    return setting.choice.choose_in_time(context, trials.values(), needed, setting.time), None
+    return choose_in_time(context, trials.values(), setting.named, needed, setting.time), None
 
 
 def _reusable_round(
@@ -229,7 +229,7 @@ def check_winners(
     estimate: Estimate = lambda _: None,
     early: EarlyChecks | None = None,
 ) -> Decision | Rejection:
-    """Check the winner of remeasured finalists and its ties, as `remeasure_and_check` does."""
+    """Check the winner of remeasured finalists and its ties; `estimate` runs meanwhile."""
     tied = winner_and_ties(chosen, remeasured.measurements, context.objective)
     stored = tied[: 1 + MAX_TIES]
     with ThreadPoolExecutor(1, thread_name_prefix="estimate") as threads:
@@ -249,7 +249,7 @@ def check_winners(
 
 
 def _estimate_untried(
-    context: TuningContext, trials: Mapping[Config, Trial], choice: FinalistChoice, winner: Trial
+    context: TuningContext, trials: Mapping[Config, Trial], named: Sequence[Config], winner: Trial
 ) -> StoppingEstimate:
     """Estimate the gain of untried configurations; no estimated time beats the memory bandwidth.
 
@@ -260,7 +260,7 @@ def _estimate_untried(
     valid = len(context.task.space)
     if len(tried) == valid:
         return StoppingEstimate(valid, valid, 0.0, 0.0)
-    if choice.named:
+    if named:
         return StoppingEstimate(len(tried), valid, None, None)
     floor_ms = context.maker.make(winner.config).floor_ms if context.objective is Objective.TIME else 0.0
     with timeline.span("import the model"):

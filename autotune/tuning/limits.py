@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from autotune.processes.deadline import Deadline
 from autotune.tuning.options import Options
 
-LAST_ROUND_SHARE = 0.2  # of a time limit: the part that is kept for the last round
+LAST_ROUND_SHARE = 0.2  # the part of a time limit that is kept for the last round
 MIN_LAST_ROUND_S = 3.0  # least time of a last round that gets a share of the search's time
 MIN_USUAL_S = 30.0  # without a time limit, a last round may take as long as the search took, or this long
-CHECKS_SHARE = 0.1  # of a time limit, for checks; they also get what the last round leaves
+CHECKS_SHARE = 0.1  # the part for checks, which also get what the last round leaves
 MIN_CHECKS_S = 8.0  # least time of all checks: a winner and its ties take 3 to 6 s on a GPU
 
 

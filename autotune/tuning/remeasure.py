@@ -22,7 +22,6 @@ from autotune.evaluation.stopwatch import bounded_batch
 from autotune.problem.reference import may_use_device
 from autotune.problem.workload import Workload
 from autotune.processes.deadline import Deadline
-from autotune.space import SpaceSpec
 from autotune.space.arguments import INPUTS
 from autotune.tuning.context import BuiltConfig, TuningContext
 from autotune.tuning.data_checks import small_data_workloads
@@ -33,7 +32,7 @@ MAX_ROUNDS = 52  # in all, if the fastest finalist's time is not precise before
 MAX_EXTRA_S = 2.0
 FRESH_SEEDS = (1, 2)  # added to the problem's seed, they give inputs that the search has not used
 OWN_SEED = 0  # added to it, gives the search's own inputs
-SEEDS = (*FRESH_SEEDS, OWN_SEED)  # of the inputs to verify on, in this order
+SEEDS = (*FRESH_SEEDS, OWN_SEED)  # finalists are verified on the inputs of these, in this order
 
 
 @dataclass(frozen=True)
@@ -220,19 +219,15 @@ def fresh_workloads(maker: InstanceMaker, config: Config, seeds: Sequence[int]) 
 
 
 def begin_references(context: TuningContext) -> None:
-    """Begin to compute the references of the last round next to the search, where that disturbs no timing."""
-    task = context.task
-    is_here = context.fleet is None or context.fleet.is_here
-    if is_here and _can_run_aside(task.spec, task.device.kind):
-        seeds = distinct_seeds(context.maker, SEEDS)
-        fresh = fresh_workloads(context.maker, task.spec.default, seeds)
-        context.references.begin(fresh, small_data_workloads(context))
-
-
-def _can_run_aside(spec: SpaceSpec, kind: str) -> bool:
-    """True if a reference disturbs no times when it runs next to a search on a kind of device.
+    """Begin to compute the references of the last round next to the search, where that disturbs no timing.
 
     Inputs that a file or a function gives are left out: to know them takes time as well.
     """
-    fills = {argument.fill.kind for argument in spec.arguments if argument.fill is not None}
-    return kind == "gpu" and not fills & {"file", INPUTS} and not may_use_device(spec.reference)
+    task = context.task
+    is_here = context.fleet is None or context.fleet.is_here
+    fills = {argument.fill.kind for argument in task.spec.arguments if argument.fill is not None}
+    is_aside = task.device.kind == "gpu" and not may_use_device(task.spec.reference)
+    if is_here and is_aside and not fills & {"file", INPUTS}:
+        seeds = distinct_seeds(context.maker, SEEDS)
+        fresh = fresh_workloads(context.maker, task.spec.default, seeds)
+        context.references.begin(fresh, small_data_workloads(context))

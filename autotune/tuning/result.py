@@ -22,7 +22,7 @@ class SearchResult:
     task: TuningTask
     engine: str
     winner: Trial
-    final: Measurement  # of the winner, in the last round
+    final: Measurement  # the winner's, in the last round
     default: Measurement
     ties: tuple[Config, ...]  # cannot be told from the winner
     unchecked_ties: tuple[Config, ...]  # nor can these, which are neither checked before storing nor stored
@@ -43,11 +43,11 @@ class SearchResult:
     stopping_estimate: StoppingEstimate
     uncompared: tuple[str, ...]  # outputs that the reference does not return
     front: Front  # Pareto front of time and energy, where energy is measured
-    search_seconds: float  # of the search without its last round
+    search_seconds: float  # time of the search without its last round
     seconds: float
     cores_of_others: float  # CPU cores that other programs kept busy meanwhile, on average
     data_sha256: str  # of inputs that come from files or from `inputs`; empty where there are none
-    checks: Outcomes  # of the winner and its ties, the worst outcome of each
+    checks: Outcomes  # the worst outcome of each check of the winner and its ties
 
     @property
     def compares(self) -> bool:

@@ -54,14 +54,14 @@ class Processes:
         self._awaited = opened.enter_context(ExitStack())  # waits for workers that are being killed
         self.binaries = default_folder() if options.binary_cache else Path(self.scratch) / "binaries"
         self.variables = cold_variables(self.scratch)
-        self._wrong_arrays = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
+        self.wrong_arrays = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
         self._reference_cache = ReferenceCache(
             user_folder("references"),
             self.scratch if options.fresh else "",
             of_run=Path(self.scratch) / "references",
         )
         self._workers: dict[Address, Worker] = {}
-        self._stored: tuple[Problem, StoredInputs] | None = None  # of the latest problem
+        self._stored: tuple[Problem, StoredInputs] | None = None  # the latest problem's
         self._makers: dict[JournaledTask, InstanceMaker] = {}
         self._finding = Lock()  # so that two threads do not find two sanitizers, each with processes
 
@@ -132,7 +132,7 @@ class Processes:
         on_stage = unobserved if task.others else self._on_stage  # several would report at the same time
         for address in (task.address, *task.others):
             setting = DeviceSetting(
-                address, task.spec.reference, workloads, self._wrong_arrays, self._reference_cache
+                address, task.spec.reference, workloads, self.wrong_arrays, self._reference_cache
             )
             worker = self._workers[address] = make(setting, self.variables, on_stage)
             self._opened.callback(worker.end, waits=False)
@@ -150,7 +150,7 @@ class Processes:
     def cluster_fleet(
         self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]
     ) -> AbstractContextManager[Fleet]:
-        """Let the workers of a cluster claim their devices; `on_lost` as for `Fleet`."""
+        """Let the workers of a cluster claim their devices; `on_lost` gets one that fails, and the reason."""
         from autotune.cluster.device_host import HostSetting
         from autotune.cluster.fleet import open_fleet
         from autotune.cluster.travelling_files import paths_of
@@ -162,7 +162,7 @@ class Processes:
             run=cluster.run,
             list_addresses=cluster.list_addresses,
             process=DeviceSetting(
-                cluster.address, reference, workloads, self._wrong_arrays, self._reference_cache
+                cluster.address, reference, workloads, self.wrong_arrays, self._reference_cache
             ),
             files={path: Path(path).read_bytes() for path in (str(reference), *paths_of(workloads))},
         )

@@ -12,10 +12,11 @@ from autotune.errors import InputError
 from autotune.searchers.base import evaluate
 from autotune.space import lint_source, require_seen
 from autotune.tuning.context import open_run
+from autotune.tuning.first_trial import FirstTrial, warn_of_causes
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.task import TuningTask, verify_all_command
-from autotune.tuning.tuner import look_for_mistakes, require_usable, try_default, wait_for_quiet, warn_of
+from autotune.tuning.tuner import require_usable
 
 TUNED = "tuned best"  # the last step of a ladder
 
@@ -47,10 +48,9 @@ def ladder(
     if tuned is not None:
         steps[TUNED] = tuned
     with open_run(task, options, observer, "ladder.jsonl") as context:
-        looking = look_for_mistakes(task)
+        first = FirstTrial(context)
         observer.started(task, len(steps), context.journal)
-        wait_for_quiet(task, looking)
-        try_default(context, options, looking)
+        first.run()
         return dict(zip(steps, evaluate(context.evaluator, list(steps.values())), strict=True))
 
 
@@ -64,6 +64,5 @@ def run_once(task: TuningTask, options: Options, observer: Observer, config: Con
     require_seen(task.space, task.source.text)
     with open_run(task, replace(options, fresh=True), observer, "run.jsonl") as context:
         observer.started(task, 1, context.journal)
-        findings = lint_source(task.space, task.source.text)
-        warn_of(observer, (finding for finding in findings if not finding.is_about_checks))
+        warn_of_causes(observer, lint_source(task.space, task.source.text))
         return evaluate(context.evaluator, [config])[0]

@@ -12,9 +12,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from autotune.checks.large_run import foretell, run_many
-from autotune.compilers.kernel_source import perturbed
+from autotune.compilers.source_text import perturbed
 from autotune.core.launch_plan import TRITON
-from autotune.core.outcomes import LARGER_SIZES, NO_TIME, PASSED, Outcome, Outcomes, Unchecked, worst
+from autotune.core.outcomes import (
+    LARGER_SIZES,
+    NO_TIME,
+    PASSED,
+    Limit,
+    Outcome,
+    Outcomes,
+    Unchecked,
+    first_failure,
+    worst,
+)
 from autotune.core.records import Config
 from autotune.core.stages import Stage, of_last_round
 from autotune.core.trials import Binary, Failure, Status
@@ -35,7 +45,7 @@ MAX_S = 10.0  # limit of one run with another schedule
 MAX_LARGE_S = 20.0  # limit of a run beyond the space's sizes or 2^31 elements, and of its preparation
 _REFERENCES = 5  # how often the reference runs to prepare such a run
 _CONSTRAIN = "if no call has such sizes, write their limit into `constraints` of the space"
-_FREE_SHARE = 0.75  # of the device's memory that such a run may take: other programs use some
+_FREE_SHARE = 0.75  # such a run may take this share of device memory: other programs use some
 
 
 def check_many_runs(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
@@ -108,7 +118,7 @@ def _check_one_at_tile_sizes(
     verified = left_out = 0
     for workload, in_time, place in _with_deadlines(
         (MAX_SIZES_S, further.of_tiles(built.instance), "at sizes of its tiles"),
-        (MAX_LARGE_S, further.turning(built.instance), "beyond the sizes of the space"),
+        (MAX_LARGE_S, further.at_changed_condition(built.instance), "beyond the sizes of the space"),
     ):
         expected_s = _reference_s(context, workload)
         if in_time.left_s() <= expected_s:
@@ -223,36 +233,35 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
     return [replace(one, source=perturbed(one.source, seed)) for seed in SCHEDULES for one in unchanged]
 
 
-def read_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
+def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
     """The outcome of reading how the kernels count, for sizes that memory has no room for.
 
-    An index that overflows counts where the default's indices hold all sizes: callers may rely on that.
+    On a GPU, the first configuration also runs at a size that indices of 32 bits do not hold, unless reading
+    has found an index that overflows.
     """
     by_config: dict[Config, Outcomes] = {}
     for config, built in builds.items():
-        if deadline.is_over:
-            break
-        reason, is_known, _ = context.further_sizes.index_limit(built.instance)
-        outcome: Outcome = Unchecked(reason) if reason else PASSED
-        if reason and is_known and not context.further_sizes.index_limit(context.default).reason:
-            detail = f"at larger sizes, where the default's indices are right: {reason}; {_CONSTRAIN}"
-            outcome = Failure(Status.WRONG_RESULT, detail)
-        by_config[config] = {LARGER_SIZES: outcome}
+        if not deadline.is_over:
+            limit = context.further_sizes.index_limit(built.instance)
+            by_config[config] = {LARGER_SIZES: _read_outcome(context, limit)}
+    right = (config for config, read in by_config.items() if first_failure(read) is None)
+    if context.task.device.kind != "gpu" or (first := next(right, None)) is None:
+        return by_config
+    limit = context.further_sizes.index_limit(builds[first].instance)
+    overflows = limit.is_known and limit.reason
+    if not overflows and deadline.left_s() > MAX_LARGE_S:
+        by_config[first] = {**by_config[first], **run_beyond(context, builds[first], limit)}
     return by_config
 
 
-def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
-    """The outcome of running the first configuration at a size that indices of 32 bits do not hold.
-
-    There is none if reading has found an index that overflows.
-    """
-    config, built = next(iter(builds.items()))
-    if deadline.left_s() <= MAX_LARGE_S:
-        return {}
-    limit = context.further_sizes.index_limit(built.instance)
-    if limit.is_known and limit.reason:
-        return {}
-    return {config: run_beyond(context, built, limit)}
+def _read_outcome(context: TuningContext, limit: IndexLimit) -> Outcome:
+    """What reading found; an overflow counts where the default has none: callers may rely on that."""
+    if not limit.reason:
+        return PASSED
+    if limit.is_known and not context.further_sizes.index_limit(context.default).reason:
+        detail = f"at larger sizes, where the default's indices are right: {limit.reason}; {_CONSTRAIN}"
+        return Failure(Status.WRONG_RESULT, detail)
+    return Limit(limit.reason)
 
 
 def run_beyond(
@@ -276,16 +285,16 @@ def run_beyond(
             return {name: PASSED, LARGER_SIZES: _left_unknown(limit, power)}
         context.worker.discard_child()  # the run may have written anywhere
         if is_finding(failure) or failure.status is Status.TIMEOUT:
-            return {LARGER_SIZES: Unchecked(f"a run {name} fails: {failure.detail}")}
+            return {LARGER_SIZES: Limit(f"a run {name} fails: {failure.detail}")}
     return {}
 
 
 def _left_unknown(limit: IndexLimit, power: int) -> Outcome:
-    """What a right run beyond a power of two leaves of a limit: it need not be where a condition turns."""
-    if limit.turning is not None:
-        return Unchecked(limit.reason)
+    """What a right run beyond a power of two leaves of a limit: a condition may change at another size."""
+    if limit.changed is not None:
+        return Limit(limit.reason)
     if not limit.is_known and power < max(LARGE):
-        return Unchecked(unknown_beyond(max(LARGE)).reason)
+        return Limit(unknown_beyond(max(LARGE)).reason)
     return PASSED
 
 

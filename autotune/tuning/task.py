@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from autotune.compilers.kernel_source import SourceText, packaged, read_source
+from autotune.compilers.source_text import SourceText, packaged, read_source
 from autotune.core.json_values import is_name
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord
@@ -115,31 +115,32 @@ def provenance_of(device: DeviceInfo, compiler: str, source: SourceText, spec: S
     }
 
 
-def resolve(target: Target) -> Target:
-    """The target with the path of its space file.
+def read_target(target: Target) -> tuple[Target, SpaceSpec]:
+    """Read the space of a target, and the problem that the target leaves to a journal in the space's place.
 
-    A journal in the space's place gives its kernel, and the sizes, element type and data that the target does
-    not name. Raises InputError for a journal that says no kernel, and as `locate` does.
+    A journal names its kernel, and gives the sizes, element type and data that the target does not name.
+
+    Raises:
+        InputError: The space file is missing or wrong, or the journal says no kernel.
     """
     if target.space.suffix != ".jsonl":
-        return replace(target, space=locate(target.space))
+        return target, load_space(find_space_file(target.space))
     header = read_journal(target.space).header
     kernel, dtype, data = (str(header.get(name, "")) for name in ("kernel", "dtype", "data"))
     if not is_name(kernel):
         raise InputError(f"{target.space}: a journal without the name of its kernel; name a space file")
-    return replace(
-        target,
-        space=locate(Path(kernel)),
-        sizes={**(header_sizes(header) or {}), **target.sizes},
-        dtype=target.dtype or dtype or None,
-        data=target.data or data or None,
+    sizes = {**(header_sizes(header) or {}), **target.sizes}
+    whole = replace(
+        target, sizes=sizes, dtype=target.dtype or dtype or None, data=target.data or data or None
     )
+    return whole, load_space(find_space_file(Path(kernel)))
 
 
-def locate(space: Path) -> Path:
+def find_space_file(space: Path) -> Path:
     """The path of a space file, given by itself, its name (here or in the package) or its kernel's (here).
 
-    Raises InputError for a missing file, and for a kernel's source, which is an easy mistake.
+    Raises:
+        InputError: There is no such file, or it is a kernel's source, which is an easy mistake.
     """
     if space.suffix in _KERNEL_SUFFIXES:
         file = space.with_suffix(".yaml")
@@ -173,13 +174,14 @@ def _require_no_other(space: Path) -> None:
         raise InputError(f"{space}: this is {kind}, not a space; {mend}")
 
 
-def bind_target(
+def read_task(
     target: Target,
     on_stage: OnStage = unobserved,
     found_devices: Found | None = None,
     listing: Listing | None = None,
+    files: tuple[SpaceSpec, SourceText] | None = None,
 ) -> TuningTask:
-    """Read the files, find the device and enumerate the space; raises InputError for wrong input.
+    """Read the files, find the device and enumerate the space.
 
     Args:
         target: What to tune.
@@ -187,27 +189,17 @@ def bind_target(
         found_devices: The device, and others to search with, if they were found already; None looks for the
             target's in this machine.
         listing: The listing of this machine's devices, if it was begun already.
+        files: The space and its source, if they were read already; None reads those of the target.
+
+    Raises:
+        InputError: The files do not fit each other, the device or the problem.
     """
-    target = resolve(target)
-    on_stage(Stage(f"reading {target.space.name}"))
-    spec = load_space(target.space)
-    return bind_task(
-        spec, read_source(spec.source, spec.include_dirs), target, on_stage, found_devices, listing
-    )
-
-
-def bind_task(
-    spec: SpaceSpec,
-    source: SourceText,
-    target: Target,
-    on_stage: OnStage = unobserved,
-    found_devices: Found | None = None,
-    listing: Listing | None = None,
-) -> TuningTask:
-    """Find the device and enumerate a space that has been read before: `target.space` is not read again.
-
-    Otherwise as `bind_target`.
-    """
+    if files is None:
+        on_stage(Stage(f"reading {target.space.name}"))
+        target, spec = read_target(target)
+        source = read_source(spec.source, spec.include_dirs)
+    else:
+        spec, source = files
     on_stage(Stage("finding devices"))
     if found_devices is None:
         listing = listing or listing_for(target.devices or target.device)
@@ -267,8 +259,7 @@ def count_space(target: Target) -> tuple[ValidSpace, SourceText]:
 
     Raises InputError for wrong input.
     """
-    target = resolve(target)
-    spec = load_space(target.space)
+    target, spec = read_target(target)
     source = read_source(spec.source, spec.include_dirs)
     named = target.device or (_ARCHITECTURE if spec.dialect in ("cuda", TRITON) else "")
     gpu = known_gpu(named)

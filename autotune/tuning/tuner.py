@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from autotune.core import timeline
 from autotune.core.records import ADOPTION, Config
 from autotune.core.text import hint, size_text
-from autotune.core.trials import Objective, Status, Trial
+from autotune.core.trials import Objective
 from autotune.devices import INTERPRETER
-from autotune.errors import InputError, NoMoreTrials, SetupError
+from autotune.errors import InputError, NoMoreTrials
 from autotune.processes.machine_load import CpuTimes, cpu_times
 from autotune.searchers import (
     check_searcher,
@@ -25,11 +23,11 @@ from autotune.searchers import (
     strategy_names,
 )
 from autotune.searchers.base import PriorResults, ProposesAhead, Searcher, evaluate
-from autotune.space import Finding, lint_source, located, require_seen
+from autotune.space import located, require_seen
 from autotune.tuning.cache_entry import result_folder
 from autotune.tuning.context import ENERGY_POLICY, FULL_POLICY, POLICY, TuningContext, open_context
-from autotune.tuning.failed_default import failed_default
 from autotune.tuning.finish_search import finish_search
+from autotune.tuning.first_trial import FirstTrial, in_thread
 from autotune.tuning.journaled_task import with_journal
 from autotune.tuning.last_round import LastRoundSetting, begin_spare
 from autotune.tuning.limits import last_round_time, options_before_last_round
@@ -49,8 +47,6 @@ if TYPE_CHECKING:  # needs the extra `cluster`
 
 # proposals per compiler: more would slow the process that draws the inputs
 PREFETCHED = 2
-
-_T = TypeVar("_T")
 
 
 def search(
@@ -85,12 +81,12 @@ def search(
     cpu_at_start = cpu_times()
     times = StageTimes(observer)
     make = partial(make_searcher, engine, strategy, priors=priors, stop_when_unlikely=stops)
-    making = _in_thread("import and make the searcher", make)
+    made = in_thread("import and make the searcher", make)
     search_options = options_before_last_round(options)
     with open_context(journaled, search_options, times, policy, processes, cluster) as context:
         context.evaluator.on_spent = partial(begin_spare, context)
         context.evaluator.prefetch([task.spec.default])
-        searcher = making.result()
+        searcher = made.result()
         started_from = tuple(priors)  # more may come
         note = f"started from {priors_text(started_from)}" if started_from else ""
         explore(context, searcher, search_options, note, cpu_at_start, last_round_follows=True)
@@ -139,16 +135,14 @@ def explore(
         SetupError: The default configuration fails.
     """
     task, limit = context.task, options.budget.trials
-    looking = look_for_mistakes(task, warns=warns)
     load = searcher.get_ready if isinstance(searcher, ProposesAhead) else lambda: None
-    loading = _in_thread("load what the searcher needs", load)
+    first = FirstTrial(context, load, warns=warns)
     enqueued = [*(recommended_configs(task) if options.transfer else ()), *enqueued]
     total = None if limit is None else min(limit, len(task.space))
     _prefetch(context, searcher, enqueued, options.seed, total)  # while the default is verified
     context.observer.started(task, total, context.journal, note)
-    _in_thread("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
-    wait_for_quiet(task, looking, loading)
-    default = try_default(context, options, looking)
+    in_thread("ask sanitizers for their versions", partial(sanitizers, context))  # for the journal
+    default = first.run()
     if last_round_follows:  # not before: the reference that the default waits for would take twice as long
         begin_references(context)
     if warns and task.address.backend != INTERPRETER:  # whose times mean nothing
@@ -163,7 +157,7 @@ def explore(
         searcher.search(task.space, context.evaluator, seed=options.seed)
         while True:  # for the trials that the searcher has left under way
             context.evaluator.collect()
-    looking.result()  # the warnings come before the last round
+    first.wait()  # the warnings come before the last round
 
 
 def _prefetch(
@@ -223,71 +217,3 @@ def require_usable(task: TuningTask) -> None:
             f"{located(task.spec.path, 'default')}: default: not valid on {task.device.name}{problem}: "
             f"{'; '.join(reasons)}; write `default: {{{near}}}`, which is valid, or change the constraint"
         )
-
-
-def wait_for_quiet(task: TuningTask, *running: Future[Any]) -> None:
-    """Wait for what runs beside a search, where that would disturb times or the functions of the space."""
-    functions = task.spec.functions
-    if task.device.kind == "cpu" or functions.source or functions.values:
-        for future in running:
-            future.result()
-
-
-def try_default(context: TuningContext, options: Options, looking: Future[tuple[Finding, ...]]) -> Trial:
-    """Try the default; raise SetupError if it fails, because then the setup is broken.
-
-    `looking` finds mistakes in the source, which are warned of. If the default fails, only the mistakes that
-    may be the cause are.
-    """
-    task, observer = context.task, context.observer
-    default: Trial | None = None
-    try:
-        (default,) = evaluate(context.evaluator, [task.spec.default])
-    finally:
-        if default is None or default.status is not Status.OK:
-            warn_of(observer, (finding for finding in looking.result() if not finding.is_about_checks))
-    if default.status is not Status.OK:
-        had_success = context.journal.has_success
-        error = _diagnose_default(context, default, is_dumped=options.dump_wrong is not None)
-        if not had_success and context.journal.has_success:
-            context.journal.start_over()  # once the kernel is fixed, no message asks for --fresh
-        raise error
-    looking.add_done_callback(lambda done: warn_of(observer, done.result()))
-    return default
-
-
-def look_for_mistakes(task: TuningTask, *, warns: bool = True) -> Future[tuple[Finding, ...]]:
-    """Begin to look for likely mistakes in the source; without `warns`, none are found."""
-
-    def look() -> tuple[Finding, ...]:
-        return lint_source(task.space, task.source.text) if warns else ()
-
-    return _in_thread("find mistakes in the source", look)
-
-
-def _in_thread(span: str, function: Callable[[], _T]) -> Future[_T]:
-    """Call a function that takes long in a thread of its own, for which nobody has to wait."""
-
-    def call() -> _T:
-        with timeline.span(span):
-            return function()
-
-    thread = ThreadPoolExecutor(1, thread_name_prefix="searcher")
-    called = thread.submit(call)
-    thread.shutdown(wait=False)
-    return called
-
-
-def _diagnose_default(context: TuningContext, trial: Trial, *, is_dumped: bool) -> SetupError:
-    """Find why the default fails; if its result is wrong, others are tried and journaled for that."""
-    task, is_wrong = context.task, trial.status is Status.WRONG_RESULT
-    ends = dict.fromkeys(task.space.config(row) for row in (0, len(task.space) - 1)) if is_wrong else ()
-    others = [context.evaluator.evaluate_beside_budget(end) for end in ends if end != task.spec.default]
-    failed = failed_default(task, trial, others, is_dumped=is_dumped)
-    return SetupError(failed.message(trial, task.device.name))
-
-
-def warn_of(observer: Observer, findings: Iterable[Finding]) -> None:
-    """Warn of findings in a source."""
-    for finding in findings:
-        observer.warn(str(finding))

@@ -53,7 +53,6 @@ from autotune.tuning.stress_checks import (
     compile_schedules,
     has_indices,
     has_schedules,
-    read_larger_sizes,
 )
 
 
@@ -283,10 +282,6 @@ def _lacks_device_sanitizer(context: TuningContext) -> Unchecked | None:
     return _lacks_sanitizers(context) or _lacks_sizes(context) or lacks_program
 
 
-def _is_nvidia(context: TuningContext) -> bool:
-    return context.task.address.is_nvidia or bool(context.processes.sanitizer)
-
-
 CHECKS: tuple[Check, ...] = (  # in this order
     Check(MANY_RUNS, check_many_runs, _lacks_sizes, cost=Cost(0.1, trials=0.3)),
     Check(TILE_SIZES, check_tile_sizes, _lacks_sizes, cost=Cost(0.2, trials=0.1)),
@@ -306,13 +301,7 @@ CHECKS: tuple[Check, ...] = (  # in this order
         names=lambda context: map(data_check, context.task.spec.variants),
         cost=Cost(trials=0.25, steps=0),
     ),
-    Check(LARGER_SIZES, read_larger_sizes, applies=has_indices, is_concurrent=True),
-    Check(
-        LARGER_SIZES,
-        check_larger_sizes,
-        applies=lambda context: context.task.device.kind == "gpu" and has_indices(context),
-        cost=Cost(0.9),
-    ),
+    Check(LARGER_SIZES, check_larger_sizes, applies=has_indices, cost=Cost(0.9)),
     Check(
         SANITIZERS,
         under_host_sanitizer,
@@ -327,7 +316,7 @@ CHECKS: tuple[Check, ...] = (  # in this order
         SANITIZERS,
         under_device_sanitizer,
         _lacks_device_sanitizer,
-        applies=_is_nvidia,
+        applies=lambda context: context.task.address.is_nvidia or bool(context.processes.sanitizer),
         is_concurrent=True,
         names=_named(*TOOLS),
         processes=sanitizer_processes,

@@ -24,10 +24,11 @@ def wrong_default(
     fault: ArrayFault,
     others: Sequence[Trial],
     findings: Sequence[Finding],
-    *,
-    is_dumped: bool,
 ) -> tuple[str, list[str]]:
-    """The place to look at, and remedies for a default whose result is wrong; as for `failed_default`."""
+    """The place to look at, and remedies for a default whose result is wrong.
+
+    `others` are trials of other configurations, and `findings` likely mistakes in the source.
+    """
     place = source_place(task.space, task.source.text, task.spec.launch[0].entry.partition("<")[0])
     kernel = f"the kernel at {Path(place).name}"
     numbers = list(_other_numbers(task, trial, fault.sizes))
@@ -50,8 +51,6 @@ def wrong_default(
                 None, (beyond_array(fault, findings), _NOT_FINITE if is_lost else _suspect(task, others))
             ),
         ]
-    if not is_dumped and task.spec.path.is_file():  # of the command line
-        helps.append("--dump-wrong DIR writes the found and the expected array")
     return place, helps
 
 

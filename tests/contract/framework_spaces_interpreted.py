@@ -13,7 +13,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.core.argument_values import arguments
 from autotune.core.launch_plan import NO_ARRAY
 from autotune.core.records import Config

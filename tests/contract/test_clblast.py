@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from autotune.cli import main
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.core.records import ArgumentSpec, Config, Entry, KernelRecord, LaunchSpec, Parameter
 from autotune.hardware.architectures import architecture
 from autotune.serving.cache import store

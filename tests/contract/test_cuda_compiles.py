@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune.compilers.kernel_source import packaged, read_source, render
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.nvrtc import CudaCompiler
 from autotune.compilers.resource_usage import read_resources
+from autotune.compilers.source_text import packaged, read_source, render
 from autotune.core.expressions import parse
 from autotune.core.launch_plan import macros
 from autotune.core.records import Config

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.known_compilers import cuda_compiler
+from autotune.compilers.source_text import read_source, render
 from autotune.hardware.architectures import architecture
 from autotune.space import bind, load_space, problem_of
 from tests.conftest import run_in_process

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
+from autotune.compilers.source_text import read_source, render
 from autotune.core.launch_plan import macros
 from tests.devices_here import devices_here
 

@@ -13,7 +13,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from autotune.cli import main
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.compilers.triton_binary import unpack
 from autotune.core.launch_plan import TRITON, symbol_names
 from autotune.frameworks import FORMATS

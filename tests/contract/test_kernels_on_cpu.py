@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.core.trials import Failure
 from autotune.devices import BACKENDS, Address, backend, cold_variables
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting

@@ -18,7 +18,7 @@ import pytest
 
 from autotune import StaleWarning, best_config, load_kernel, opencl_devices
 from autotune.compilers.base import driver_compiler
-from autotune.compilers.kernel_source import packaged, read_source
+from autotune.compilers.source_text import packaged, read_source
 from autotune.core.records import ArgumentSpec, Config, LaunchSpec, Parameter, Tier
 from autotune.errors import CacheError, InputError, LaunchError, NoConfig, SetupError
 from autotune.hardware.identify import identify

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.nvcc import find_nvcc
 from autotune.compilers.resource_usage import read_resources
+from autotune.compilers.source_text import read_source, render
 from autotune.errors import CompileError, SetupError
 from autotune.space import bind, load_space, problem_of
 from tests.contract.test_resource_usage import KERNELS, read, reported

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.source_text import read_source, render
 from autotune.devices import backend
 from autotune.evaluation.compiler_pool import cuda_compiler
 

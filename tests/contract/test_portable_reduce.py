@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from autotune.compilers.kernel_source import perturbed, read_source, render
 from autotune.compilers.known_compilers import cuda_compiler
+from autotune.compilers.source_text import perturbed, read_source, render
 from autotune.core.c_types import C_TYPES
 from autotune.core.records import Launch
 from autotune.devices import backend

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler, cubin_binary
 from autotune.compilers.resource_usage import _spilled, read_pointers, read_resources
+from autotune.compilers.source_text import read_source, render
 from autotune.core.launch_plan import macros
 from autotune.devices.cuda_arrays import DIRTY_SOURCE, comparison_source
 from autotune.space import load_space

@@ -8,7 +8,7 @@ import pytest
 
 from autotune.errors import InputError
 from autotune.searchers import default_strategy, engine_names, make_searcher, strategy_names
-from autotune.searchers.surrogate import Pool, PooledSearch
+from autotune.searchers.surrogate import PooledSearch, PooledTrials
 from autotune.testing import InProcessEvaluator, SearcherContract
 from autotune.testing.searcher_contract import CONSTRAINTS, DEFAULT, PARAMETERS, make_space, outcome, spend
 
@@ -36,7 +36,7 @@ class OfOneProblem:
     """A search with the model of several problems, of which no other is known."""
 
     def search(self, space, evaluate, *, seed):
-        PooledSearch(Pool([space])).search(space, evaluate, seed=seed)
+        PooledSearch(PooledTrials([space])).search(space, evaluate, seed=seed)
 
 
 class TestSearchers(SearcherContract):

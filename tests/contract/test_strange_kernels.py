@@ -8,9 +8,9 @@ import pytest
 from autotune.cli import new
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
 from autotune.compilers.cuda_headers import find_header
-from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.resource_usage import read_resources
+from autotune.compilers.source_text import read_source, render
 from autotune.errors import InputError
 from autotune.hardware.architectures import architecture
 from autotune.space import bind, lint_source, load_space, problem_of

@@ -8,10 +8,10 @@ import pytest
 pytest.importorskip("triton", reason="needs the extra triton")
 
 from autotune.analysis.compile_survey import Settings, survey
-from autotune.compilers.kernel_source import read_source
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.occupancy import why_refused
 from autotune.compilers.resource_usage import read_resources
+from autotune.compilers.source_text import read_source
 from autotune.compilers.triton_binary import code_sha256, completed, scratch_bytes, scratch_name, unpack
 from autotune.core.launch_plan import TRITON, symbol_names
 from autotune.core.records import Config, Launch

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autotune.analysis.host_run import run_on_host
-from autotune.compilers.kernel_source import packaged
+from autotune.compilers.source_text import packaged
 from autotune.space import load_space
 from autotune.tuning.task import Target
 

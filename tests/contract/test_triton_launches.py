@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("triton", reason="needs the extra triton")
 
-from autotune.compilers.kernel_source import read_source
 from autotune.compilers.known_compilers import cuda_compiler
+from autotune.compilers.source_text import read_source
 from autotune.compilers.triton_binary import unpack
 from autotune.core.launch_plan import TRITON, symbol_names
 from autotune.core.records import Entry

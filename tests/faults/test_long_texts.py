@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 
 from autotune.compilers.host_code import device_part
-from autotune.compilers.kernel_source import missing_headers, perturbed, read_source, render
+from autotune.compilers.source_text import missing_headers, perturbed, read_source, render
 from autotune.devices.fake import list_devices
 from autotune.errors import AutotuneError
 from autotune.scaffold import scaffold

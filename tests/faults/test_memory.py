@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.cli.progress import SearchProgress
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.errors import NoMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import InstanceMaker, environment
@@ -15,7 +15,7 @@ from autotune.processes.host_limits import host_memory
 from autotune.space import bind, problem_of
 from autotune.tuning.options import Options
 from autotune.tuning.single_runs import ladder
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from tests.kernel_space import bound, spec_of
 from tests.space_example import GPU
 
@@ -39,7 +39,7 @@ def test_what_the_device_refuses_is_told_in_the_same_way(folder, monkeypatch):
     folder.edit("  - {name: n,", scratch + "  - {name: n,")
     folder.edit("arguments: [x, y, n]", "arguments: [x, y, n, t]")
     monkeypatch.chdir(folder.path)
-    found = bind_target(Target(folder.space, "fake"))
+    found = read_task(Target(folder.space, "fake"))
     device = replace(found.device, memory_bytes=2**37)  # as if others had the rest of it
     space = bind(found.spec, device, found.space.problem)
     with pytest.raises(NoMemory, match=r"has no room for them in its 128.0 GiB .*; choose .* --size n=500$"):

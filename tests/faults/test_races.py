@@ -8,11 +8,11 @@ import pytest
 from autotune.checks import host_sanitizer
 from autotune.checks.host_sanitizer import HOST_TOOLS, find_host_sanitizer
 from autotune.cli.progress import SearchProgress
-from autotune.compilers.kernel_source import perturbed
+from autotune.compilers.source_text import perturbed
 from autotune.core.trials import Status
 from autotune.serving.cache import read_record
 from autotune.tuning.options import Options
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from autotune.tuning.tuner import search
 
 SPACE = """\
@@ -60,7 +60,7 @@ def test_a_race_is_not_stored_and_what_could_not_be_checked_is(
     (tmp_path / "last.py").write_text(REFERENCE)
     options = Options(journal=tmp_path / "j.jsonl", cache=tmp_path / "cache", compilers=1, transfer=False)
     with SearchProgress() as progress:
-        result = search(bind_target(Target(tmp_path / "last.yaml", "opencl")), options, progress)
+        result = search(read_task(Target(tmp_path / "last.yaml", "opencl")), options, progress)
     assert dict(result.winner.config) == {"RACE": 0, "SLOW": 0}
     racing = [trial for trial in result.failed_last_round if trial.config["RACE"]]
     assert racing and all(trial.status is Status.WRONG_RESULT for trial in racing)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from autotune.compilers.binary_cache import content_key
 from autotune.compilers.hidden_reads import variables_text
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.devices.fake import list_devices
 from autotune.evaluation.identity import journal_header, journal_notes
 from autotune.evaluation.instance import InstanceMaker, environment

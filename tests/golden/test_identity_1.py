@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from autotune.compilers.binary_cache import BinaryCache, content_key
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.core.trials import Binary
 from autotune.devices import Address
 from autotune.evaluation.identity import header_sizes, journal_header, trial_key

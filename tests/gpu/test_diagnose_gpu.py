@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.compilers.kernel_source import packaged
+from autotune.compilers.source_text import packaged
 from autotune.core.records import Config
 from autotune.diagnosis.bound import Bound
 from autotune.diagnosis.ceilings import keep_ceilings, measure_ceilings
@@ -13,7 +13,7 @@ from autotune.hardware.peak_rates import tensor_operations_per_s
 from autotune.serving.ceilings import TENSOR
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from tests.devices_here import devices_here
 
 pytestmark = pytest.mark.gpu
@@ -37,7 +37,7 @@ BOUNDS = {
 
 def test_the_diagnosis_names_what_each_kernel_is_bound_by(tmp_path):
     devices_here("cuda")
-    task = bind_target(Target(SPACE, "cuda:0"))
+    task = read_task(Target(SPACE, "cuda:0"))
     # without nominal figures: the others follow from the data sheet
     needed = ("read of", "atomics", "latency of memory")
     ceilings = list(
@@ -59,7 +59,7 @@ def test_the_diagnosis_names_what_each_kernel_is_bound_by(tmp_path):
 
 def test_the_fastest_product_of_tensor_cores_is_bound_by_them(tmp_path):
     devices_here("cuda")
-    task = bind_target(Target(packaged("kernels") / "ceilings" / "tensor.yaml", "cuda:0"))
+    task = read_task(Target(packaged("kernels") / "ceilings" / "tensor.yaml", "cuda:0"))
     if not tensor_operations_per_s(task.device):
         pytest.skip("no tensor cores that are known")
     (ceiling,) = measure_ceilings(

@@ -10,7 +10,7 @@ from autotune.compilers.nvcc import find_nvcc
 from autotune.devices import backend
 from autotune.errors import AutotuneError
 from autotune.space import load_space
-from autotune.tuning.task import locate
+from autotune.tuning.task import find_space_file
 
 pytestmark = pytest.mark.gpu
 
@@ -32,7 +32,7 @@ def test_every_variant_of_the_nested_reduction_gives_the_sum(folder, root, devic
     done = folder.run("run", space, "--landmarks", "--device", device, "--size", "n=1000003", "--json")
     assert done.returncode == 0, done.stderr
     steps = {step["step"]: (step["status"], step["detail"]) for step in json.loads(done.stdout)}
-    assert steps == {landmark.name: ("ok", "") for landmark in load_space(locate(space)).landmarks}
+    assert steps == {landmark.name: ("ok", "") for landmark in load_space(find_space_file(space)).landmarks}
 
 
 def test_the_tuned_kernel_is_loaded_with_its_own_compiler(device):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from autotune import load_kernel
-from autotune.compilers.kernel_source import packaged
+from autotune.compilers.source_text import packaged
 from autotune.errors import CacheError, InputError, SetupError
 from autotune.hardware.cuda_driver import pointer_device
 from autotune.runtime import cuda

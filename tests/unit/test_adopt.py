@@ -79,12 +79,12 @@ def test_in_python_it_replaces_no_result_of_a_search(folder, monkeypatch):
 
 
 def test_searched_knows_a_probe_from_a_search(searched_folder, adopt, monkeypatch):
-    from autotune.tuning.task import Target, bind_target
+    from autotune.tuning.task import Target, read_task
 
     assert adopt("--size", "n=500", "--budget", "2").returncode == 0
     monkeypatch.chdir(searched_folder.path)
     for size, expected in ((1000, True), (500, False), (250, False)):
-        bound = bind_target(Target(searched_folder.space, "fake", {"n": size}))
+        bound = read_task(Target(searched_folder.space, "fake", {"n": size}))
         assert (full_search_result(bound, None) is not None) is expected
 
 
@@ -118,13 +118,13 @@ def test_what_others_know_is_read_once(searched_folder, adopt, monkeypatch):
 
 
 def test_a_result_that_is_none_of_the_space_is_no_search_s(searched_folder, monkeypatch):
-    from autotune.tuning.task import Target, bind_target
+    from autotune.tuning.task import Target, read_task
 
     monkeypatch.chdir(searched_folder.path)
     target = Target(searched_folder.space, "fake")
-    assert full_search_result(bind_target(target), None) is not None
+    assert full_search_result(read_task(target), None) is not None
     searched_folder.edit("A + B <= 7", "A != 5")
-    assert full_search_result(bind_target(target), None) is None
+    assert full_search_result(read_task(target), None) is None
 
 
 def test_what_an_unsteady_machine_found_says_so_and_the_next_search_measures_it_again(searched_folder, adopt):

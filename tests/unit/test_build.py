@@ -8,7 +8,7 @@ import pytest
 
 from autotune import best_config, load_kernel
 from autotune.compilers.binary_cache import decode
-from autotune.compilers.kernel_source import packaged, read_source
+from autotune.compilers.source_text import packaged, read_source
 from autotune.errors import CacheError, InputError
 from autotune.hardware.architectures import architecture
 from autotune.runtime.shipped import FOLDER, ShippedBinaries, binary_key, write_binary

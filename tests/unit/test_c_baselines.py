@@ -6,7 +6,7 @@ from shutil import which
 import pytest
 
 from autotune.analysis.versus import Contender, Versus
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.devices.listing import find_devices
 from autotune.evaluation.instance import InstanceMaker
 from autotune.problem.baselines import BUILDS, Baselines

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from autotune.cli import main
-from autotune.compilers.kernel_source import packaged
+from autotune.compilers.source_text import packaged
 from autotune.devices.listing import find_device
 from autotune.diagnosis.ceilings import Probe, keep_ceilings, probes
 from autotune.diagnosis.device_rates import nominal

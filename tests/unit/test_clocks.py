@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.core.records import Config
 from autotune.core.trials import Status
 from autotune.devices import Address, backend, list_devices

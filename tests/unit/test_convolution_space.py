@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.space import lint
 from tests.kernel_space import CPU, bound, reference_of, spec_of, steps
 

@@ -24,7 +24,7 @@ from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import open_processes
 from autotune.tuning.stress_checks import MANY_RUNS
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from autotune.tuning.tuner import search
 from autotune.tuning.winner_checks import WinnerChecks
 from tests.conftest import LIMIT_S, opened, wait_until
@@ -290,7 +290,7 @@ def options_for(folder, **words):
 
 
 def test_the_processes_of_the_checks_begin_before_the_best_are_timed(folder, logged):
-    task, options = bind_target(Target(folder.space, "fake")), options_for(folder, budget=Budget(trials=5))
+    task, options = read_task(Target(folder.space, "fake")), options_for(folder, budget=Budget(trials=5))
     observer = BeforeTiming(logged, lambda: None)
     result = search(task, options, observer)
     assert all(result.checks[tool] is PASSED for tool in TOOLS)
@@ -302,7 +302,7 @@ def test_the_processes_of_the_checks_begin_before_the_best_are_timed(folder, log
 
 def test_a_search_without_sanitizers_begins_none(folder, logged):
     options = options_for(folder, budget=Budget(trials=5), sanitizer=False)
-    search(bind_target(Target(folder.space, "fake")), options, Observer())
+    search(read_task(Target(folder.space, "fake")), options, Observer())
     assert not processes(logged)
 
 
@@ -314,7 +314,7 @@ def test_the_processes_end_with_a_search_that_is_interrupted_or_fails(folder, lo
     observer = BeforeTiming(logged, fail)
     options = options_for(folder, budget=Budget(trials=5))
     with pytest.raises(error):
-        search(bind_target(Target(folder.space, "fake")), options, observer)
+        search(read_task(Target(folder.space, "fake")), options, observer)
     assert observer.before and not any(_alive(int(process)) for process in observer.before)
 
 
@@ -334,7 +334,7 @@ def test_an_interrupt_ends_the_sanitizers_too(folder, tmp_path, monkeypatch):
     program, begun, ended = (tmp_path / name for name in ("compute-sanitizer", "begun", "ended"))
     program.write_text(f'#!/bin/sh\ntouch "{begun}"\nsleep 5\ntouch "{ended}"\n')
     program.chmod(0o755)
-    task = bind_target(Target(folder.space, "fake"))
+    task = read_task(Target(folder.space, "fake"))
     with opened(task, Options(journal=tmp_path / "j.jsonl"), Interrupts(begun)) as context:
         sanitizer = Sanitizer(str(program), FAKE, folder.path / "reference.py", {})
         monkeypatch.setattr(type(context.processes), "sanitizer", sanitizer)
@@ -352,7 +352,7 @@ def test_threads_that_ask_for_the_sanitizer_at_the_same_time_get_the_same(folder
         return "compute-sanitizer"
 
     monkeypatch.setattr(shared_processes, "find_sanitizer", find)
-    task = bind_target(Target(folder.space, "fake"))
+    task = read_task(Target(folder.space, "fake"))
     with open_processes(task, Options(), Observer()) as processes, ThreadPoolExecutor(2) as threads:
         one, other = (threads.submit(lambda: processes.sanitizer) for _ in range(2))
         assert one.result() is other.result() is not None

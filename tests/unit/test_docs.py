@@ -17,8 +17,8 @@ import autotune
 from autotune.cli import main
 from autotune.cli.parsing import GROUPS, parser
 from autotune.cli.run import EXAMPLE as RUN_EXAMPLE
-from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
+from autotune.compilers.source_text import read_source, render
 from autotune.core.c_types import C_TYPES
 from autotune.core.expression_ops import FUNCTIONS
 from autotune.core.launch_plan import DEVICE_NAMES

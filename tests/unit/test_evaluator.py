@@ -21,7 +21,7 @@ from autotune.searchers.base import collect_next, evaluate
 from autotune.searchers.whole_space import RandomSearch
 from autotune.space import bind
 from autotune.tuning.options import Options
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from tests.conftest import KERNEL, opened, wait_until
 
 WAITING_SPACE = """
@@ -58,7 +58,7 @@ def f(grid, block, x):
 @pytest.fixture
 def task(folder, monkeypatch):
     monkeypatch.chdir(folder.path)
-    return bind_target(Target(folder.space, "fake"))
+    return read_task(Target(folder.space, "fake"))
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_what_ends_without_a_run_is_told_and_journaled(folder, monkeypatch):
             told.append((trial.config, trial.status))
 
     first, other = Config({"A": 1, "B": 0}), Config({"A": 2, "B": 0})
-    with opened(bind_target(Target(folder.space, "fake")), Options(), Told()) as context:
+    with opened(read_task(Target(folder.space, "fake")), Options(), Told()) as context:
         evaluate(context.evaluator, [first, other])
         assert told == [(first, Status.OK), (other, Status.COMPILE_ERROR)]
         assert journaled(context) == [first, other]
@@ -195,7 +195,7 @@ def test_what_ends_without_a_run_is_told_and_journaled(folder, monkeypatch):
 def test_trials_of_one_device_cost_no_time_twice(folder, monkeypatch):
     monkeypatch.chdir(folder.path)
     folder.write(KERNEL + "def compiling():\n    import time\n    time.sleep(A == 2)\n    assert A != 2\n")
-    with opened(bind_target(Target(folder.space, "fake")), Options(), SearchProgress()) as context:
+    with opened(read_task(Target(folder.space, "fake")), Options(), SearchProgress()) as context:
         for a in (1, 2, 3):
             evaluate(context.evaluator, [Config({"A": a, "B": 0})])
         costs_s = [trial.cost_s for trial in context.ledger.trials.values()]
@@ -230,7 +230,7 @@ def test_what_is_being_compiled_when_the_time_is_over_ends(folder, monkeypatch):
     kernel = (folder.path / "double.py").read_text()
     folder.write(f"import time\nopen('begun', 'w').close()\ntime.sleep(3600 * (A != 2))\n{kernel}")
     first, slow, later = (Config({"A": number, "B": 0}) for number in (2, 1, 3))
-    with opened(bind_target(Target(folder.space, "fake")), Options(compilers=1), SearchProgress()) as context:
+    with opened(read_task(Target(folder.space, "fake")), Options(compilers=1), SearchProgress()) as context:
         context.evaluator.submit([slow, later])
         wait_until((folder.path / "begun").exists)
         monkeypatch.setattr(type(context.ledger), "is_time_over", True)

@@ -9,7 +9,7 @@ from autotune.tuning.finish_search import finish_search
 from autotune.tuning.last_round import LastRoundSetting
 from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.remeasure import remeasure
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from tests.conftest import KERNEL, opened
 
 
@@ -26,7 +26,7 @@ def test_what_a_last_round_rejected_stays_out_when_another_search_stores_first(f
             folder.search("--engine", "exhaustive", "--journal", "other.jsonl")
         return remeasure(context, chosen, deadline)
 
-    task = bind_target(Target(folder.space, "fake"))
+    task = read_task(Target(folder.space, "fake"))
     setting = LastRoundSetting(
         Path("cache"), "", 0, 1.0, cpu_times(), LastRoundTime(), measure_again=measure_again
     )

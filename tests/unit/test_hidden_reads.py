@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source, source_of_text
+from autotune.compilers.source_text import read_source, source_of_text
 
 KNOWN = {  # sources of which the text has all that a compiler reads
     "quoted": '#include "h.h"\n',

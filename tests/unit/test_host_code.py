@@ -6,8 +6,8 @@ import pytest
 
 from autotune.compilers.cuda_headers import find_header
 from autotune.compilers.host_code import device_part, needed_part
-from autotune.compilers.kernel_source import packaged, read_source
 from autotune.compilers.known_compilers import cuda_compiler
+from autotune.compilers.source_text import packaged, read_source
 from autotune.errors import CompileError
 from autotune.sources.dialects import OPENCL
 

@@ -11,7 +11,7 @@ import pytest
 
 from autotune.checks import host_sanitizer
 from autotune.checks.host_sanitizer import HOST_TOOLS, UnparsedEnd, find_host_sanitizer
-from autotune.compilers.kernel_source import packaged, read_source, render, source_of_text
+from autotune.compilers.source_text import packaged, read_source, render, source_of_text
 from autotune.core import timeline
 from autotune.core.outcomes import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Argument, Config, Launch

@@ -69,7 +69,7 @@ best.defines, best.flags, best.launch(n={n})
 def test_a_kernel_is_loaded_without_a_parser(root):
     program = "import site; site.main(); from autotune import load_kernel; load_kernel('matadd')"
     loaded = modules_after(program, root)
-    assert "autotune.compilers.kernel_source" in loaded
+    assert "autotune.compilers.source_text" in loaded
     assert not loaded & {"tree_sitter", "statistics", "autotune.sources.triton_module"}
 
 

@@ -1,6 +1,6 @@
 """What decides that an outcome is known already."""
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.space import bind, load_space, problem_of
 from tests.space_example import GPU, YAML, write_space

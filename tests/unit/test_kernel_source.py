@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.compilers.kernel_source import missing_headers, read_source, render, source_of_text
+from autotune.compilers.source_text import missing_headers, read_source, render, source_of_text
 from autotune.errors import InputError
 
 

@@ -129,7 +129,7 @@ def test_a_condition_unlike_at_the_sizes_of_the_space_is_verified_and_told(tmp_p
     said = f"`{condition}` in doubled, never false at sizes of the space, is false beyond 2^{power} elements"
     found = further.index_limit(instance)
     assert found.reason == (f"{said}, for example at {sizes}" if power else "")
-    verified = [table_sizes(one.problem.sizes) for one in further.turning(instance)]
+    verified = [table_sizes(one.problem.sizes) for one in further.at_changed_condition(instance)]
     assert verified == [sizes] * (power == 25)
 
 
@@ -231,13 +231,13 @@ LOOP = """\
 """
 
 
-def test_an_index_in_triton_that_grows_in_each_turn_of_a_loop_overflows_too(tmp_path):
+def test_an_index_in_triton_that_grows_in_each_iteration_of_a_loop_overflows_too(tmp_path):
     head = KERNEL[: KERNEL.index("    at = ")]
     assert reason(tmp_path, head + LOOP.replace("{}", ""), IN_TRITON) == IN_32_BITS
     assert reason(tmp_path, head + LOOP.replace("{}", ".to(tl.int64)"), IN_TRITON) == ""
 
 
-def test_a_pointer_in_triton_that_moves_on_in_each_turn_does_not_overflow(tmp_path):
+def test_a_pointer_in_triton_that_moves_on_in_each_iteration_does_not_overflow(tmp_path):
     moving = LOOP.replace("{}", "").replace("at += BLOCK", "x += BLOCK\n        y += BLOCK")
     assert reason(tmp_path, KERNEL[: KERNEL.index("    at = ")] + moving, IN_TRITON) == ""
 

@@ -28,12 +28,13 @@ from autotune.problem.workload import Workload
 from autotune.processes.deadline import Deadline
 from autotune.searchers.base import StoppingEstimate
 from autotune.serving.cache import read_record
-from autotune.tuning import limits, winner_checks
+from autotune.tuning import finalists, limits, winner_checks
 from autotune.tuning.context import BuiltConfig
 from autotune.tuning.finalists import (
     MAX_FEW,
     MAX_FINALISTS,
-    FinalistChoice,
+    choose,
+    choose_in_time,
     fastest_trials,
     finalists_in_time,
     is_unsteady,
@@ -50,11 +51,10 @@ from autotune.tuning.stress_checks import (
     MANY_RUNS,
     OTHER_SCHEDULES,
     TILE_SIZES,
-    check_larger_sizes,
     check_other_schedules,
     check_tile_sizes,
 )
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from autotune.tuning.ties import indistinguishable
 from autotune.tuning.turns import (
     LEAVING_ROUNDS,
@@ -238,7 +238,7 @@ def test_energies_are_measured_once_no_finalist_fails(folder, monkeypatch):
     folder.write(kernel.replace("2 * x", "(2 + (A == 2)) * x"))
     monkeypatch.chdir(folder.path)
     asked = []
-    with opened(bind_target(Target(folder.space, "fake")), Options(), SearchProgress()) as context:
+    with opened(read_task(Target(folder.space, "fake")), Options(), SearchProgress()) as context:
         run = context.worker.run
 
         def noted(function, *arguments, **options):
@@ -509,7 +509,7 @@ def test_sizes_whose_references_or_runs_take_the_time_of_the_check_are_counted_a
             load=prepared.append, run=lambda _, one, timeout_s: expected_s[one.problem.sizes["n"]]
         ),
         verify=lambda *_: answer,
-        further_sizes=SimpleNamespace(of_tiles=lambda _: problems, turning=lambda _: ()),
+        further_sizes=SimpleNamespace(of_tiles=lambda _: problems, at_changed_condition=lambda _: ()),
     )
     built = {Config({}): BuiltConfig(SimpleInstance("", tuple(problems)), None)}
     assert check_tile_sizes(context, built, Deadline()) == {Config({}): {TILE_SIZES: outcome}}
@@ -518,11 +518,11 @@ def test_sizes_whose_references_or_runs_take_the_time_of_the_check_are_counted_a
 
 @pytest.mark.parametrize(
     ("group", "place"),
-    [("of_tiles", "at sizes of its tiles"), ("turning", "beyond the sizes of the space")],
+    [("of_tiles", "at sizes of its tiles"), ("at_changed_condition", "beyond the sizes of the space")],
 )
 def test_a_wrong_result_is_told_with_the_reason_for_its_sizes(group, place):
     problem = Workload(Problem({"n": 1}, "int32"), (), (), ())
-    groups = {"of_tiles": lambda _: (), "turning": lambda _: (), group: lambda _: (problem,)}
+    groups = {"of_tiles": lambda _: (), "at_changed_condition": lambda _: (), group: lambda _: (problem,)}
     context = SimpleNamespace(
         default=SimpleNamespace(config=Config({})),
         build=lambda configs: ({}, {}),
@@ -634,16 +634,6 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
     assert expected["output y"] is PASSED and expected[OTHER_SIZES] is PASSED
 
 
-@pytest.mark.parametrize(
-    ("kind", "is_c", "can_run"), [("gpu", True, True), ("cpu", True, False), ("gpu", False, False)]
-)
-def test_only_kernels_on_a_gpu_that_can_be_read_run_beyond_32_bits(kind, is_c, can_run):
-    spec = SimpleNamespace(dialect="python")
-    context = SimpleNamespace(task=SimpleNamespace(is_c=is_c, spec=spec, device=SimpleNamespace(kind=kind)))
-    (beyond,) = (check for check in winner_checks.CHECKS if check.run is check_larger_sizes)
-    assert beyond.can_run(context) is can_run
-
-
 def test_last_rounds_that_repeat_each_other_share_the_time_for_checks():
     class Takes(WinnerChecks):
         def check(self, context, configs, deadline, early):
@@ -671,18 +661,17 @@ def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
     assert finalists_in_time(trials[:5], needed, math.inf) == trials
 
 
-def test_the_time_that_the_choice_of_finalists_takes_is_left_for_fewer_of_them():
-    class Slow(FinalistChoice):
+def test_the_time_that_the_choice_of_finalists_takes_is_left_for_fewer_of_them(monkeypatch):
+    def slow(context, trials, named, deadline):
         """Takes all of its share of the time, half of what is left."""
+        time.sleep(deadline.left_s())
+        return choose(context, trials, named, deadline)
 
-        def choose(self, context, trials, deadline):
-            time.sleep(deadline.left_s())
-            return super().choose(context, trials, deadline)
-
+    monkeypatch.setattr(finalists, "choose", slow)
     trials = [replace(timed(str(number), 1.0 + number / 100), cost_s=0.04) for number in range(6)]
     context = SimpleNamespace(objective=Objective.TIME)
     limited = LastRoundTime(Deadline.after(0.2), checks_s=0.0)
-    assert len(Slow().choose_in_time(context, trials, [], limited)) <= 2
+    assert len(choose_in_time(context, trials, (), [], limited)) <= 2
 
 
 def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too():
@@ -702,7 +691,7 @@ def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too
         run=lambda function, key, problem, *arguments, **options: answers[key],
     )
     answers["00"] = Failure(Status.TIMEOUT, "")
-    chosen = FinalistChoice().choose(context, trials, Deadline())
+    chosen = choose(context, trials, (), Deadline())
     assert [trial.key for trial in chosen] == [*(f"{number:02}" for number in range(1, 9)), "00"]
 
 

@@ -6,9 +6,9 @@ from math import prod
 import numpy as np
 import pytest
 
-from autotune.compilers.kernel_source import packaged
+from autotune.compilers.source_text import packaged
 from autotune.hardware.names import known_gpu
-from autotune.searchers.surrogate.pool import launch_extents
+from autotune.searchers.surrogate.pooled_trials import launch_extents
 from autotune.space import ValidSpace, bind, load_space, problem_of
 from autotune.testing.searcher_contract import CONSTRAINTS, DEFAULT, PARAMETERS, make_space
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvrtc import CudaCompiler
+from autotune.compilers.source_text import read_source, render
 from autotune.core.trials import Problem
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.workload import Array

@@ -1,4 +1,4 @@
-"""Sizes at which loops turn again: a mistake between two turns shows there, and at no smaller size."""
+"""Sizes at which loops have a second iteration: a mistake between two shows there, and at no smaller size."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, BrokenBarrierError
@@ -71,16 +71,16 @@ def totals(folder, source=SOURCE, space=SPACE):
     return sizes_and_instance(folder, "totals", source, space)
 
 
-def test_a_loop_that_only_turns_again_at_the_full_size_gets_a_small_size_of_its_own(tmp_path):
+def test_a_loop_that_only_iterates_again_at_the_full_size_gets_a_small_size_of_its_own(tmp_path):
     sizes, instance = totals(tmp_path)
     small = sizes.small(instance)
     found = [one.problem.sizes for one in small.further]
     assert small.is_whole and len(found) == 2
-    assert any(64 * 64 < one["n"] < 2 * 64 * 64 for one in found), "the chunks turn again"
+    assert any(64 * 64 < one["n"] < 2 * 64 * 64 for one in found), "the chunks iterate again"
     assert any(16 < one["m"] < 32 and one["n"] == 1 for one in found), "and so does the loop over m"
 
 
-def test_loops_that_turn_again_at_sizes_to_verify_need_no_further_ones(tmp_path):
+def test_loops_that_iterate_again_at_sizes_to_verify_need_no_further_ones(tmp_path):
     space = SPACE.replace("{n: 4096, m: 8}", "{n: 4097, m: 17}")
     sizes, instance = totals(tmp_path, space=space)
     assert sizes.small(instance).further == [] and sizes.small(instance).is_whole
@@ -119,7 +119,7 @@ def test_threads_that_ask_at_the_same_time_compute_one_after_the_other(tmp_path,
     assert first is second and first.further
 
 
-def test_a_loop_whose_turns_depend_on_data_gets_no_size(tmp_path):
+def test_a_loop_whose_iterations_depend_on_data_gets_no_size(tmp_path):
     source = SOURCE.replace("base < count;", "base < parts[0];").replace("k < m;", "k < x[0];")
     sizes, instance = totals(tmp_path, source)
     assert sizes.small(instance).further == []
@@ -137,7 +137,7 @@ def test_a_size_on_the_way_has_no_more_work_than_those_of_the_space(tmp_path):
 
 
 @pytest.mark.parametrize(("dropped", "words"), [("", ""), ("        __syncthreads();\n    }\n}", "a race")])
-def test_a_race_between_two_turns_is_found_though_all_verified_sizes_have_one(tmp_path, dropped, words):
+def test_a_race_between_two_iterations_is_found_though_all_verified_sizes_have_one(tmp_path, dropped, words):
     host = find_host_sanitizer()
     if host is None:
         pytest.skip("needs g++")

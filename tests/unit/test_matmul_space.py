@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from autotune.compilers.kernel_source import read_source, render
+from autotune.compilers.source_text import read_source, render
 from autotune.core import launch_plan as plan
 from autotune.core.argument_values import arguments
 from autotune.devices import backend

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.drafting.draft_steps import draft, draft_triton
 from autotune.drafting.space_draft import KernelFile
 from autotune.errors import InputError

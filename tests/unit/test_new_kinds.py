@@ -5,8 +5,8 @@ from math import prod
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvidia_tools import find_tool
+from autotune.compilers.source_text import read_source, render
 from autotune.devices.listing import find_devices
 from autotune.drafting.compiled_draft import KernelFile, compiled_scaffold, plain_scaffold
 from autotune.drafting.draft_steps import compiled

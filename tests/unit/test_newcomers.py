@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.devices.listing import find_devices
 from autotune.errors import SpaceError
 from autotune.evaluation.evaluator import BY_MACHINE

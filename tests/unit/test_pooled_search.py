@@ -8,8 +8,8 @@ import pytest
 
 from autotune.core.trials import Problem, Status, problem_distance
 from autotune.errors import NoMoreTrials
-from autotune.searchers.surrogate import Pool, PooledSearch
-from autotune.searchers.surrogate.pool import MAX_STEPS, OCTAVES
+from autotune.searchers.surrogate import PooledSearch, PooledTrials
+from autotune.searchers.surrogate.pooled_trials import MAX_STEPS, OCTAVES
 from autotune.space import bind
 from autotune.testing import InProcessEvaluator
 from autotune.testing.searcher_contract import CONSTRAINTS, DEFAULT, PARAMETERS, make_space
@@ -76,20 +76,20 @@ def with_others_and_alone(spaces):
     """For each seed the trials of the largest problem: with those of the two others, and without."""
     found = []
     for seed in range(3):
-        pool = Pool(spaces)
+        pool = PooledTrials(spaces)
         for space in spaces[:2]:
             searched(pool, space, 60, seed)
-        found.append([searched(one, spaces[2], 12, seed) for one in (pool, Pool(spaces))])
+        found.append([searched(one, spaces[2], 12, seed) for one in (pool, PooledTrials(spaces))])
     return found
 
 
 def test_problems_share_the_axes_in_which_they_differ(spaces):
     spec, device = spaces[0].spec, spaces[0].device
     other = bind(replace(spec, dtypes=("int32", "float32")), device, Problem({"n": 4096}, "float32"))
-    one, two = (Pool(some).problem(some[0]).encoding for some in (spaces[:1], [*spaces, other]))
+    one, two = (PooledTrials(some).problem(some[0]).encoding for some in (spaces[:1], [*spaces, other]))
     assert len(one.axes) == len(one.parameter_axes) + 2  # launches and blocks
     assert len(two.axes) == len(one.axes) + 2
-    pool = Pool([*spaces, other])
+    pool = PooledTrials([*spaces, other])
     (small, large, third) = (
         pool.problem(space).encoding.positions(slice(None)) for space in (*spaces[1:], other)
     )
@@ -102,7 +102,7 @@ def test_problems_share_the_axes_in_which_they_differ(spaces):
 
 
 def test_the_best_of_the_nearest_problems_are_tried_first(spaces):
-    pool = Pool(spaces)
+    pool = PooledTrials(spaces)
     known = [searched(pool, space, 40) for space in spaces[:2]]
     trials = searched(pool, spaces[2], 10, first=[spaces[2].spec.default])
     fastest = {
@@ -131,7 +131,7 @@ def test_what_failed_at_other_sizes_is_not_tried_soon(with_others_and_alone):
 
 def test_a_search_with_several_devices_may_stop_while_some_are_under_way(spaces):
     """Rounding then leaves the joint covariance of what is left with values just below 0."""
-    pool = Pool(spaces)
+    pool = PooledTrials(spaces)
     for space in spaces[:2]:
         evaluate = SeveralDevices(space, outcome(space.problem.sizes["n"]), 100)
         with suppress(NoMoreTrials):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.core.records import Config, Parameter, Provenance
 from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
 from autotune.devices import Address

@@ -8,7 +8,7 @@ from autotune.cli.progress import SearchProgress, Verbosity
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure, Measurement, Rule, Status, Trial
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from tests.conftest import KERNEL
 
 
@@ -80,7 +80,7 @@ def test_the_last_round_has_a_bar_of_its_own():
 
 
 def test_the_time_left_is_that_of_the_whole_search(folder):
-    task = bind_target(Target(folder.space, device="fake"))
+    task = read_task(Target(folder.space, device="fake"))
     progress = SearchProgress(Verbosity.QUIET)
     progress.started(task, 3, SimpleNamespace(path=folder.path / "j.jsonl", warning=None))
     progress.stage(Stage("timing"))
@@ -95,7 +95,7 @@ def test_the_time_left_is_that_of_the_whole_search(folder):
 def test_what_follows_the_last_trial_has_a_time_of_its_own(folder):
     progress = SearchProgress(Verbosity.QUIET)
     path = SimpleNamespace(path=folder.path / "j.jsonl", warning=None)
-    progress.started(bind_target(Target(folder.space, device="fake")), 1, path)
+    progress.started(read_task(Target(folder.space, device="fake")), 1, path)
     progress.tried(trial(1.0))
     progress.over()
     progress.stage(Stage("counting", 1, 4))

@@ -68,7 +68,7 @@ def test_one_that_fails_or_is_not_begun_stands_in_nobodys_way(tmp_path):
     setting = DeviceSetting(Address("fake", 0), path, reference_cache=ReferenceCache(tmp_path / "kept"))
     references = References(setting, {})
     references.settle([PROBLEM])
-    references.begin([PROBLEM])
+    references.begin([PROBLEM], [])
     references.settle([PROBLEM])
     references.close()
     references.close()

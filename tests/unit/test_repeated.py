@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from autotune.core.outcomes import LARGER_SIZES, PASSED, Unchecked, reasons
+from autotune.core.outcomes import LARGER_SIZES, PASSED, Limit, reasons
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Problem
 from autotune.problem.large_indices import IndexLimit, unknown_beyond
@@ -15,8 +15,8 @@ from autotune.processes.deadline import Deadline
 from autotune.tuning import stress_checks
 from autotune.tuning.context import BuiltConfig
 from autotune.tuning.options import Options
-from autotune.tuning.stress_checks import check_larger_sizes, read_larger_sizes, run_beyond
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.stress_checks import check_larger_sizes, run_beyond
+from autotune.tuning.task import Target, read_task
 from tests.conftest import opened
 from tests.further_sizes_example import sizes_and_instance
 
@@ -127,17 +127,26 @@ def outcome(folder, monkeypatch, index, target, source, limit=UNKNOWN):
     """The outcome of a run of more than 2^16 elements."""
     folder.write(KERNEL.replace("INDEX", index).replace("TARGET", target).replace("SOURCE", source))
     monkeypatch.chdir(folder.path)
-    with opened(bind_target(Target(folder.space, "fake")), Options()) as context:
+    with opened(read_task(Target(folder.space, "fake")), Options()) as context:
         (one,) = context.build([context.task.spec.default])[0].values()
         return run_beyond(context, one, limit, [16])
+
+
+def read_context(kind, index_limit):
+    """A context in which reading gives limits; the default is None."""
+    return SimpleNamespace(
+        task=SimpleNamespace(device=SimpleNamespace(kind=kind)),
+        further_sizes=SimpleNamespace(index_limit=index_limit),
+        default=None,
+    )
 
 
 @pytest.mark.parametrize(
     ("limit", "left"),
     [
         (IndexLimit(""), PASSED),
-        (UNKNOWN, Unchecked(unknown_beyond(32).reason)),
-        (TURNING, Unchecked(TURNING.reason)),  # the run may be on either side of the condition
+        (UNKNOWN, Limit(unknown_beyond(32).reason)),
+        (TURNING, Limit(TURNING.reason)),  # the run may be on either side of the condition
     ],
 )
 def test_a_run_beyond_a_limit_is_a_check_of_its_own_if_it_is_right(folder, monkeypatch, limit, left):
@@ -170,22 +179,31 @@ def test_a_kernel_that_is_wrong_where_few_inputs_repeat_says_nothing_of_many(fol
 
 
 @pytest.mark.parametrize(
-    ("limit", "runs"),
+    ("kind", "limit", "runs"),
     [
-        (IndexLimit(""), True),
-        (UNKNOWN, True),
-        (TURNING, True),
-        (IndexLimit("an index of x overflows"), False),  # nothing is left to find out
+        ("gpu", IndexLimit(""), True),
+        ("gpu", UNKNOWN, True),
+        ("gpu", TURNING, True),
+        ("gpu", IndexLimit("an index of x overflows"), False),  # nothing is left to find out
+        ("cpu", UNKNOWN, False),
     ],
 )
-def test_the_first_configuration_runs_unless_an_index_overflows(monkeypatch, limit, runs):
+def test_the_first_configuration_runs_on_a_gpu_unless_an_index_overflows(monkeypatch, kind, limit, runs):
     monkeypatch.setattr(stress_checks, "run_beyond", lambda *_: {"a run": PASSED})
-    context = SimpleNamespace(further_sizes=SimpleNamespace(index_limit=lambda instance: limit), default=None)
     built = {Config({"A": number}): BuiltConfig(None, None) for number in (1, 2)}
-    read = read_larger_sizes(context, built, Deadline())
-    assert read == {one: {LARGER_SIZES: Unchecked(limit.reason) if limit.reason else PASSED} for one in built}
-    found = check_larger_sizes(context, built, Deadline())
-    assert found == ({Config({"A": 1}): {"a run": PASSED}} if runs else {})
+    found = check_larger_sizes(read_context(kind, lambda instance: limit), built, Deadline())
+    read = {LARGER_SIZES: Limit(limit.reason) if limit.reason else PASSED}
+    first, second = found.values()
+    assert second == read and first == {**read, **({"a run": PASSED} if runs else {})}
+
+
+def test_one_that_fails_by_reading_leaves_the_run_to_the_next(monkeypatch):
+    monkeypatch.setattr(stress_checks, "run_beyond", lambda *_: {"a run": PASSED})
+    limits = {"first": IndexLimit("an index of x overflows"), "second": UNKNOWN, None: IndexLimit("")}
+    built = {Config({"A": name}): BuiltConfig(name, None) for name in ("first", "second")}
+    first, second = check_larger_sizes(read_context("gpu", limits.get), built, Deadline()).values()
+    assert isinstance(first[LARGER_SIZES], Failure) and "a run" not in first
+    assert second == {LARGER_SIZES: Limit(UNKNOWN.reason), "a run": PASSED}
 
 
 @pytest.mark.parametrize(
@@ -198,11 +216,8 @@ def test_the_first_configuration_runs_unless_an_index_overflows(monkeypatch, lim
     ],
 )
 def test_an_index_that_overflows_counts_where_the_default_holds_all_sizes(limit, of_default, counts):
-    limits = {"config": IndexLimit(limit), "default": IndexLimit(of_default)}
-    context = SimpleNamespace(
-        further_sizes=SimpleNamespace(index_limit=limits.__getitem__), default="default"
-    )
+    limits = {"config": IndexLimit(limit), None: IndexLimit(of_default)}
     built = {Config({"A": 1}): BuiltConfig("config", None)}
-    (outcomes,) = read_larger_sizes(context, built, Deadline()).values()
+    (outcomes,) = check_larger_sizes(read_context("cpu", limits.get), built, Deadline()).values()
     told = reasons(outcomes).get(LARGER_SIZES, "")
     assert isinstance(outcomes[LARGER_SIZES], Failure) == counts and limit in told

@@ -8,8 +8,8 @@ import pytest
 
 from autotune.cli.output import emit
 from autotune.cli.search_summary import result_json, result_line, result_text
-from autotune.compilers.kernel_source import read_source
-from autotune.core.outcomes import NO_TIME, PASSED, Unchecked
+from autotune.compilers.source_text import read_source
+from autotune.core.outcomes import NO_TIME, PASSED, Limit, Unchecked
 from autotune.core.records import Config
 from autotune.core.trials import Failure, Measurement, Objective, Rule, Status, Trial
 from autotune.devices import Address
@@ -400,7 +400,7 @@ def test_a_rehearsal_says_nothing_about_how_far_its_times_can_be_trusted(plain, 
 def test_what_indices_cannot_hold_has_a_line_of_its_own_and_leaves_a_result_verified(plain):
     """No space asks for such sizes, and nothing can be done about them."""
     note = "an index of x overflows, for example at n=4,294,967,297"
-    found = told(plain, checks={"output y": PASSED, "larger sizes": Unchecked(note)})
+    found = told(plain, checks={"output y": PASSED, "larger sizes": Limit(note)})
     first, *lines = result_text(found).splitlines()
     assert first.endswith("int32") and {"checks  output y", f"limit   {note}"} <= {*lines}
     assert result_json(found)["unchecked"] == []

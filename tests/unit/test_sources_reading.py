@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.compilers.kernel_source import source_of_text
+from autotune.compilers.source_text import source_of_text
 from autotune.errors import InputError
 from autotune.sources.bare_code import definitions
 from autotune.sources.branches import kernels_of_branches, read_branches, readings_of_branches

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from autotune.cli import main
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.hardware.architectures import architecture
 from autotune.sources.kernel_source import read_kernel_source
 from autotune.space import (

@@ -8,7 +8,7 @@ import pytest
 
 from autotune.checks.host_sanitizer import find_host_sanitizer
 from autotune.cli.strength_summary import strength_text
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.report.gather import gather_sources
 from autotune.report.search_page import report_json
 from autotune.sources.edits import edited

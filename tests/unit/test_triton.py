@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.core.records import Config, Entry
 from autotune.errors import InputError, NoConfig
 from autotune.hardware.architectures import architecture

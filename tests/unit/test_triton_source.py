@@ -2,7 +2,7 @@
 
 import pytest
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.errors import InputError, SpaceError
 from autotune.hardware.architectures import architecture
 from autotune.space import bind, load_space, problem_of

@@ -6,7 +6,7 @@ from autotune.tuning.context import POLICY
 from autotune.tuning.observer import Observer
 from autotune.tuning.options import Options
 from autotune.tuning.shared_processes import open_processes
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from tests.conftest import opened
 from tests.unit.test_child import _alive
 from tests.unit.test_worker import pid
@@ -90,7 +90,7 @@ def test_it_needs_sizes_at_which_the_reference_runs(trusting):
 
 
 def test_the_device_process_of_one_problem_ends_before_that_of_the_next(trusting):
-    task = bind_target(Target(trusting.path / "double.yaml", "fake"))
+    task = read_task(Target(trusting.path / "double.yaml", "fake"))
     options, observer, pids = Options(journal=trusting.path / "j.jsonl"), Observer(), []
     with open_processes(task, options, observer) as processes:
         for _ in range(2):

@@ -12,7 +12,7 @@ from autotune.errors import SetupError
 from autotune.evaluation.device_process import DeviceSetting, verify_and_time
 from autotune.evaluation.worker import Worker
 from autotune.problem.reference import may_use_device
-from autotune.tuning.task import Target, bind_target
+from autotune.tuning.task import Target, read_task
 from tests.conftest import LIMIT_S, opened, wait_until
 from tests.unit.test_child import _alive
 
@@ -126,7 +126,7 @@ def reference(inputs, sizes):
     return {"y": 2 * inputs["x"]}
 """
     (folder.path / "reference.py").write_text(reference)
-    with opened(bind_target(Target(folder.space, "fake"))) as context:
+    with opened(read_task(Target(folder.space, "fake"))) as context:
         context.build([context.task.spec.default])
         context.worker.run(pid, timeout_s=LIMIT_S)  # imports this module there, which takes longer
         (folder.path / "compiled").touch()

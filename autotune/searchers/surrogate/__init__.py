@@ -1,8 +1,8 @@
 """The default search: a surrogate model of the whole space that learns from other devices and problems."""
 
-from autotune.searchers.surrogate.pool import Pool
 from autotune.searchers.surrogate.pooled_search import PooledSearch
+from autotune.searchers.surrogate.pooled_trials import PooledTrials
 from autotune.searchers.surrogate.search import SurrogateSearch
 from autotune.searchers.surrogate.stopping import stopping_estimate
 
-__all__ = ["Pool", "PooledSearch", "SurrogateSearch", "stopping_estimate"]
+__all__ = ["PooledSearch", "PooledTrials", "SurrogateSearch", "stopping_estimate"]

@@ -17,7 +17,7 @@ from autotune.searchers.surrogate.blas_threads import one_blas_thread
 from autotune.searchers.surrogate.candidate_set import candidate_set
 from autotune.searchers.surrogate.history import History, training_sample
 from autotune.searchers.surrogate.model import FailureModel, Model, points_of
-from autotune.searchers.surrogate.pool import Pool, PooledProblem
+from autotune.searchers.surrogate.pooled_trials import PooledProblem, PooledTrials
 from autotune.searchers.surrogate.run import Run
 from autotune.searchers.surrogate.time_model import TimeFit, TimeModel, plain_prior
 from autotune.space import ValidSpace
@@ -39,7 +39,7 @@ class PooledSearch:
     """Tries the greatest expected improvement by a Gaussian process over configurations and problems."""
 
     def __init__(
-        self, pool: Pool, opening: Sequence[Config] = (), *, stop_when_unlikely: bool = False
+        self, pool: PooledTrials, opening: Sequence[Config] = (), *, stop_when_unlikely: bool = False
     ) -> None:
         """Learn from a pool to which the space belongs; try the configurations of the opening first.
 
@@ -67,7 +67,7 @@ class PooledSearch:
 
 
 class _PooledModelFitter:
-    def __init__(self, pool: Pool, space: ValidSpace, rng: np.random.Generator) -> None:
+    def __init__(self, pool: PooledTrials, space: ValidSpace, rng: np.random.Generator) -> None:
         self._pool, self._rng = pool, rng
         self.encoding = pool.problem(space).encoding
         nearest = pool.nearest(space, NEAREST)

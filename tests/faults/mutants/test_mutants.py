@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from autotune.compilers.kernel_source import read_source
+from autotune.compilers.source_text import read_source
 from autotune.core.records import Config
 from autotune.core.trials import Failure
 from autotune.devices import Address, backend, cold_variables

@@ -67,7 +67,7 @@ class PooledProblem:
         return np.argsort(self.history.log_score, kind="stable")[: min(count, timed)]
 
 
-class Pool:
+class PooledTrials:
     """The trials of several problems, and the hyperparameters of the latest model of them."""
 
     def __init__(self, spaces: Sequence[ValidSpace]) -> None:
