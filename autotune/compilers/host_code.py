@@ -240,7 +240,7 @@ def _is_of_host(tree: SourceTree, node: Node, words: frozenset[str]) -> bool:
     """True for a function that no device can call, its prototype, and a variable that is not constant."""
     inside = _inside(node)
     kind, head = field(inside, "type"), _head(tree, node)
-    if words & {*_WORD.findall(head)}:
+    if words & {*_WORD.findall(head)} or "__global__" in tree.of(node):  # a macro hides what `node` is
         return False
     if inside.type == "function_definition":  # macros may stand for the words before one without a type
         return kind is not None or "::" in head

@@ -58,9 +58,8 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
         return ""
     if asked := _asked_for(missing, text):
         return f"; {missing} is there with {' '.join(f'--define {definition}' for definition in asked)}"
-    if includer := next((file for file in _neighbours(source) if _includes(file, source)), None):
-        name = os.path.relpath(includer, source.parent)
-        return f"; {name} includes it after definitions of its own: give that to autotune new"
+    if includer := including_file(source):
+        return f"; {includer} includes it after definitions of its own: give that to autotune new"
     place = f"at the top of {source.name}"
     names = [os.path.relpath(file, source.parent) for file in defining_files(missing, source)]
     if len(names) > 1:
@@ -80,6 +79,12 @@ def _asked_for(name: str, text: str) -> list[str]:
         if defined is not None and defined[0] == name and (asked := wanted_by(line.condition)):
             return [f"{macro}={value or '1'}" for macro, value in asked.items()]
     return []
+
+
+def including_file(source: Path) -> str:
+    """The file near a source that includes it, from the source's folder; empty without one."""
+    found = next((file for file in _neighbours(source) if _includes(file, source)), None)
+    return Path(os.path.relpath(found, source.parent)).as_posix() if found else ""
 
 
 def _includes(file: Path, source: Path) -> bool:
