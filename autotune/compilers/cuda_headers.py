@@ -127,9 +127,7 @@ _SHUFFLES = "".join(
     for kind in ("", "_up", "_down", "_xor")
 )
 _STORAGE = "#define register\n"  # which C++17 forbids, and nvcc passes over
-_SHORT_TYPES = "".join(
-    f"typedef unsigned {kind} u{kind};\n" for kind in ("char", "short", "int", "long")
-)
+_SHORT_TYPES = "".join(f"typedef unsigned {kind} u{kind};\n" for kind in ("char", "short", "int", "long"))
 # Included before every source that needs it, as nvcc includes a header of its own.
 PRELUDE = "autotune_prelude.h"
 # Headers of the host alone: device code uses nothing of them.
@@ -146,7 +144,8 @@ _OF_HOST = """
     sys/wait.h sys/socket.h sys/param.h sys/ioctl.h malloc.h immintrin.h any barrier charconv codecvt
     condition_variable coroutine cwchar cwctype execution filesystem future ios iosfwd locale locale.h
     memory_resource regex setjmp.h shared_mutex stop_token streambuf string_view system_error typeindex
-    typeinfo unordered_set valarray variant wchar.h wctype.h cublas.h cublasLt.h cusolverDn.h cusolverSp.h cufftXt.h cufftw.h nvml.h
+    typeinfo unordered_set valarray variant wchar.h wctype.h
+    cublas.h cublasLt.h cusolverDn.h cusolverSp.h cufftXt.h cufftw.h nvml.h
 """
 _STAND_INS = {
     **dict.fromkeys(_OF_HOST.split(), _EMPTY),
@@ -230,7 +229,9 @@ def missing_header(log: str) -> str:
     if match is None:
         return ""
     name = match[1] or match[2]
-    wheel, other = next(((wheel, other) for start, wheel, other in _WHEELS if re.match(start, name)), ("", ""))
+    wheel, other = next(
+        ((wheel, other) for start, wheel, other in _WHEELS if re.match(start, name)), ("", "")
+    )
     if not wheel or find_header(name) is not None:
         return f"the header {name} is not found: name its folder in include_dirs of the space file"
     if find_header(other) is not None:

@@ -6,18 +6,16 @@ import os
 import re
 import time
 from collections.abc import Container, Iterator, Set
-from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
-from autotune.compilers.kernel_source import missing_headers, source_text
+from autotune.compilers.kernel_source import source_text
 from autotune.core.text import first_error
 from autotune.drafting.compiled_draft import compiled_scaffold
-from autotune.drafting.missing_definitions import defining_files, including_file
+from autotune.drafting.missing_definitions import defining_files
 from autotune.drafting.space_draft import KernelFile
-from autotune.drafting.stand_in_headers import folders_of_headers
 from autotune.errors import InputError
 from autotune.interop.files import write_text
 from autotune.scaffold import Scaffold
@@ -38,12 +36,10 @@ def with_front(
 ) -> tuple[KernelFile, Scaffold] | None:
     """Draft a space for a file `front` that has definitions and includes a source; None without any that fit.
 
-    It includes the file that includes the source, if there is one. Else each word that the source leaves to
-    its host is what a file next to it says. The search for them ends at `end_s` on the monotonic clock.
+    Each word that the source leaves to its host is what a file next to it says. The search for them ends
+    at `end_s` on the monotonic clock.
     Raises WriteError if the file cannot be written.
     """
-    if (including := including_file(kernel.path)) and (whole := _within(kernel, made, front, including, end_s)):
-        return whole
     lines: dict[str, str] = {}
     refused: set[str] = set()
     best = None
@@ -67,27 +63,6 @@ def with_front(
     if best is not None:
         write_text(front, best[0].front)
     return best
-
-
-def _within(
-    kernel: KernelFile, made: Scaffold, front: Path, including: str, end_s: float
-) -> tuple[KernelFile, Scaffold] | None:
-    """Draft a space for a file that includes the one that includes a source; None if that does not compile."""
-    text = f'// {including} includes {kernel.path.name} after definitions of its own.\n#include "{including}"\n'
-    write_text(front, text)
-    missing = missing_headers(front, [kernel.path.parent / folder for folder in kernel.include_dirs])
-    folders = folders_of_headers(front, missing, front.with_name(f"{kernel.name}_headers"))
-    own = replace(
-        kernel,
-        path=front,
-        front=text,
-        entry=made.kernel.name,
-        include_dirs=(*kernel.include_dirs, *folders),
-    )
-    with suppress(InputError):  # that file cannot be read, or it has no such kernel
-        whole = compiled_scaffold(own, end_s=end_s)
-        return None if whole.complaint else (own, whole)
-    return None
 
 
 def _text(source: Path, found: dict[str, str]) -> str:

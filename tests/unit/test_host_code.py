@@ -306,3 +306,8 @@ def test_a_kernel_with_a_mistake_is_compiled_twice_at_most_and_its_own_mistake_i
     with pytest.raises(CompileError, match='identifier "unknown" is undefined'):
         nvrtc.CudaCompiler("sm_90").compile(text, (), ["k"])
     assert len(runs) == 2
+
+
+def test_a_kernel_stays_whose_namespace_begins_behind_a_macro():
+    text = "OWN_PREFIX\nnamespace own {\n__global__ void fill(float *y) { y[0] = 1; }\n}\nOWN_POSTFIX\n"
+    assert device_part(text) == text

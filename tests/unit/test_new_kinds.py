@@ -779,3 +779,25 @@ def test_a_type_that_only_the_host_names_is_that_of_an_instance():
     host = "int main() { typedef long long word; chase<word><<<1, 64>>>(y, n); }"
     text = "template <typename T> __global__ void chase(T *y, int n) { y[threadIdx.x] = n; }"
     assert made(text, host).kernel.entry == "chase<long long>"
+
+
+def test_a_structure_in_constant_memory_with_a_pointer_is_refused():
+    text = f"struct P {{ int n; float *at; }}; __constant__ P all; {KERNEL.replace('1', 'all.n')}"
+    with pytest.raises(InputError, match=r"all is a structure in constant memory .*: at is a pointer; pass"):
+        made(text)
+
+
+def test_a_variable_in_constant_memory_that_a_header_declares_is_filled_once():
+    text = f"extern __constant__ int all[4]; __constant__ int all[4]; {KERNEL.replace('= 1', '= all[0]')}"
+    assert [item.argument.name for item in made(text).guess.arguments] == ["y", "all"]
+
+
+def test_states_of_curand_are_arrays_of_their_bytes():
+    text = """
+        __global__ void draw(curandState *s, curandStatePhilox4_32_10_t *t, float *y) {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            y[i] = curand_uniform(&s[i]) + curand_uniform(&t[i]);
+        }
+        """
+    arrays = {item.argument.name: item.argument for item in made(text).guess.arguments}
+    assert [(arrays[name].dtype, arrays[name].width) for name in "st"] == [("uint32", 12), ("uint32", 16)]
