@@ -110,8 +110,10 @@ def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:
 
 def _known(read: KernelSource) -> set[str]:
     """The names that a source declares anywhere."""
-    local = (name for function in read.device_functions for name in function.declared)
-    return {*read.declared_names, *read.types.declared, *read.code.macros, *local}
+    functions = read.device_functions
+    local = (name for function in functions for name in function.declared)
+    passed = (parameter.name for function in functions for parameter in function.parameters)
+    return {*read.declared_names, *read.types.declared, *read.code.macros, *local, *passed}
 
 
 def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold:
@@ -129,8 +131,8 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold
             newer = replace(newer, complaint=_complaint(newer, source))
             if newer.complaint.count(_ERROR) < made.complaint.count(_ERROR):
                 made, assumed = newer, replace(assumed, option=_OPTION)
-        unknown = _unknown_words(made.complaint, source.text)
-        fresh = [word for word in unknown if word not in assumed.undefined]
+        known = {*assumed.undefined, *_known(made.source.read)}  # these follow from other errors
+        fresh = [word for word in _unknown_words(made.complaint, source.text) if word not in known]
         if fresh:
             better = replace(assumed, undefined=(*assumed.undefined, *dict.fromkeys(fresh)))
         else:
