@@ -5,6 +5,7 @@ from math import prod
 
 import pytest
 
+from autotune.compilers.cuda_headers import find_header
 from autotune.compilers.kernel_source import read_source, render
 from autotune.compilers.nvidia_tools import find_tool
 from autotune.devices.listing import find_devices
@@ -801,3 +802,35 @@ def test_states_of_curand_are_arrays_of_their_bytes():
         """
     arrays = {item.argument.name: item.argument for item in made(text).guess.arguments}
     assert [(arrays[name].dtype, arrays[name].width) for name in "st"] == [("uint32", 12), ("uint32", 16)]
+
+
+def test_a_name_that_a_source_declares_becomes_no_macro(tmp_path):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = """
+        template <typename T, int N> union ROOM(4) pair { T x[N]; };
+        __global__ void fill(float *y, int n) {
+            pair<float, 2> own = *(pair<float, 2> *)y;
+            if (threadIdx.x < n) y[threadIdx.x] = own.x[0];
+        }
+        """
+    path = tmp_path / "fill.cu"
+    path.write_text(text)
+    made = compiled_scaffold(KernelFile(path, "fill", "fill.py"))
+    assert "own" not in {item.name for item in made.guess.launch.parameters}
+
+
+def test_a_type_that_the_toolkit_has_is_not_said_to_be_undefined(tmp_path):
+    if find_header("cuda_fp8.h") is None:
+        pytest.skip("the headers of CUDA are not installed")
+    text = """
+        #include <cuda_fp8.h>
+        __global__ void fill(float *y) {
+            __nv_fp8x2_e5m2 two;
+            two.__x = 0;
+            y[threadIdx.x] = gone(two);
+        }
+        """
+    (tmp_path / "fill.cu").write_text(text)
+    kernel = KernelFile(tmp_path / "fill.cu", "fill", "fill.py")
+    complaint = compiled(kernel, "", tmp_path / "fill_front.cu", 60.0).complaint
+    assert complaint.startswith('fill.cu(6): error: identifier "gone" is undefined')
