@@ -13,19 +13,17 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-_FOLDERS = {"cccl": "cuda/std/version", "cudart": "cuda_runtime.h", "nvcc": "crt/mma.h", "curand": "curand.h"}
 _MISSING = re.compile(
     r'(?:could not|cannot) open source file "([^"]+)"|fatal error: (\S+): No such file'  # of nvcc's host
 )
-# Which wheel has a header, by how its name begins, and another header of it; the first that fits counts.
-_WHEELS = (
-    (r"cub/|thrust/|cuda/|nv/", "nvidia-cuda-cccl", "cuda/std/version"),
-    (r"curand", "nvidia-curand", "curand.h"),
-    (r"crt/|nvvm", "nvidia-cuda-crt", "crt/mma.h"),
+# The toolkit's parts: the name for `cuda.pathfinder`, a header, the wheel, and how names of headers begin.
+_PARTS = (
+    ("cccl", "cuda/std/version", "nvidia-cuda-cccl", r"cub/|thrust/|cuda/|nv/"),
+    ("curand", "curand.h", "nvidia-curand", r"curand"),
+    ("nvcc", "crt/mma.h", "nvidia-cuda-crt", r"crt/|nvvm"),
     (
+        *("cudart", "cuda_runtime.h", "nvidia-cuda-runtime"),
         r"cuda|cuComplex|mma\.h|cooperative_groups|vector_|sm_\d|texture_|surface_",
-        "nvidia-cuda-runtime",
-        "cuda_runtime.h",
     ),
 )
 
@@ -178,7 +176,7 @@ def include_dirs() -> tuple[Path, ...]:
         from cuda.pathfinder import find_nvidia_header_directory
     except ImportError:
         return ()
-    folders = [find_nvidia_header_directory(name) for name in _FOLDERS]
+    folders = [find_nvidia_header_directory(name) for name, *_ in _PARTS]
     return tuple(dict.fromkeys(Path(folder) for folder in folders if folder))
 
 
@@ -209,17 +207,16 @@ def stand_ins() -> dict[str, str]:
 
 def version_files() -> tuple[Path, ...]:
     """The headers whose state stands for their packages' versions."""
-    return tuple(path for name in _FOLDERS.values() if (path := find_header(name)) is not None)
+    return tuple(path for _, header, *_ in _PARTS if (path := find_header(header)) is not None)
 
 
 @cache
 def identity() -> str:
     """Identify the headers that a binary may depend on: the replacements' texts, and the others' versions."""
     lines = [f"{name}\0{text}" for name, text in sorted(stand_ins().items())]
-    for name in _FOLDERS.values():
-        if (path := find_header(name)) is not None:
-            status = path.stat()
-            lines.append(f"{name} {status.st_size} {status.st_mtime_ns}")
+    for path in version_files():
+        status = path.stat()
+        lines.append(f"{path.name} {status.st_size} {status.st_mtime_ns}")
     return "headers " + hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
@@ -229,16 +226,10 @@ def missing_header(log: str) -> str:
     if match is None:
         return ""
     name = match[1] or match[2]
-    wheel, other = next(
-        ((wheel, other) for start, wheel, other in _WHEELS if re.match(start, name)), ("", "")
-    )
-    if not wheel or find_header(name) is not None:
+    absent = (part for part in _PARTS if find_header(part[1]) is None)
+    wheel = next((wheel for _, _, wheel, begins in absent if re.match(begins, name)), "")
+    if not wheel:
         return f"the header {name} is not found: name its folder in include_dirs of the space file"
-    if find_header(other) is not None:
-        return (
-            f"the header {name} is not found: name its folder in include_dirs of the space file, for the "
-            "installed CUDA toolkit has none of that name"
-        )
     return (
         f"the header {name} is not found: pip install {wheel}, or install the CUDA toolkit and set CUDA_HOME"
     )

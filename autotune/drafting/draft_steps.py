@@ -202,8 +202,8 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         )
     complaint = first_error(made.complaint)
     if complaint:
-        named = {*made.kernel.types, *undefined_names(made.complaint)}  # others are the toolkit's
-        structures = [one for one in KnownTypes.of(source.read).unknown_structures if one in named]
+        missed = {*made.kernel.types, *undefined_names(made.complaint)}  # others are the toolkit's
+        structures = [one for one in KnownTypes.of(source.read).unknown_structures if one in missed]
         if structures:  # an error about what stands in for them says nothing
             complaint = (
                 f"nothing defines the {'types' if structures[1:] else 'type'} {', '.join(structures[:3])}"

@@ -56,8 +56,9 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     missing = next((word for word in (*types, *called) if word not in SCALARS), "")
     if missing and (asked := _asked_for(missing, text)):
         return f"; {missing} is there with {' '.join(f'--define {definition}' for definition in asked)}"
-    if includer := including_file(source):
-        return f"; {includer} includes it, so it may define what is missing: give that to autotune new"
+    if includer := next((file for file in _neighbours(source) if _includes(file, source)), None):
+        name = os.path.relpath(includer, source.parent)
+        return f"; {name} includes it, so it may define what is missing: give that to autotune new"
     if not missing:
         return ""
     place = f"at the top of {source.name}"
@@ -79,12 +80,6 @@ def _asked_for(name: str, text: str) -> list[str]:
         if defined is not None and defined[0] == name and (asked := wanted_by(line.condition)):
             return [f"{macro}={value or '1'}" for macro, value in asked.items()]
     return []
-
-
-def including_file(source: Path) -> str:
-    """The file near a source that includes it, from the source's folder; empty without one."""
-    found = next((file for file in _neighbours(source) if _includes(file, source)), None)
-    return Path(os.path.relpath(found, source.parent)).as_posix() if found else ""
 
 
 def _includes(file: Path, source: Path) -> bool:

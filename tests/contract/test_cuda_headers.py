@@ -65,7 +65,7 @@ def test_headers_of_the_toolkit_are_found_by_themselves_and_a_source_with_cub_is
     ("header", "is_installed", "advice"),
     [
         ("curand_gone.h", False, "pip install nvidia-curand"),
-        ("curand_gone.h", True, "name its folder in include_dirs of the space file, for the installed"),
+        ("curand_gone.h", True, "name its folder in include_dirs"),
         ("mine/gone.h", False, "name its folder in include_dirs"),
     ],
 )
