@@ -73,13 +73,23 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: f
 
 
 def with_nvcc(kernel: KernelFile, made: Scaffold, end_s: float) -> Scaffold:
-    """A space for nvcc, which has the host's headers, if it compiles the default, or says more than NVRTC."""
-    left_s = end_s - time.monotonic()
+    """A space for nvcc, which has the host's headers, if it compiles the default, or says more than NVRTC.
+
+    What was assumed for NVRTC counts only where nvcc does not take the source as it is.
+    """
     is_of_toolkit = "pip install" in made.complaint  # a header that nvcc would lack, too
-    if made.source.dialect != CUDA or is_of_toolkit or left_s <= 0 or find_tool("nvcc") is None:
+    if made.source.dialect != CUDA or is_of_toolkit or find_tool("nvcc") is None:
         return made
-    other = replace(made, compiler="nvcc")
-    other = replace(other, complaint=_complaint(other, _source(kernel), left_s))
+    plain = plain_scaffold(kernel, replace(USUAL, defined=kernel.definitions))
+    other = made
+    for draft in (plain, made):
+        left_s = end_s - time.monotonic()
+        if left_s <= 0:
+            break
+        other = replace(draft, compiler="nvcc")
+        other = replace(other, complaint=_complaint(other, _source(kernel), left_s))
+        if not other.complaint or draft.space == made.space:
+            break
     return made if "error" in made.complaint and other.complaint else other
 
 
