@@ -143,7 +143,7 @@ _OF_HOST = """
     condition_variable coroutine cwchar cwctype execution filesystem future ios iosfwd locale locale.h
     memory_resource regex setjmp.h shared_mutex stop_token streambuf string_view system_error typeindex
     typeinfo unordered_set valarray variant wchar.h wctype.h
-    cublas.h cublasLt.h cusolverDn.h cusolverSp.h cufftXt.h cufftw.h nvml.h
+    cxxabi.h dlfcn.h cublas.h cublasLt.h cusolverDn.h cusolverSp.h cufftXt.h cufftw.h nvml.h
 """
 _STAND_INS = {
     **dict.fromkeys(_OF_HOST.split(), _EMPTY),
