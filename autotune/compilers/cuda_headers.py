@@ -23,7 +23,7 @@ _PARTS = (
     ("nvcc", "crt/mma.h", "nvidia-cuda-crt", r"crt/|nvvm"),
     (
         *("cudart", "cuda_runtime.h", "nvidia-cuda-runtime"),
-        r"cuda|cuComplex|mma\.h|cooperative_groups|vector_|sm_\d|texture_|surface_",
+        r"cuda|cuComplex|mma\.h|cooperative_groups|vector_|sm_\d|texture_|surface_|math_",
     ),
 )
 
@@ -186,9 +186,20 @@ def find_header(name: str) -> Path | None:
 
 
 def is_cuda_header(name: str) -> bool:
-    """True if a CUDA compiler has a header itself: no folder of the source needs to have it."""
-    own = {*_STAND_INS, *_DISPENSABLE.split(), *FOR_DEVICES}
-    return name in own or bool(_OF_TOOLKIT.fullmatch(name)) or find_header(name) is not None
+    """True if a CUDA compiler has a header itself: no folder of the source needs to have it.
+
+    Where a part of the toolkit is installed, it has what it has: a source may have `cuda/own.h`.
+    """
+    if name in {*_STAND_INS, *_DISPENSABLE.split(), *FOR_DEVICES} or find_header(name) is not None:
+        return True
+    return _OF_TOOLKIT.fullmatch(name) is not None and bool(_absent_wheel(name))
+
+
+def _absent_wheel(name: str) -> str:
+    """The wheel that has headers with such a name, if they are not installed; else empty."""
+    fitting = ((other, wheel) for _, other, wheel, begins in _PARTS if re.match(begins, name))
+    other, wheel = next(fitting, ("", ""))
+    return "" if find_header(other) else wheel
 
 
 @cache
@@ -226,9 +237,7 @@ def missing_header(log: str) -> str:
     if match is None:
         return ""
     name = match[1] or match[2]
-    absent = (part for part in _PARTS if find_header(part[1]) is None)
-    wheel = next((wheel for _, _, wheel, begins in absent if re.match(begins, name)), "")
-    if not wheel:
+    if not (wheel := _absent_wheel(name)):
         return f"the header {name} is not found: name its folder in include_dirs of the space file"
     return (
         f"the header {name} is not found: pip install {wheel}, or install the CUDA toolkit and set CUDA_HOME"
