@@ -164,8 +164,6 @@ def _members_of_host(tree: SourceTree, node: Node) -> Iterator[Node]:
         head = tree.text[member.start_byte : body.start_byte if body else member.end_byte]
         is_function = any(part.type == "function_declarator" for part in _before_bodies(member))
         words = _WORD.findall(head)
-        if (before := member.prev_named_sibling) and not tree.of(before).endswith((";", "}")):
-            continue  # it is the rest of what the parser took for a field: `__device__ friend Point`
         if is_function and _FOR_DEVICE.isdisjoint(words) and words[-1] not in ("default", "delete"):
             yield member
 
