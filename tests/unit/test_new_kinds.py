@@ -834,3 +834,21 @@ def test_a_type_that_the_toolkit_has_is_not_said_to_be_undefined(tmp_path):
     kernel = KernelFile(tmp_path / "fill.cu", "fill", "fill.py")
     complaint = compiled(kernel, "", tmp_path / "fill_front.cu", 60.0).complaint
     assert complaint.startswith('fill.cu(6): error: identifier "gone" is undefined')
+
+
+def test_nvcc_gets_a_source_without_what_nvrtc_made_of_its_words(tmp_path):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    if find_tool("nvcc") is None:
+        pytest.skip("nvcc is not installed")
+    text = """
+        #include <cstdio>
+        struct Cell {
+            float x;
+            __host__ __device__ void show() { fprintf(stderr, "%f", x); }
+        };
+        __global__ void fill(Cell *y, int n) { if (threadIdx.x < n) y[threadIdx.x].x = 1; }
+        """
+    (tmp_path / "fill.cu").write_text(text)
+    kernel = KernelFile(tmp_path / "fill.cu", "fill", "fill.py")
+    draft = compiled(kernel, "", tmp_path / "fill_front.cu", 60.0)
+    assert draft.complaint == "" and "compiler: nvcc" in draft.space and "stderr" not in draft.space
