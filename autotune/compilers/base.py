@@ -15,10 +15,12 @@ from autotune.errors import MissingExtra
 
 TRITON_MODULE = "autotune.compilers.triton_compiler"
 _VERSION = re.compile(r"^__version__ = (['\"])([^'\"]+)\1\s*(?:#|$)", re.MULTILINE)
-_UNDEFINED = re.compile(
-    r'identifier "(\w+)" is undefined|use of undeclared identifier \'(\w+)\'|unknown type name \'(\w+)\'|'
+_UNDEFINED = re.compile(  # but for what an absolute path names before, a header of a CUDA toolkit
+    r'^(?!/).*identifier "(\w+)" is undefined|'
+    r"use of undeclared identifier '(\w+)'|unknown type name '(\w+)'|"
     r"name '(\w+)' is not defined|implicit declaration of function '(\w+)'|"
-    r"Symbols not found: \[ (\w+)|[Uu]nresolved extern function '(\w+)'"
+    r"Symbols not found: \[ (\w+)|[Uu]nresolved extern function '(\w+)'",
+    re.MULTILINE,
 )
 
 

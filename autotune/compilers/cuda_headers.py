@@ -13,16 +13,18 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-_FOLDERS = {"cccl": "cuda/std/version", "cudart": "cuda_runtime.h", "nvcc": "crt/mma.h", "curand": "curand.h"}
 _MISSING = re.compile(
     r'(?:could not|cannot) open source file "([^"]+)"|fatal error: (\S+): No such file'  # of nvcc's host
 )
-# Which wheel has a header, by how its name begins; the first that fits counts.
-_WHEELS = (
-    (r"cub/|thrust/|cuda/|nv/", "nvidia-cuda-cccl"),
-    (r"curand", "nvidia-curand"),
-    (r"crt/|nvvm", "nvidia-cuda-crt"),
-    (r"cuda|cuComplex|mma\.h|cooperative_groups|vector_|sm_\d|texture_|surface_", "nvidia-cuda-runtime"),
+# The toolkit's parts: the name for `cuda.pathfinder`, a header, the wheel, and how names of headers begin.
+_PARTS = (
+    ("cccl", "cuda/std/version", "nvidia-cuda-cccl", r"cub/|thrust/|cuda/|nv/"),
+    ("curand", "curand.h", "nvidia-curand", r"curand"),
+    ("nvcc", "crt/mma.h", "nvidia-cuda-crt", r"crt/|nvvm"),
+    (
+        *("cudart", "cuda_runtime.h", "nvidia-cuda-runtime"),
+        r"cuda|cuComplex|mma\.h|cooperative_groups|vector_|sm_\d|texture_|surface_|math_",
+    ),
 )
 
 _HOST_PARTS = re.compile(r"^#include <cub/(?:device/|util_allocator).*$", re.MULTILINE)
@@ -123,7 +125,7 @@ _SHUFFLES = "".join(
     for kind in ("", "_up", "_down", "_xor")
 )
 _STORAGE = "#define register\n"  # which C++17 forbids, and nvcc passes over
-_SHORT_TYPES = "typedef unsigned char uchar;\ntypedef unsigned short ushort;\ntypedef unsigned int uint;\n"
+_SHORT_TYPES = "".join(f"typedef unsigned {kind} u{kind};\n" for kind in ("char", "short", "int", "long"))
 # Included before every source that needs it, as nvcc includes a header of its own.
 PRELUDE = "autotune_prelude.h"
 # Headers of the host alone: device code uses nothing of them.
@@ -133,11 +135,15 @@ _OF_HOST = """
     time.h sys/time.h unistd.h stdexcept exception numeric stddef.h cstddef stdbool.h omp.h mpi.h
     sys/types.h iterator initializer_list errno.h thrust/device_vector.h thrust/host_vector.h
     thrust/device_ptr.h thrust/sort.h thrust/copy.h thrust/reduce.h thrust/scan.h thrust/execution_policy.h
-    cuda.h cublas_v2.h cufft.h curand.h cusparse.h nvToolsExt.h cuda_profiler_api.h helper_cuda.h
+    cuda.h cublas_v2.h cufft.h cusparse.h nvToolsExt.h cuda_profiler_api.h helper_cuda.h
     helper_functions.h helper_string.h helper_timer.h
-    bitset cctype cerrno cfenv clocale csignal cstdarg ctype.h deque forward_list new queue regex stack
+    bitset cctype cerrno cfenv clocale csignal cstdarg ctype.h deque forward_list new queue stack
     fcntl.h pthread.h signal.h strings.h getopt.h dirent.h sys/timeb.h sys/stat.h sys/resource.h sys/mman.h
-    sys/wait.h sys/socket.h cublas.h cublasLt.h cusolverDn.h cusolverSp.h cufftXt.h cufftw.h nvml.h
+    sys/wait.h sys/socket.h sys/param.h sys/ioctl.h malloc.h immintrin.h any barrier charconv codecvt
+    condition_variable coroutine cwchar cwctype execution filesystem future ios iosfwd locale locale.h
+    memory_resource regex setjmp.h shared_mutex stop_token streambuf string_view system_error typeindex
+    typeinfo unordered_set valarray variant wchar.h wctype.h
+    cxxabi.h dlfcn.h cublas.h cublasLt.h cusolverDn.h cusolverSp.h cufftXt.h cufftw.h nvml.h
 """
 _STAND_INS = {
     **dict.fromkeys(_OF_HOST.split(), _EMPTY),
@@ -148,9 +154,9 @@ _STAND_INS = {
     "hip/hip_runtime.h": _HIP,
     PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES + _RUNTIME + _SHUFFLES + _STORAGE,
 }
-# Headers of the toolkit whose device code is built into NVRTC: an empty header replaces a missing one.
-_BUILT_IN = """
-    cuda_runtime.h cuda_runtime_api.h device_launch_parameters.h device_functions.h vector_types.h
+# Headers of the toolkit that device code needs nothing of by itself: an empty header replaces a missing one.
+_DISPENSABLE = """
+    curand.h cuda_runtime.h cuda_runtime_api.h device_launch_parameters.h device_functions.h vector_types.h
     vector_functions.h math_functions.h device_atomic_functions.h driver_types.h host_defines.h
     builtin_types.h
 """
@@ -170,7 +176,7 @@ def include_dirs() -> tuple[Path, ...]:
         from cuda.pathfinder import find_nvidia_header_directory
     except ImportError:
         return ()
-    folders = [find_nvidia_header_directory(name) for name in _FOLDERS]
+    folders = [find_nvidia_header_directory(name) for name, *_ in _PARTS]
     return tuple(dict.fromkeys(Path(folder) for folder in folders if folder))
 
 
@@ -180,16 +186,27 @@ def find_header(name: str) -> Path | None:
 
 
 def is_cuda_header(name: str) -> bool:
-    """True if a CUDA compiler has a header itself: no folder of the source needs to have it."""
-    own = {*_STAND_INS, *_BUILT_IN.split(), *FOR_DEVICES}
-    return name in own or bool(_OF_TOOLKIT.fullmatch(name)) or find_header(name) is not None
+    """True if a CUDA compiler has a header itself: no folder of the source needs to have it.
+
+    Where a part of the toolkit is installed, it has what it has: a source may have `cuda/own.h`.
+    """
+    if name in {*_STAND_INS, *_DISPENSABLE.split(), *FOR_DEVICES} or find_header(name) is not None:
+        return True
+    return _OF_TOOLKIT.fullmatch(name) is not None and bool(_absent_wheel(name))
+
+
+def _absent_wheel(name: str) -> str:
+    """The wheel that has headers with such a name, if they are not installed; else empty."""
+    fitting = ((other, wheel) for _, other, wheel, begins in _PARTS if re.match(begins, name))
+    other, wheel = next(fitting, ("", ""))
+    return "" if find_header(other) else wheel
 
 
 @cache
 def stand_ins() -> dict[str, str]:
     """The headers that replace the host's for NVRTC: their texts, by name."""
     headers = dict(_STAND_INS)
-    headers |= {name: _EMPTY for name in _BUILT_IN.split() if find_header(name) is None}
+    headers |= {name: _EMPTY for name in _DISPENSABLE.split() if find_header(name) is None}
     for name in FOR_DEVICES:
         if find_header(f"cuda/std/{name}") is not None:
             headers[name] = f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}\n"
@@ -201,17 +218,16 @@ def stand_ins() -> dict[str, str]:
 
 def version_files() -> tuple[Path, ...]:
     """The headers whose state stands for their packages' versions."""
-    return tuple(path for name in _FOLDERS.values() if (path := find_header(name)) is not None)
+    return tuple(path for _, header, *_ in _PARTS if (path := find_header(header)) is not None)
 
 
 @cache
 def identity() -> str:
     """Identify the headers that a binary may depend on: the replacements' texts, and the others' versions."""
     lines = [f"{name}\0{text}" for name, text in sorted(stand_ins().items())]
-    for name in _FOLDERS.values():
-        if (path := find_header(name)) is not None:
-            status = path.stat()
-            lines.append(f"{name} {status.st_size} {status.st_mtime_ns}")
+    for path in version_files():
+        status = path.stat()
+        lines.append(f"{path.name} {status.st_size} {status.st_mtime_ns}")
     return "headers " + hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
@@ -221,8 +237,7 @@ def missing_header(log: str) -> str:
     if match is None:
         return ""
     name = match[1] or match[2]
-    wheel = next((wheel for start, wheel in _WHEELS if re.match(start, name)), None)
-    if wheel is None or find_header(name) is not None:
+    if not (wheel := _absent_wheel(name)):
         return f"the header {name} is not found: name its folder in include_dirs of the space file"
     return (
         f"the header {name} is not found: pip install {wheel}, or install the CUDA toolkit and set CUDA_HOME"

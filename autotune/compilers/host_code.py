@@ -36,6 +36,10 @@ _FOR_DEVICE = frozenset(
     ("__device__", "__global__", "constexpr", "__constant__", "__shared__", "KERNEL", "DEVICE")
 )
 _OF_LAMBDA = re.compile(r"(?<=\])\s*(?:__(?:host|device)__\s*)+(?=[({])")  # which is its function's
+# What NVRTC defines, and its toolkit's headers, by which helper_cuda.h has functions for programs.
+_OF_COMPILER = "".join(
+    f"#define {name} 1\n" for name in ("__CUDACC_RTC__", "__CUDA_RUNTIME_H__", "__DRIVER_TYPES_H__")
+)
 _ROOTS = frozenset(("__global__", "operator"))  # no name says that these are needed
 _ATTRIBUTES = re.compile(
     r"\b(?:__align__|__builtin_align__|alignas)\s*\([^()]*\)|\b__launch_bounds__\s*\([^()]*\)"
@@ -80,7 +84,7 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
         source = _INCLUDE.sub(lambda match: blank(match[0]) if is_cuda_header(match[1]) else match[0], source)
     try:
         text = with_own_words(source) if dialect == OPENCL else source
-        code = preprocessed(text, {}, f"{words_of(dialect)}#define __CUDACC_RTC__ 1\n")
+        code = preprocessed(text, {}, f"{words_of(dialect)}{_OF_COMPILER}")
         tree = _tree(code.text)
     except (TooLong, RecursionError):
         return source
@@ -240,7 +244,7 @@ def _is_of_host(tree: SourceTree, node: Node, words: frozenset[str]) -> bool:
     """True for a function that no device can call, its prototype, and a variable that is not constant."""
     inside = _inside(node)
     kind, head = field(inside, "type"), _head(tree, node)
-    if words & {*_WORD.findall(head)}:
+    if words & {*_WORD.findall(head)} or "__global__" in tree.of(node):  # a macro hides what `node` is
         return False
     if inside.type == "function_definition":  # macros may stand for the words before one without a type
         return kind is not None or "::" in head

@@ -95,7 +95,7 @@ class SourceText:
     @cached_property
     def template_parameters(self) -> frozenset[str]:
         """The names that its templates declare."""
-        lists = _TEMPLATE.findall(self.text)
+        lists = _TEMPLATE.findall(without_comments(self.text))
         return frozenset(name for parameters in lists for name in _DECLARED.findall(parameters))
 
     @cached_property

@@ -73,13 +73,23 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: f
 
 
 def with_nvcc(kernel: KernelFile, made: Scaffold, end_s: float) -> Scaffold:
-    """A space for nvcc, which has the host's headers, if it compiles the default, or says more than NVRTC."""
-    left_s = end_s - time.monotonic()
+    """A space for nvcc, which has the host's headers, if it compiles the default, or says more than NVRTC.
+
+    What was assumed for NVRTC counts only where nvcc does not take the source as it is.
+    """
     is_of_toolkit = "pip install" in made.complaint  # a header that nvcc would lack, too
-    if made.source.dialect != CUDA or is_of_toolkit or left_s <= 0 or find_tool("nvcc") is None:
+    if made.source.dialect != CUDA or is_of_toolkit or find_tool("nvcc") is None:
         return made
-    other = replace(made, compiler="nvcc")
-    other = replace(other, complaint=_complaint(other, _source(kernel), left_s))
+    plain = plain_scaffold(kernel, replace(USUAL, defined=kernel.definitions))
+    other = made
+    for draft in (plain, made):
+        left_s = end_s - time.monotonic()
+        if left_s <= 0:
+            break
+        other = replace(draft, compiler="nvcc")
+        other = replace(other, complaint=_complaint(other, _source(kernel), left_s))
+        if not other.complaint or draft.space == made.space:
+            break
     return made if "error" in made.complaint and other.complaint else other
 
 
@@ -110,8 +120,10 @@ def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:
 
 def _known(read: KernelSource) -> set[str]:
     """The names that a source declares anywhere."""
-    local = (name for function in read.device_functions for name in function.declared)
-    return {*read.declared_names, *read.types.declared, *read.code.macros, *local}
+    functions = read.device_functions
+    local = (name for function in functions for name in function.declared)
+    passed = (parameter.name for function in functions for parameter in function.parameters)
+    return {*read.declared_names, *read.types.declared, *read.code.macros, *local, *passed}
 
 
 def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold:
@@ -129,8 +141,8 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold
             newer = replace(newer, complaint=_complaint(newer, source))
             if newer.complaint.count(_ERROR) < made.complaint.count(_ERROR):
                 made, assumed = newer, replace(assumed, option=_OPTION)
-        unknown = _unknown_words(made.complaint, source.text)
-        fresh = [word for word in unknown if word not in assumed.undefined]
+        known = {*assumed.undefined, *_known(made.source.read)}  # these follow from other errors
+        fresh = [word for word in _unknown_words(made.complaint, source.text) if word not in known]
         if fresh:
             better = replace(assumed, undefined=(*assumed.undefined, *dict.fromkeys(fresh)))
         else:

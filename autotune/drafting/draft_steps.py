@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from autotune.compilers.base import undefined_names
 from autotune.compilers.source_text import missing_headers
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
@@ -205,7 +206,8 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         )
     complaint = first_error(made.complaint)
     if complaint:
-        structures = KnownTypes.of(source.read).unknown_structures
+        missed = {*made.kernel.types, *undefined_names(made.complaint)}  # others are the toolkit's
+        structures = [one for one in KnownTypes.of(source.read).unknown_structures if one in missed]
         if structures:  # an error about what stands in for them says nothing
             complaint = (
                 f"nothing defines the {'types' if structures[1:] else 'type'} {', '.join(structures[:3])}"

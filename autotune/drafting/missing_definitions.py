@@ -54,13 +54,13 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     unknown = undefined_names(first_error(complaint))  # others may follow from the first error
     called = [word for word in unknown if re.search(rf"\b{word}\s*\(", code)]
     missing = next((word for word in (*types, *called) if word not in SCALARS), "")
-    if not missing:
-        return ""
-    if asked := _asked_for(missing, text):
+    if missing and (asked := _asked_for(missing, text)):
         return f"; {missing} is there with {' '.join(f'--define {definition}' for definition in asked)}"
     if includer := next((file for file in _neighbours(source) if _includes(file, source)), None):
         name = os.path.relpath(includer, source.parent)
-        return f"; {name} includes it after definitions of its own: give that to autotune new"
+        return f"; {name} includes it, so it may define what is missing: give that to autotune new"
+    if not missing:
+        return ""
     place = f"at the top of {source.name}"
     names = [os.path.relpath(file, source.parent) for file in defining_files(missing, source)]
     if len(names) > 1:

@@ -295,9 +295,10 @@ def _kernel(
     kinds = dict.fromkeys(argument.type_name for argument in arguments if argument.dtype == UNKNOWN)
     called = function.name
     if source.dialect == "cuda":
-        arguments += [
-            _variable(variable, types) for variable in source.variables if _is_used(variable, function)
-        ]
+        used = {
+            one.name: one for one in source.variables if _is_used(one, function)
+        }  # a header may declare it
+        arguments += [_variable(place, variable, types) for variable in used.values()]
         called = "::".join((*function.namespace, called))
     if function.specialised or template:
         called += f"<{function.specialised or ', '.join(item.given for item in template)}>"
@@ -342,9 +343,14 @@ def _told_apart(kernels: Sequence[FoundKernel], dialect: str) -> list[FoundKerne
     ]
 
 
-def _variable(variable: Variable, types: KnownTypes) -> KernelArgument:
+def _variable(place: str, variable: Variable, types: KnownTypes) -> KernelArgument:
     """A `__constant__` array or number that a program fills before a launch."""
     dtype, width = types.layout(variable.type)
+    if dtype == STRUCT and (why := types.obstacle(variable.type)).endswith("a pointer"):
+        raise InputError(
+            f"{place}: {variable.name} is a structure in constant memory that autotune cannot fill: {why}; "
+            "pass what it points to as arguments of the kernel"
+        )
     counts = [types.constant(extent) for extent in variable.extents]
     shape = " * ".join(
         f"{count}" if count else extent if extent.isidentifier() else f"({extent})"

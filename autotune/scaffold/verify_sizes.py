@@ -65,7 +65,7 @@ def _differing(tiles: Sequence[int], edges: Sequence[int], steps: Sequence[int])
     """For each size, a multiple of its tile, moved to its edge, that no other size has."""
     sizes_out: list[int] = []
     for tile, edge, step in zip(tiles, edges, steps, strict=True):
-        extent = round_up(2 * tile + edge * step, step)
+        extent = round_up(max(2 * tile + edge * step, 1), step)
         while extent in sizes_out:
             extent = round_up(extent + tile, step)
         sizes_out.append(extent)

@@ -20,6 +20,10 @@ UNKNOWN, STRUCT = "unknown", "structure"
 ALIASES_OF_CUDA = {"dim3": "uint3", "cuDoubleComplex": "double2"} | dict.fromkeys(
     ("cuComplex", "cuFloatComplex"), "float2"
 )
+# Structures of cuRAND, of 48 and 64 bytes.
+_STATES = dict.fromkeys(
+    ("curandState", "curandState_t", "curandStateXORWOW", "curandStateXORWOW_t"), ("uint32", 12)
+) | {"curandStatePhilox4_32_10": ("uint32", 16), "curandStatePhilox4_32_10_t": ("uint32", 16)}
 _ALIASES = 8  # of aliases, one after the other
 VECTOR = re.compile(r"(\w+?)(2|3|4|8|16)")
 _MAX_ALIGNED = 16  # bytes, of vectors of CUDA
@@ -68,7 +72,7 @@ class TypeLayouts:
         vector = VECTOR.fullmatch(kind)
         if vector is not None and vector[1] in SCALARS:
             return SCALARS[vector[1]], self.of_three if vector[2] == "3" else int(vector[2])
-        return UNKNOWN, 1
+        return _STATES.get(kind, (UNKNOWN, 1))
 
     def alignment_bytes(self, kind: str) -> int:
         """What addresses of a type are multiples of."""

@@ -1,7 +1,10 @@
 """Sources as they are, with the headers that they include, under NVRTC."""
 
+from pathlib import Path
+
 import pytest
 
+from autotune.compilers import cuda_headers
 from autotune.compilers.cuda_headers import find_header
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.errors import CompileError
@@ -59,13 +62,27 @@ def test_headers_of_the_toolkit_are_found_by_themselves_and_a_source_with_cub_is
 
 
 @pytest.mark.parametrize(
-    ("header", "advice"),
-    [("curand_gone.h", "pip install nvidia-curand"), ("mine/gone.h", "name its folder in include_dirs")],
+    ("header", "is_installed", "advice"),
+    [
+        ("curand_gone.h", False, "pip install nvidia-curand"),
+        ("curand_gone.h", True, "name its folder in include_dirs"),
+        ("mine/gone.h", False, "name its folder in include_dirs"),
+    ],
 )
-def test_a_missing_header_that_a_kernel_needs_says_what_to_do(header, advice):
+def test_a_missing_header_that_a_kernel_needs_says_what_to_do(header, is_installed, advice, monkeypatch):
+    found = Path("curand.h") if is_installed else None
+    monkeypatch.setattr(cuda_headers, "find_header", {"curand.h": found}.get)
     with pytest.raises(CompileError) as error:
         cuda_compiler("sm_90").compile(f"#include <{header}>\n__global__ void kernel() {{ gone(); }}\n", ())
     assert str(error.value).startswith(f"the header {header} is not found: {advice}")
+
+
+def test_types_of_curand_are_its_own_where_it_is_installed(tmp_path, monkeypatch):
+    (tmp_path / "curand.h").write_text("typedef int curandMethod_t;\n")
+    monkeypatch.setattr(cuda_headers, "include_dirs", lambda: (tmp_path,))
+    monkeypatch.setattr(cuda_headers, "stand_ins", cuda_headers.stand_ins.__wrapped__)
+    source = "#include <curand.h>\n__global__ void kernel(curandMethod_t *x) { x[0] = 1; }\n"
+    assert cuda_compiler("sm_90").compile(source, (), ("kernel",)).registers > 0
 
 
 def test_an_error_of_the_source_is_told_before_those_of_headers_for_programs():

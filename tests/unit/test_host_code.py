@@ -306,3 +306,13 @@ def test_a_kernel_with_a_mistake_is_compiled_twice_at_most_and_its_own_mistake_i
     with pytest.raises(CompileError, match='identifier "unknown" is undefined'):
         nvrtc.CudaCompiler("sm_90").compile(text, (), ["k"])
     assert len(runs) == 2
+
+
+def test_a_kernel_stays_whose_namespace_begins_behind_a_macro():
+    text = "OWN_PREFIX\nnamespace own {\n__global__ void fill(float *y) { y[0] = 1; }\n}\nOWN_POSTFIX\n"
+    assert device_part(text) == text
+
+
+def test_functions_for_programs_that_headers_of_the_toolkit_bring_are_not_needed():
+    program = "#ifdef __CUDA_RUNTIME_H__\ninline void fail() { exit(EXIT_FAILURE); }\n#endif\n"
+    assert "exit" not in needed_part(f"{program}__global__ void k(int *y) {{ y[0] = 1; }}", ["k"])

@@ -151,3 +151,13 @@ def test_lines_after_a_branch_with_an_include_are_counted_whether_or_not_it_is_c
         '#line 3 "fill.cl"',
         '#line 5 "fill.cl"',
     ]
+
+
+def test_a_header_that_an_installed_toolkit_does_not_have_is_one_of_the_source(tmp_path, monkeypatch):
+    (tmp_path / "cuda" / "std").mkdir(parents=True)
+    (tmp_path / "cuda" / "std" / "version").touch()
+    monkeypatch.setattr("autotune.compilers.cuda_headers.include_dirs", lambda: (tmp_path,))
+    (tmp_path / "kernel.cu").write_text(
+        '#include "cuda/own.h"\n#include "cuda/std/version"\n#include <mma.h>\n'
+    )
+    assert missing_headers(tmp_path / "kernel.cu") == ("cuda/own.h",)

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from autotune.compilers.base import undefined_names
 from autotune.drafting.missing_definitions import what_helps
 
+PLACES = {"/opt/cuda/include/cuda_bf16.h(3)": "a", "k.cu(1)": "b"}
 UNKNOWN = "error: k.cl:1:9: implicit declaration of function 'twice' is invalid in OpenCL"
 
 
@@ -138,7 +140,7 @@ def test_a_file_that_only_passes_a_structure_does_not_define_it(source):
 def test_a_file_that_includes_the_source_after_definitions_of_its_own_is_named(source):
     (source.parent / "program.cl").write_text('#define twice(x) (2 * (x))\n#include "parts/../k.cl"\n')
     said = helps(UNKNOWN, source, "opencl")
-    assert said == "; program.cl includes it after definitions of its own: give that to autotune new"
+    assert said == "; program.cl includes it, so it may define what is missing: give that to autotune new"
 
 
 def test_the_first_error_says_which_extension_is_needed(source):
@@ -170,3 +172,14 @@ def test_a_file_that_cannot_be_read_defines_nothing(source, monkeypatch):
 
     monkeypatch.setattr(Path, "read_text", refused)
     assert "no file around k.cl defines twice" in helps(UNKNOWN, source, "opencl")
+
+
+def test_what_a_header_of_the_toolkit_does_not_know_is_no_word_of_the_source():
+    errors = [f'{place}: error: identifier "{name}" is undefined' for place, name in PLACES.items()]
+    assert undefined_names("\n".join(errors)) == ["b"]
+
+
+def test_a_part_of_another_file_is_told_which_whatever_the_error_is(source):
+    (source.parent / "program.cl").write_text('#include "k.cl"\n')
+    said = helps("k.cl:1:9: error: expression must have class type", source, "opencl")
+    assert said == "; program.cl includes it, so it may define what is missing: give that to autotune new"

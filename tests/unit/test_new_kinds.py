@@ -5,6 +5,7 @@ from math import prod
 
 import pytest
 
+from autotune.compilers.cuda_headers import find_header
 from autotune.compilers.nvidia_tools import find_tool
 from autotune.compilers.source_text import read_source, render
 from autotune.devices.listing import find_devices
@@ -779,3 +780,75 @@ def test_a_type_that_only_the_host_names_is_that_of_an_instance():
     host = "int main() { typedef long long word; chase<word><<<1, 64>>>(y, n); }"
     text = "template <typename T> __global__ void chase(T *y, int n) { y[threadIdx.x] = n; }"
     assert made(text, host).kernel.entry == "chase<long long>"
+
+
+def test_a_structure_in_constant_memory_with_a_pointer_is_refused():
+    text = f"struct P {{ int n; float *at; }}; __constant__ P all; {KERNEL.replace('1', 'all.n')}"
+    with pytest.raises(InputError, match=r"all is a structure in constant memory .*: at is a pointer; pass"):
+        made(text)
+
+
+def test_a_variable_in_constant_memory_that_a_header_declares_is_filled_once():
+    text = f"extern __constant__ int all[4]; __constant__ int all[4]; {KERNEL.replace('= 1', '= all[0]')}"
+    assert [item.argument.name for item in made(text).guess.arguments] == ["y", "all"]
+
+
+def test_states_of_curand_are_arrays_of_their_bytes():
+    text = """
+        __global__ void draw(curandState *s, curandStatePhilox4_32_10_t *t, float *y) {
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            y[i] = curand_uniform(&s[i]) + curand_uniform(&t[i]);
+        }
+        """
+    arrays = {item.argument.name: item.argument for item in made(text).guess.arguments}
+    assert [(arrays[name].dtype, arrays[name].width) for name in "st"] == [("uint32", 12), ("uint32", 16)]
+
+
+def test_a_name_that_a_source_declares_becomes_no_macro(tmp_path):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = """
+        template <typename T, int N> union ROOM(4) pair { T x[N]; };
+        __global__ void fill(float *y, int n) {
+            pair<float, 2> own = *(pair<float, 2> *)y;
+            if (threadIdx.x < n) y[threadIdx.x] = own.x[0];
+        }
+        """
+    path = tmp_path / "fill.cu"
+    path.write_text(text)
+    made = compiled_scaffold(KernelFile(path, "fill", "fill.py"))
+    assert "own" not in {item.name for item in made.guess.launch.parameters}
+
+
+def test_a_type_that_the_toolkit_has_is_not_said_to_be_undefined(tmp_path):
+    if find_header("cuda_fp8.h") is None:
+        pytest.skip("the headers of CUDA are not installed")
+    text = """
+        #include <cuda_fp8.h>
+        __global__ void fill(float *y) {
+            __nv_fp8x2_e5m2 two;
+            two.__x = 0;
+            y[threadIdx.x] = gone(two);
+        }
+        """
+    (tmp_path / "fill.cu").write_text(text)
+    kernel = KernelFile(tmp_path / "fill.cu", "fill", "fill.py")
+    complaint = compiled(kernel, "", tmp_path / "fill_front.cu", 60.0).complaint
+    assert complaint.startswith('fill.cu(6): error: identifier "gone" is undefined')
+
+
+def test_nvcc_gets_a_source_without_what_nvrtc_made_of_its_words(tmp_path):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    if find_tool("nvcc") is None:
+        pytest.skip("nvcc is not installed")
+    text = """
+        #include <cstdio>
+        struct Cell {
+            float x;
+            __host__ __device__ void show() { fprintf(stderr, "%f", x); }
+        };
+        __global__ void fill(Cell *y, int n) { if (threadIdx.x < n) y[threadIdx.x].x = 1; }
+        """
+    (tmp_path / "fill.cu").write_text(text)
+    kernel = KernelFile(tmp_path / "fill.cu", "fill", "fill.py")
+    draft = compiled(kernel, "", tmp_path / "fill_front.cu", 60.0)
+    assert draft.complaint == "" and "compiler: nvcc" in draft.space and "stderr" not in draft.space

@@ -5,6 +5,7 @@ import yaml
 
 from autotune.errors import InputError
 from autotune.scaffold import scaffold
+from autotune.scaffold.verify_sizes import verify_sizes
 from autotune.sources.kernel_source import read_kernel_source
 
 
@@ -693,3 +694,8 @@ def test_numbers_of_which_nothing_is_said_are_so_large_that_arrays_have_elements
     assert number["COLS"] >= 4
     assert number["ROWS"] * number["COLS"] >= each * 16 > 0
     assert number["PART"] == 1
+
+
+def test_no_size_to_verify_is_0_where_whole_rows_are_needed():
+    found = verify_sizes(["n", "m"], [], [], {}, checked=True, unguarded=["m"])
+    assert all(n > 0 and m > 0 and m % 128 == 0 for n, m in found)

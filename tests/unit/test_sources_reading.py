@@ -391,3 +391,8 @@ def test_what_begins_on_each_line_and_ends_nowhere_is_searched_once(line):
     assert (
         time.thread_time() - began_s < 4
     )  # of this thread alone: far more than one search of the text takes
+
+
+def test_comments_between_the_parameters_of_a_template_hide_none():
+    text = "template <const int ROWS,  // of a block (all)\n  const bool IS_DOUBLE // twice or not\n  >"
+    assert source_of_text(text, "kernel.cu").template_parameters == {"ROWS", "IS_DOUBLE"}
