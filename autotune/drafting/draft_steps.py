@@ -25,6 +25,7 @@ from autotune.drafting.missing_definitions import what_helps
 from autotune.drafting.space_draft import KernelFile, SpaceDraft
 from autotune.drafting.stand_in_headers import folders_of_headers, write_stand_ins
 from autotune.drafting.trials import compile_default
+from autotune.drafting.triton_complaints import complaint_text
 from autotune.errors import InputError, KernelUnread
 from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.guessed_launch import PLACEHOLDER
@@ -36,6 +37,7 @@ from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import WORD
 from autotune.sources.dialects import OPENCL
 from autotune.sources.triton_module import is_triton
+from autotune.sources.triton_places import find_place
 from autotune.tuning.task import verify_all_command
 
 _SHOWN = 5  # names of macros
@@ -120,20 +122,19 @@ def compiled_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDr
     if said.is_good:
         return _described_triton(made, kernel)
     complaint = said.text.removeprefix("not compiled: ")
-    if any(words in complaint for words in _SETTLED):
-        return replace(_described_triton(made, kernel), complaint=complaint)
-    for assumed in made.guess.others(complaint):
-        if time.monotonic() > end_s:
-            break
-        other = replace(made, guess=TritonGuess(made.guess.kernel, assumed))
-        space.write_text(other.space)
-        with suppress(InputError):  # no value fits a rule of the source
-            if compile_default(space)[-1].is_good:
-                return _described_triton(other, kernel)
-    named = sorted(made.guess.unsure & {*WORD.findall(complaint)})
-    if guessed := [f"{name}={made.guess.default[name]}" for name in named]:
-        complaint += f"; guessed, so give them the values that your program passes: {', '.join(guessed)}"
-    return replace(_described_triton(made, kernel), complaint=complaint)
+    place = find_place(complaint, kernel.path)
+    if not any(words in complaint for words in _SETTLED):
+        reached = place.parameters(made.guess.kernel.entry) if place is not None else set()
+        for assumed in made.guess.others(complaint, reached):
+            if time.monotonic() > end_s:
+                break
+            other = replace(made, guess=TritonGuess(made.guess.kernel, assumed))
+            space.write_text(other.space)
+            with suppress(InputError):  # no value fits a rule of the source
+                if compile_default(space)[-1].is_good:
+                    return _described_triton(other, kernel)
+    told = complaint_text(complaint, place, made.guess, space.name)
+    return replace(_described_triton(made, kernel), complaint=told)
 
 
 def _described_triton(made: TritonScaffold, kernel: KernelFile) -> SpaceDraft:

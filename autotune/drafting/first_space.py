@@ -16,10 +16,11 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.stages import OnStage, Stage
 from autotune.core.text import count_text
 from autotune.devices import BACKENDS
-from autotune.drafting.space_draft import KernelFile, Note, SpaceDraft
+from autotune.drafting.space_draft import ARCHITECTURE, KernelFile, Note, SpaceDraft
 from autotune.drafting.workshop import Stopped, Workshop
 from autotune.errors import InputError, SetupError
 from autotune.processes.files import writing
+from autotune.sources.dialects import OPENCL
 
 _LEAST_S = 3.0  # for another run
 
@@ -175,7 +176,7 @@ class _Work:
                 "draft_steps.compiled", kernel, draft.stand_ins, front, most_s / 2, limit_s=most_s
             )
         except Stopped as why:
-            return replace(draft, complaint=str(why))
+            return replace(draft, complaint=f"{why}; {_unlimited(kernel, draft.dialect)}")
         return compiled
 
     def _compiled_triton(self, kernel: KernelFile, draft: SpaceDraft, space: Path) -> SpaceDraft:
@@ -186,7 +187,9 @@ class _Work:
             compiled: SpaceDraft = self.workshop.run(
                 "draft_steps.compiled_triton", kernel, space, most_s / 2, limit_s=most_s
             )
-        except (InputError, SetupError, Stopped):  # said when the space is loaded, or its default tried
+        except Stopped as why:
+            return replace(draft, complaint=f"{why}; {_unlimited(kernel, draft.dialect)}")
+        except (InputError, SetupError):  # said when the space is loaded, or its default tried
             return draft
         return compiled
 
@@ -254,6 +257,13 @@ class _Work:
         except (InputError, SetupError, Stopped) as error:
             return [Note(False, f"not {'run' if is_run else 'compiled'}: {error}")]
         return said
+
+
+def _unlimited(kernel: KernelFile, dialect: str) -> str:
+    """How to compile a default without a time limit."""
+    space = shlex.quote(str(_files(kernel)[0]))
+    compiling = f"space {space} --compile --device {ARCHITECTURE}"
+    return f"without a time limit: autotune {f'run {space} --default' if dialect == OPENCL else compiling}"
 
 
 def _write(file: Path, text: str, mode: str) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from autotune.compilers.base import undefined_names
 from autotune.core.c_types import SCALARS
 from autotune.core.text import first_error
-from autotune.drafting.stand_in_headers import files_around
 from autotune.sources.bare_code import bare_code, definitions
 from autotune.sources.branches import wanted_by
+from autotune.sources.files import files_around
 from autotune.sources.macros import definition
 from autotune.sources.preprocessor import compiled_lines
 

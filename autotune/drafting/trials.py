@@ -103,18 +103,8 @@ def compile_default(space: Path) -> list[Note]:
     settings = Settings(count=1, compilers=1, binaries=default_folder())
     (report,) = survey(Target(space), [architecture(ARCHITECTURE)], settings)
     if why := report.failure or report.note:
-        return [Note(False, f"not compiled: {_in_a_line(why)}")]
+        return [Note(False, f"not compiled: {first_error(why)}")]
     return [Note(True, f"the default compiles for {ARCHITECTURE}")]
-
-
-def _in_a_line(log: str) -> str:
-    """What a compiler's log says; Triton's names a place, shows the lines before it, and then the reason."""
-    first, lines = first_error(log), [line.strip() for line in log.splitlines() if line.strip()]
-    if not first.endswith(":") or "^" not in lines:
-        return first
-    place = lines[lines.index("^") - 1]
-    reason = f" {lines[-1]}" if lines[-1] not in ("^", place) else ""  # none of an assertion
-    return f"{first} `{place}`{reason and ':'}{reason}"
 
 
 class _Warnings(Observer):

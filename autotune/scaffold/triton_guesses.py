@@ -11,7 +11,7 @@ from itertools import islice, product
 from math import prod
 
 from autotune.core.expressions import integer, parse, unknown_names
-from autotune.core.launch_plan import RESERVED_NAMES, TRITON_OPTIONS, TRITON_USUAL
+from autotune.core.launch_plan import RESERVED_NAMES, TRITON_OPTIONS, TRITON_TYPES, TRITON_USUAL
 from autotune.core.records import Value
 from autotune.errors import ExpressionError
 from autotune.sources.triton import Dimension, Tile, TritonKernel, names_in_text
@@ -45,6 +45,7 @@ class TritonAssumptions:
     index_type: str = "int32"
     are_real: bool = False  # numbers of which nothing shows that they are whole
     constants: tuple[tuple[str, Value], ...] = ()  # values of some, in place of usual ones
+    made: tuple[tuple[str, str], ...] = ()  # element types of some arrays
 
 
 class TritonGuess:
@@ -339,9 +340,24 @@ class TritonGuess:
         """What arrays hold."""
         return self.assumed.element_type or self.kernel.element_type
 
-    def others(self, complaint: str) -> Iterator[TritonAssumptions]:
-        """Other guesses for a default that does not compile: of what the complaint names first."""
+    @property
+    def made(self) -> dict[str, str]:
+        """The element types of arrays that may differ from what all hold."""
+        indices = dict.fromkeys(self.kernel.index_arrays, self.assumed.index_type)
+        return {**self.kernel.made, **indices, **dict(self.assumed.made)}
+
+    def others(self, complaint: str, reached: Collection[str]) -> Iterator[TritonAssumptions]:
+        """Other guesses for a default that does not compile: of what the complaint names first.
+
+        `reached` are the parameters that the place of the complaint depends on.
+        """
         words = names_in_text(complaint)
+        arrays = [name for name in self.kernel.roles if name in reached and name not in self.kernel.made]
+        named = [kind for kind, short in TRITON_TYPES.items() if {kind, short} & words]
+        each = [arrays, *([name] for name in arrays[:_FEW])] if len(arrays) > 1 else [arrays]
+        for kind in dict.fromkeys((*named, "int32") if arrays and named else ()):
+            for own in each:
+                yield TritonAssumptions(made=tuple((name, kind) for name in own))
         tiles = [name for name in self.unsure if name in self.kernel.tiles]
         if self.kernel.index_arrays:
             yield from (TritonAssumptions(index_type=kind) for kind in ("int64", "uint32"))

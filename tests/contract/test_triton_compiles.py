@@ -124,7 +124,11 @@ def test_the_same_source_gives_the_same_binary():
 @pytest.mark.parametrize(
     ("source", "entry", "reason"),
     [
-        ("import nothing_of_this_name\n@jit\ndef f(): pass", "f()", "the kernel's file cannot be run"),
+        (
+            "import nothing_of_this_name\n@jit\ndef f(): pass",
+            "f()",
+            "`import nothing_of_this_name` cannot be run",
+        ),
         ("f = 1", "f('i32')", "no kernel 'f' under @triton.jit"),
         ("", "f('*fp32:16', 'i32', BLOCK=64)", "takes .x.; the launch plan passes 2"),
         ("", "f('*fp32:16')", "no value for BLOCK"),

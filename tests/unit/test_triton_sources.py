@@ -213,7 +213,7 @@ def test_functions_that_are_given_blocks_are_helpers(made, given):
         "    tl.store(x, v + tl.load(x + 1, mask=flip))\n"
     )
     assert made(HEAD + helper + COPY).launch[0].entry == "copied"
-    with pytest.raises(InputError, match="are helpers: they take blocks of elements"):
+    with pytest.raises(InputError, match="is a helper: each takes blocks of elements"):
         made(HEAD + helper)
 
 
@@ -226,12 +226,12 @@ def test_a_kernel_whose_mask_is_a_flag_of_its_host_is_none(made):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (COPY.replace("triton.jit", "gluon.jit"), "copied is in Gluon"),
+        (COPY.replace("triton.jit", "gluon.jit"), ":7: copied is under @gluon.jit"),
         (
             "class Copy:\n" + COPY.replace("\n", "\n    "),
             "copied is inside of Copy: move it to the top level",
         ),
-        (COPY.replace("tl.store(y + at", "tl._experimental_descriptor_store(y"), "y is a tensor descriptor"),
+        (COPY.replace("tl.store(y + at", "tl._experimental_descriptor_store(y"), "tensor descriptors of y"),
     ],
 )
 def test_why_a_kernel_is_not_read(made, text, why):
