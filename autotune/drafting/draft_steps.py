@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.compilers.kernel_source import missing_headers
+from autotune.compilers.kernel_source import missing_headers, source_text
 from autotune.core.launch_plan import TRITON
 from autotune.core.text import count_text, first_error
 from autotune.devices import BACKENDS, WITHOUT_HARDWARE
@@ -71,7 +72,7 @@ def draft(kernel: KernelFile, headers: Path) -> SpaceDraft:
     try:
         made = plain_scaffold(whole, assumed)
     except KernelUnread as error:
-        raise KernelUnread(error.file, error.line, why_unread(whole)) from None
+        raise KernelUnread(error.file, error.line, *why_unread(whole)) from None
     return _described(made, kernel, stand_ins)
 
 
@@ -187,7 +188,7 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         for item in made.guess.arguments
         if item.role is None and not item.argument.fields and formulas.isdisjoint(WORD.findall(item.value))
     ]
-    notes = list(source.refusals[:1]) if kernel.entry is None else []
+    notes = [*source.refusals.values()][:1] if kernel.entry is None else []
     notes += launch.doubts
     if source.dialect != OPENCL and has_host_code(path):
         notes.append(
@@ -208,6 +209,7 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
                 f"nothing defines the {'types' if structures[1:] else 'type'} {', '.join(structures[:3])}"
             )
         complaint += what_helps(made.complaint, path, source.read.original, source.dialect, structures)
+        complaint += _guesses_there(complaint, made, path)
         headers = missing_headers(path, _folders(kernel))
         if headers and "include_dirs" not in complaint:
             complaint += f"; not found: {', '.join(headers[:3])}: name the folder with --include"
@@ -226,6 +228,19 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         stand_ins=stand_ins,
         complaint=complaint,
     )
+
+
+def _guesses_there(complaint: str, made: Scaffold, path: Path) -> str:
+    """The macros and types on the line of a complaint whose values are guesses; empty without one."""
+    named = re.match(rf"{re.escape(path.name)}[:(](\d+)", complaint)
+    lines = source_text(path).splitlines()
+    if named is None or not 0 < int(named[1]) <= len(lines):
+        return ""
+    values = {**made.guess.launch.default, **made.kernel.types}
+    guessed = {*made.kernel.types, *(macro.name for macro in made.source.macros)} & values.keys()
+    there = [f"{name}={values[name]}" for name in sorted({*WORD.findall(lines[int(named[1]) - 1])} & guessed)]
+    is_one = "is a guess" if len(there) == 1 else "are guesses"
+    return f"; {', '.join(there)} {is_one}: give what your program defines, with --define" if there else ""
 
 
 def _about_configs(made: TritonScaffold, space: Path) -> tuple[str, ...]:

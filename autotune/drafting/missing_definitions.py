@@ -55,7 +55,7 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     called = [word for word in unknown if re.search(rf"\b{word}\s*\(", code)]
     missing = next((word for word in (*types, *called) if word not in SCALARS), "")
     if not missing:
-        return ""
+        return f"; if the host defines {unknown[0]}: --define {unknown[0]}=VALUE" if unknown else ""
     if asked := _asked_for(missing, text):
         return f"; {missing} is there with {' '.join(f'--define {definition}' for definition in asked)}"
     if includer := next((file for file in _neighbours(source) if _includes(file, source)), None):

@@ -13,7 +13,7 @@ from autotune.analysis.host_run import run_on_host
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.outcomes import Unchecked
 from autotune.core.text import count_text, first_error
-from autotune.core.trials import Budget, Failure
+from autotune.core.trials import Budget, Failure, Status
 from autotune.drafting.space_draft import ARCHITECTURE, Note
 from autotune.errors import InputError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
@@ -29,6 +29,8 @@ from autotune.tuning.task import Target, TuningTask, bind_target, count_space
 
 _RUN_S = 10.0  # time limit of the default's run
 _CPU_S = 600.0  # the caller's limit for all steps ends a run on the CPU before
+_SHOWN = 3  # findings about a space
+_OF_SIZES = (Status.CRASHED, Status.OUT_OF_BOUNDS)  # that guessed sizes may be the cause of
 _MOST_LEFT = 0.75  # of an output's elements that a run may leave as they were; half are 0 after a rectifier
 
 
@@ -49,12 +51,16 @@ def run_default(space: Path) -> list[Note]:
         trial = run_once(task, options, observer, task.spec.default)
         if not trial.failure:
             observer.texts += _left_as_they_were(task, options)
-    doubts = [Note(False, text) for text in observer.texts]
+    doubts = [Note(False, text) for text in observer.texts[:_SHOWN]]
+    if more := observer.texts[_SHOWN:]:
+        doubts.append(Note(False, f"{count_text(len(more), 'further finding')}: autotune space {space}"))
     if trial.failure:
         why = failed_default(task, trial)
         said = "; ".join(
             (f"{why.cause}: {trial.failure}" if why.cause else str(trial.failure), *why.helps[:1])
         )
+        if trial.status in _OF_SIZES:
+            said += f"; shapes, numbers and macros of {space.name} are guesses: give what your program has"
         return [*doubts, Note(False, f"the default does not run yet: {said}")]
     return [*doubts, Note(True, f"the default took {trial.time_ms:.4g} ms on {task.device.name}")]
 

@@ -98,7 +98,7 @@ def _user(path: Path, names: Sequence[str]) -> str:
     for name, file in sorted(files, key=lambda item: (item[0].count(os.sep), item[0])):
         with suppress(OSError, UnicodeDecodeError, InputError):
             text = file.read_text(encoding="utf-8-sig")
-            if left and path.stem in text and "jit" in text and any(one in text for one in names):
+            if left and f"{path.stem} import" in text and "jit" in text and any(one in text for one in names):
                 module = TritonModule(text, file)
                 imported = (one for one in module.statements if isinstance(one, ast.ImportFrom))
                 opened = {module.file(one) for one in imported}

@@ -51,7 +51,11 @@ def why_no_kernel(text: str) -> str:
     for outer in ast.walk(tree):
         if isinstance(outer, ast.ClassDef | ast.FunctionDef):
             for inner in outer.body:
-                if isinstance(inner, ast.FunctionDef) and is_jit(inner, names):
+                if (
+                    isinstance(inner, ast.FunctionDef)
+                    and is_jit(inner, names)
+                    and "jit" in map(decorator_name, inner.decorator_list)
+                ):
                     move = "move it to the top level of a file"
                     return f"{inner.lineno}: {inner.name} is inside of {outer.name}: {move}"
     functions = (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef))
