@@ -21,15 +21,14 @@ def complaint_text(said: str, place: Place | None, guess: TritonGuess, space: st
     line = f"{place}: {place.said}"
     if "; " in place.said:  # it has advice already
         return line
-    reason = place.said.rpartition("`: ")[2]
-    if guessed := _guessed(reason, place, guess):
+    if guessed := _guessed(place, guess):
         return f"{line}; {guessed} guessed: give what your program passes, in {space}"
     return f"{line}; correct that line, or install the Triton that it was written for"
 
 
-def _guessed(reason: str, place: Place, guess: TritonGuess) -> str:
+def _guessed(place: Place, guess: TritonGuess) -> str:
     """The guesses that a line depends on, as the subject of a sentence; empty without one."""
-    reached = place.parameters(guess.kernel.entry)
+    reached, reason = place.parameters(guess.kernel.entry), place.reason
     if not _OF_TYPES.isdisjoint(WORD.findall(reason)):
         arrays = sorted(reached & guess.kernel.roles.keys() - guess.kernel.made.keys())
         return f"the dtype of {_listed(arrays)} is" if arrays else ""

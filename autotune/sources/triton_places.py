@@ -44,7 +44,7 @@ class Place:
         """The parameters of a kernel that the statement there depends on."""
         before = [part for part in _statements(self.function) if part.lineno <= self.line]
         statement = max(before, key=lambda part: part.lineno, default=self.function)
-        read = {*_read(statement), *re.findall(r"\w+", self.said)}
+        read = {*_read(statement), *re.findall(r"\w+", self.reason)}
         found: set[str] = set()
         left, known = [(self.function.name, name) for name in read], set[tuple[str, str]]()
         while left:
@@ -56,6 +56,11 @@ class Place:
             left += self._passed.get(item, ())
             found |= {word} if name == entry else set()
         return found & {one.arg for one in ast.walk(self.functions[entry].args) if isinstance(one, ast.arg)}
+
+    @property
+    def reason(self) -> str:
+        """What is said of the line, without the line itself."""
+        return self.said.rpartition("`: ")[2]
 
     @cached_property
     def _meanings(self) -> dict[str, dict[str, set[str]]]:
@@ -135,4 +140,5 @@ def _read(node: ast.AST) -> Iterator[str]:
             node = ast.Tuple([item.context_expr for item in items])
         case ast.FunctionDef():
             node = node.args
-    return (part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+    names = (part for part in ast.walk(node) if isinstance(part, ast.Name))
+    return (part.id for part in names if isinstance(part.ctx, ast.Load))
