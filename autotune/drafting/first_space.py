@@ -23,6 +23,11 @@ from autotune.processes.files import writing
 from autotune.sources.dialects import OPENCL
 
 _LEAST_S = 3.0  # for another run
+_ALONE = {  # what a step does, as a command
+    "trials.run_default": "run {} --default",
+    "trials.run_on_cpu": "space {} --run",
+    "trials.compile_default": f"space {{}} --compile --device {ARCHITECTURE}",
+}
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,8 @@ class _Work:
                 "draft_steps.compiled", kernel, draft.stand_ins, front, most_s / 2, limit_s=most_s
             )
         except Stopped as why:
-            return replace(draft, complaint=f"{why}; {_unlimited(kernel, draft.dialect)}")
+            step = "trials.run_default" if draft.dialect == OPENCL else "trials.compile_default"
+            return replace(draft, complaint=_unlimited(why, _files(kernel)[0], step))
         return compiled
 
     def _compiled_triton(self, kernel: KernelFile, draft: SpaceDraft, space: Path) -> SpaceDraft:
@@ -188,7 +194,7 @@ class _Work:
                 "draft_steps.compiled_triton", kernel, space, most_s / 2, limit_s=most_s
             )
         except Stopped as why:
-            return replace(draft, complaint=f"{why}; {_unlimited(kernel, draft.dialect)}")
+            return replace(draft, complaint=_unlimited(why, space, "trials.compile_default"))
         except (InputError, SetupError):  # said when the space is loaded, or its default tried
             return draft
         return compiled
@@ -254,16 +260,16 @@ class _Work:
         self.on_stage(Stage(f"{'running' if is_run else 'compiling'} the default"))
         try:
             said: list[Note] = self.workshop.run(step, space, limit_s=self.workshop.left_s)
-        except (InputError, SetupError, Stopped) as error:
+        except Stopped as why:
+            return [Note(False, f"not {'run' if is_run else 'compiled'}: {_unlimited(why, space, step)}")]
+        except (InputError, SetupError) as error:
             return [Note(False, f"not {'run' if is_run else 'compiled'}: {error}")]
         return said
 
 
-def _unlimited(kernel: KernelFile, dialect: str) -> str:
-    """How to compile a default without a time limit."""
-    space = shlex.quote(str(_files(kernel)[0]))
-    compiling = f"space {space} --compile --device {ARCHITECTURE}"
-    return f"without a time limit: autotune {f'run {space} --default' if dialect == OPENCL else compiling}"
+def _unlimited(why: Stopped, space: Path, step: str) -> str:
+    """Why a step was stopped, and how to do the same without a time limit."""
+    return f"{why}; without a time limit: autotune {_ALONE[step].format(shlex.quote(str(space)))}"
 
 
 def _write(file: Path, text: str, mode: str) -> None:

@@ -382,6 +382,11 @@ def _argument(place: str, declared: FunctionParameter, types: KnownTypes) -> Ker
         raise InputError(f"{place}: {name} is an image; {_AN_ARRAY}")
     if unsupported := _UNSUPPORTED.keys() & ({kind, *declared.text.split()} - {name}):
         raise InputError(f"{place}: {name} {_UNSUPPORTED[unsupported.pop()]}")
+    if not name and not declared.pointers and kind.isidentifier() and types.is_open(kind):
+        raise InputError(
+            f"{place}: nothing defines {kind}, its parameters: write an #include of the file that "
+            "does at the top"
+        )
     if not name or declared.is_function or declared.pointers > 1 or declared.is_reference:
         raise InputError(
             f"{place}: {declared.text.strip()}: autotune passes plain arrays and numbers only; take one "

@@ -124,7 +124,12 @@ def _refusal(kernel: TritonKernel) -> str:
     if reserved := sorted((constants & RESERVED_NAMES) - kernel.found.kinds):
         return f"the constant {', '.join(reserved)} has a name that spaces reserve; rename it"
     if not {"out", "inout"} & {*kernel.roles.values()}:
-        return "it stores nothing through its parameters, so there is no result to compare"
+        if any(kind != "load" for kind, _ in kernel.found.accesses):
+            return (
+                "it stores through pointers that it loads, and spaces pass arrays and numbers: take one "
+                "array, and where each part of it begins"
+            )
+        return "it stores nothing, so there is no result to compare"
     return ""
 
 

@@ -596,6 +596,25 @@ def test_a_kernel_that_no_space_can_pass_is_refused_in_one_line(made, text, reas
     assert "\n" not in str(caught.value)
 
 
+def test_an_item_of_what_is_made_with_a_parameter_makes_it_no_tuple(made):
+    text = COPY.replace("    tl.store(y + at,", "    made = tl.barriers(B)\n    tl.store(y + at + made[0],")
+    assert made(HEAD + text).launch[0].entry == "copied"
+
+
+def test_a_tuple_in_an_index_of_another_is_one(made):
+    text = "@triton.jit\ndef k(t: tl.constexpr, s: tl.constexpr, y):\n    tl.store(y + s[t[0] + 1], 1)\n"
+    with pytest.raises(InputError, match="it takes tuples"):
+        made(HEAD + text)
+
+
+def test_stores_through_pointers_in_an_array_are_told(made):
+    text = "@triton.jit\ndef k(all_of, y):\n    tl.store(tl.load(all_of).to(tl.pointer_type(tl.int8)), 1)\n"
+    with pytest.raises(
+        InputError, match="k cannot be tuned as it is: it stores through pointers that it loads"
+    ):
+        made(HEAD + text)
+
+
 def test_what_is_reckoned_of_a_parameter_is_no_flag(tmp_path):
     guarded = "    whole = n % B == 0\n    if whole:\n        return\n    tl.store"
     text = HEAD + COPY.replace("    tl.store", guarded)
