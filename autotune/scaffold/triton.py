@@ -74,8 +74,8 @@ def _only_helpers(text: str, path: Path) -> str:
     names = [*module.kernels]
     shown = f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if names[3:] else ''}"
     said = (
-        f" no kernel found: {shown} {'are helpers' if names[1:] else 'is a helper'}: each takes blocks of "
-        "elements, or accesses nothing through its parameters"
+        f" no kernel found: {shown} {'are helpers, each of which' if names[1:] else 'is a helper, which'} "
+        "takes blocks of elements or accesses nothing through its parameters"
     )
     for function in module.kernels.values():
         others = (name for one in function.decorator_list if (name := decorator_name(one)) not in _OF_TRITON)
@@ -129,7 +129,7 @@ def _refusal(kernel: TritonKernel) -> str:
                 "it stores through pointers that it loads, and spaces pass arrays and numbers: take one "
                 "array, and where each part of it begins"
             )
-        return "it stores nothing, so there is no result to compare"
+        return "it stores nothing, so there is no result to compare: name the kernel that calls it"
     return ""
 
 

@@ -354,6 +354,8 @@ class TritonGuess:
         words = names_in_text(complaint)
         arrays = [name for name in self.kernel.roles if name in reached and name not in self.kernel.made]
         named = [kind for kind, short in TRITON_TYPES.items() if {kind, short} & words]
+        elements = [kind for kind in _ELEMENT_TYPES if kind != self.element_type]
+        yield from (TritonAssumptions(element_type=kind) for kind in elements if kind in named)
         each = [arrays, *([name] for name in arrays[:_FEW])] if len(arrays) > 1 else [arrays]
         for kind in dict.fromkeys((*named, "int32") if arrays and named else ()):
             for own in each:
@@ -363,9 +365,7 @@ class TritonGuess:
             yield from (TritonAssumptions(index_type=kind) for kind in ("int64", "uint32"))
         if {*self.kernel.numbers} - self.kernel.whole_numbers:
             yield TritonAssumptions(are_real=True)
-        for kind in _ELEMENT_TYPES:
-            if kind != self.element_type:
-                yield TritonAssumptions(element_type=kind)
+        yield from (TritonAssumptions(element_type=kind) for kind in elements if kind not in named)
         for length in _DOT if len(tiles) > 1 else ():
             yield TritonAssumptions(constants=tuple((name, length) for name in tiles))
         launched = self.kernel.launched.keys()

@@ -154,14 +154,14 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
         (
             "twice.py",
             "import triton\n@triton.jit\ndef twice(x):\n    return 2 * x\n",
-            "twice.py: its functions under @triton.jit are helpers: they take blocks of elements, or "
-            "access nothing through their parameters; name the file with the kernel that calls them",
+            "twice.py: no kernel found: twice is a helper, which takes blocks of elements or accesses "
+            "nothing through its parameters; give autotune new the file with the kernel that calls them",
         ),
         (
             "tiles.cu",
             "__global__ void tiles(const __grid_constant__ CUtensorMap map, float *y) { y[0] = 1; }\n",
-            "tiles.cu: tiles: map is a tensor map, which a program makes of an array; take a pointer to its "
-            "elements instead, for autotune passes arrays and numbers only",
+            "tiles.cu:1: tiles: map is a tensor map, which a program makes of an array; take a pointer to "
+            "its elements instead, for autotune passes arrays and numbers only",
         ),
         (
             "plain.py",
@@ -190,7 +190,7 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
         (
             "generic.cl",
             "template <typename T> __kernel void fill(__global T *x) { x[0] = 1; }\n",
-            "generic.cl: fill is a template, which OpenCL C does not have; write a macro in place of T, "
+            "generic.cl:1: fill is a template, which OpenCL C does not have; write a macro in place of T, "
             "which becomes a parameter",
         ),
         (

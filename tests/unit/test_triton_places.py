@@ -93,7 +93,7 @@ def test_types_that_a_complaint_names_are_tried_for_the_arrays_there(kernel):
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("helper.py", HELPER, "scaled is a helper: .*; scale.py has a kernel that may use them: give that"),
+        ("helper.py", HELPER, "scaled is a helper, .*; scale.py has a kernel that may use them: give that"),
         (
             "host.py",
             "import triton\nfrom scale import scale\n@triton.jit\ndef one(v):\n    return v\n"

@@ -213,7 +213,7 @@ def test_functions_that_are_given_blocks_are_helpers(made, given):
         "    tl.store(x, v + tl.load(x + 1, mask=flip))\n"
     )
     assert made(HEAD + helper + COPY).launch[0].entry == "copied"
-    with pytest.raises(InputError, match="is a helper: each takes blocks of elements"):
+    with pytest.raises(InputError, match="is a helper, which takes blocks of elements"):
         made(HEAD + helper)
 
 
