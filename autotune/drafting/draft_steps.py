@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.compilers.kernel_source import missing_headers, source_text
+from autotune.compilers.kernel_source import missing_headers
 from autotune.core.launch_plan import TRITON
-from autotune.core.text import count_text, first_error
+from autotune.core.text import count_text
 from autotune.devices import BACKENDS, WITHOUT_HARDWARE
 from autotune.devices.listing import find_devices
 from autotune.drafting.compiled_draft import (
@@ -21,12 +20,11 @@ from autotune.drafting.compiled_draft import (
     why_unread,
     with_nvcc,
 )
+from autotune.drafting.complaints import refused_c, refused_triton
 from autotune.drafting.front_matter import with_front
-from autotune.drafting.missing_definitions import what_helps
 from autotune.drafting.space_draft import KernelFile, SpaceDraft
 from autotune.drafting.stand_in_headers import folders_of_headers, write_stand_ins
 from autotune.drafting.trials import compile_default
-from autotune.drafting.triton_complaints import complaint_text
 from autotune.errors import InputError, KernelUnread
 from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.guessed_launch import PLACEHOLDER
@@ -34,7 +32,6 @@ from autotune.scaffold.guessed_reference import variable_name
 from autotune.scaffold.roles import Role
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
 from autotune.scaffold.triton_guesses import TritonGuess
-from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import WORD
 from autotune.sources.dialects import OPENCL
 from autotune.sources.triton_module import is_triton
@@ -134,7 +131,7 @@ def compiled_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDr
             with suppress(InputError):  # no value fits a rule of the source
                 if compile_default(space)[-1].is_good:
                     return _described_triton(other, kernel)
-    told = complaint_text(complaint, place, made.guess, space.name)
+    told = refused_triton(complaint, place, made.guess, space.name)
     return replace(_described_triton(made, kernel), complaint=told)
 
 
@@ -201,18 +198,6 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         notes.append(
             f"{named}: fixed by the source; #ifndef NAME around a #define makes it a parameter, with: {anew}"
         )
-    complaint = first_error(made.complaint)
-    if complaint:
-        structures = KnownTypes.of(source.read).unknown_structures
-        if structures:  # an error about what stands in for them says nothing
-            complaint = (
-                f"nothing defines the {'types' if structures[1:] else 'type'} {', '.join(structures[:3])}"
-            )
-        complaint += what_helps(made.complaint, path, source.read.original, source.dialect, structures)
-        complaint += _guesses_there(complaint, made, path)
-        headers = missing_headers(path, _folders(kernel))
-        if headers and "include_dirs" not in complaint:
-            complaint += f"; not found: {', '.join(headers[:3])}: name the folder with --include"
     return SpaceDraft(
         kernel=kernel,
         dialect=source.dialect,
@@ -226,21 +211,8 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         numbers=tuple(item.argument.name for item in numbers),
         notes=tuple(notes),
         stand_ins=stand_ins,
-        complaint=complaint,
+        complaint=refused_c(made, path, _folders(kernel)),
     )
-
-
-def _guesses_there(complaint: str, made: Scaffold, path: Path) -> str:
-    """The macros and types on the line of a complaint whose values are guesses; empty without one."""
-    named = re.match(rf"{re.escape(path.name)}[:(](\d+)", complaint)
-    lines = source_text(path).splitlines()
-    if named is None or not 0 < int(named[1]) <= len(lines):
-        return ""
-    values = {**made.guess.launch.default, **made.kernel.types}
-    guessed = {*made.kernel.types, *(macro.name for macro in made.source.macros)} & values.keys()
-    there = [f"{name}={values[name]}" for name in sorted({*WORD.findall(lines[int(named[1]) - 1])} & guessed)]
-    is_one = "is a guess" if len(there) == 1 else "are guesses"
-    return f"; {', '.join(there)} {is_one}: give what your program defines, with --define" if there else ""
 
 
 def _about_configs(made: TritonScaffold, space: Path) -> tuple[str, ...]:

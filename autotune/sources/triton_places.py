@@ -6,6 +6,7 @@ Triton sees functions without the rest of their files, and messages count lines 
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -102,7 +103,8 @@ def find_place(said: str, path: Path) -> Place | None:
                 for its, own in zip(_statements(seen), _statements(function), strict=True)
                 if its.lineno - seen.lineno < line
             ]
-            return Place(module.path, max(before)[1], said[counted.end() :], function, functions)
+            file = path.parent / os.path.relpath(module.path, path.parent)
+            return Place(file, max(before)[1], said[counted.end() :], function, functions)
     return None
 
 

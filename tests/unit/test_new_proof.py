@@ -403,3 +403,22 @@ def test_a_header_that_is_needed_is_taken_from_another_folder_of_the_project(fol
     done = folder.run("new", "src/kernels/copy.cl")
     assert done.returncode == 0 and "good  the default took " in done.stdout
     assert "include_dirs: [../../include" in (inside / "copy.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "guess"),
+    [
+        ("#if GAP != 2\nwrong gap!\n#endif\n__kernel void fill(__global int *y) { y[0] = GAP; }", "GAP="),
+        (
+            "#define ROOM (WIDTH / 8)\n"
+            "__kernel void fill(__global int *y) {\n  __local int t[ROOM - ROOM + WIDTH - WIDTH];\n"
+            "  t[0] = 1; y[0] = t[0]; }",
+            "WIDTH=",
+        ),
+    ],
+)
+def test_guesses_behind_the_line_of_an_error_are_named(folder, text, guess):
+    (folder.path / "fill.cl").write_text(text)
+    done = folder.run("new", "fill.cl")
+    (line,) = (one for one in done.stdout.splitlines() if one.startswith("note  not compiled: "))
+    assert guess in line and line.endswith("give what your program defines, with --define")

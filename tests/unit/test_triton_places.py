@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.drafting.triton_complaints import complaint_text
+from autotune.drafting.complaints import refused_triton
 from autotune.errors import InputError
 from autotune.scaffold.triton import scaffold_triton
 from autotune.sources.triton_places import find_place
@@ -80,7 +80,7 @@ def test_a_message_without_a_place_has_none(kernel):
 def test_a_line_says_which_guesses_lead_there(kernel, said, helps):
     guess = scaffold_triton(kernel, "scale").guess
     place = find_place(f"scale, line 6 from its def, {said}", kernel)
-    text = complaint_text("", place, guess, "scale.yaml")
+    text = refused_triton("", place, guess, "scale.yaml")
     assert text.startswith(f"{kernel}:13: {said}{helps}") and (helps or text.endswith(said))
 
 
