@@ -239,7 +239,7 @@ def _why_none(name: str, own: str) -> InputError:
 
 
 def _only_declared(name: str, line: int) -> InputError:
-    return InputError(f"{name}: line {line} only declares a kernel; name the file that has its body")
+    return InputError(f"{name}:{line}: a kernel is only declared here; name the file that has its body")
 
 
 def _stand_ins(
