@@ -288,11 +288,13 @@ class TritonGuess:
     def _each_listed(self) -> Iterable[tuple[str, tuple[Value, ...]]]:
         kernel = self.kernel
         tiles = [name for name in kernel.tiles if name not in self.fixed and name not in self._whole]
+        needed = {word for shape in self.extents.values() for text in shape for word in names_in_text(text)}
+        needed |= {*tiles}
         chosen = {*TRITON_OPTIONS, *kernel.heuristics, *self._usual_sizes, *self._whole, *self.types}
         for name, one in self._constants.items():
             if self._is_configured(name):
                 yield name, _distinct(config.get(name) for config in kernel.configs)
-            elif name not in chosen and (name in tiles or name in kernel.launched or not one.has_default):
+            elif name not in chosen and (name in needed or name in kernel.launched or not one.has_default):
                 yield name, self._usual_values(name)
         pipelined = (
             kernel.found.has_loop and kernel.found.has_dot

@@ -564,6 +564,7 @@ def test_no_reference_is_guessed_without_a_single_formula(body):
         ),
         (kernel("", "float **m"), "float **m: autotune passes plain arrays and numbers only"),
         (kernel("", "cudaTextureObject_t m"), "m is a texture"),
+        ("__kernel void sample(ARGS) {}", "nothing defines ARGS, its parameters: write an #include of the"),
         ("__kernel void sample(read_only image2d_t picture) {}", "picture is an image"),
     ],
 )

@@ -601,6 +601,14 @@ def test_an_item_of_what_is_made_with_a_parameter_makes_it_no_tuple(made):
     assert made(HEAD + text).launch[0].entry == "copied"
 
 
+def test_a_constant_with_a_default_that_an_extent_reads_has_a_value(made):
+    text = (
+        "@triton.jit\ndef k(x, y, n, R: tl.constexpr = 1):\n    at = tl.program_id(0)\n"
+        "    for r in tl.static_range(R):\n        tl.store(y + at * R + r, tl.load(x + at))\n"
+    )
+    assert values(made(HEAD + text))["R"]
+
+
 def test_a_tuple_in_an_index_of_another_is_one(made):
     text = "@triton.jit\ndef k(t: tl.constexpr, s: tl.constexpr, y):\n    tl.store(y + s[t[0] + 1], 1)\n"
     with pytest.raises(InputError, match="it takes tuples"):
