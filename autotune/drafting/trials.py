@@ -30,7 +30,7 @@ from autotune.tuning.task import Target, TuningTask, bind_target, count_space
 _RUN_S = 10.0  # time limit of the default's run
 _CPU_S = 600.0  # the caller's limit for all steps ends a run on the CPU before
 _SHOWN = 3  # findings about a space
-_OF_SIZES = (Status.CRASHED, Status.OUT_OF_BOUNDS)  # that guessed sizes may be the cause of
+_OF_SIZES = (Status.CRASHED, Status.OUT_OF_BOUNDS, Status.TIMEOUT)  # guessed sizes may be the cause
 _MOST_LEFT = 0.75  # of an output's elements that a run may leave as they were; half are 0 after a rectifier
 
 
