@@ -56,7 +56,7 @@ def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
     other = "; if the host defines other: --define other=VALUE"
     assert helps("error: use of undeclared identifier 'other'", source, "opencl") == other
     assert helps("error: expected ')'", source, "opencl") == ""
-    assert "fault of this device's compiler" in helps("the compiler crashed: SIGSEGV", source, "opencl")
+    assert "; a fault of this device's compiler" in helps("the compiler crashed: SIGSEGV", source, "opencl")
 
 
 @pytest.mark.parametrize(
