@@ -31,7 +31,7 @@ def refused_triton(said: str, place: Place | None, guess: TritonGuess, space: st
     if "; " in place.said:  # it has advice already
         return line
     if guessed := _guessed(place, guess):
-        return f"{line}; {guessed} guessed: give what your program passes, in {space}"
+        return f"{line}; {guessed} guessed: give what your program passes, in {space}, or correct the line"
     return f"{line}; correct that line, or install the Triton that it was written for"
 
 

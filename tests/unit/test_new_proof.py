@@ -310,7 +310,10 @@ def test_a_default_in_triton_that_does_not_compile_is_told_without_a_gpu(folder,
     assert done.returncode == 0 and "\nnote  not compiled: " in done.stdout
     line = "odd.py:5: `at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK + 1)`: ValueError: arange's"
     assert line in done.stdout
-    assert "; BLOCK=1024 is guessed: give what your program passes, in odd.yaml\n" in done.stdout
+    assert (
+        "; BLOCK=1024 is guessed: give what your program passes, in odd.yaml, or correct the line\n"
+        in done.stdout
+    )
     (folder.path / "odd.yaml").unlink()
     (folder.path / "odd_reference.py").unlink()
     (folder.path / "odd.py").write_text(text.replace("BLOCK + 1", "BLOCK"))
