@@ -42,9 +42,7 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     `text` is the source with what it includes, and `types` are names of structures that it does not define.
     """
     if complaint.startswith("the compiler crashed"):
-        return (
-            "; that is a fault of this device's compiler: name another one with --device of autotune search"
-        )
+        return "; a fault of this device's compiler: name another device with --device of autotune search"
     if dialect == "opencl" and (extension := _extension(complaint)):
         return f"; it needs a device with {extension}: name one with --device of autotune search"
     if "cudaDeviceSynchronize" in undefined_names(complaint):

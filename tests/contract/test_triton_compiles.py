@@ -258,7 +258,7 @@ def test_arguments_of_another_size_are_refused():
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        ("def f(x):\n    tl.store(x, tl.dot(x, x, trans_b=True))\n", "without it$"),
+        ("def f(x):\n    tl.store(x, tl.dot(x, x, trans_b=True))\n", "around the operand$"),
         ("def f(x, **meta):\n    tl.store(x, 1)\n", "parameter of its own, with tl.constexpr$"),
         ("def f(x):\n    tl.store(x, 1)\nimport triton.ops.blocksparse\n", "the version of your program$"),
     ],
