@@ -26,16 +26,14 @@ class Untrusted(InputError):
 class KernelUnread(InputError):
     """A source has a kernel that cannot be read, or that its conditions leave out."""
 
-    def __init__(self, file: str, line: int, why: str = "") -> None:
-        """Name the line in which it begins, and why a compiler refuses the source, if it does."""
+    def __init__(self, file: str, line: int, why: str = "", helps: str = "") -> None:
+        """Name the line in which it begins, and why a compiler refuses the source, if it does; what helps."""
         self.file, self.line = file, line
-        mend = f": {why}; mend that, or give what it needs with --define or --include"
+        mend = f": {why}{helps or '; mend that, or give what it needs with --define or --include'}"
         move = (
             ", or no values of the source's macros select it; move it and what it uses to a file of its own"
         )
-        super().__init__(
-            f"{file}: the kernel that begins in line {line} cannot be read{mend if why else move}"
-        )
+        super().__init__(f"{file}:{line}: the kernel that begins here cannot be read{mend if why else move}")
 
 
 class ExpressionError(InputError):

@@ -18,6 +18,7 @@ from triton import knobs
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
+from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
 
 from autotune.compilers.amd_metadata import read_kernel
 from autotune.compilers.base import triton_name
@@ -37,6 +38,7 @@ _OPTIONS = (*TRITON_OPTIONS, *AMD_OPTIONS)
 _ALIGNED = ":16"
 _BYTES = {kind: element_bytes(dtype) for dtype, kind in TRITON_TYPES.items()}
 _PARAMETERS = re.compile(r"\.entry\s+\w+\s*\((.*?)\)", re.DOTALL)
+_ASSEMBLER = re.compile(r"error +: (.+)")  # what ptxas says of an instruction
 _PARAMETER_TYPE = re.compile(r"\.param\s+\.[a-z](\d+)\b[^,]*?(\[\d+\])?\s*(?:,|$)")
 
 
@@ -124,7 +126,7 @@ class TritonCompiler:
         except LaunchError:
             raise
         except Exception as error:  # noqa: BLE001 - Triton raises whatever its passes do
-            raise CompileError(_message(error)) from None
+            raise CompileError(_message(error, task.function)) from None
         if self._target.backend == "hip":
             resources, sizes = read_kernel(made["amdgcn"])
             kernel = _kernel(facts, sizes, made["hsaco"], task.passed)
@@ -270,13 +272,26 @@ def _parameter_bytes(ptx: str) -> list[int]:
     return [int(match[1]) // 8 * int((match[2] or "[1]")[1:-1]) if match else 0 for match in declared]
 
 
-def _message(error: Exception) -> str:
-    """Triton's message with the messages of its causes, which say more."""
-    texts, cause = [], error
-    while cause is not None:
-        text = f"{type(cause).__name__}: {str(cause).strip()}"
-        text += of_older_versions(text)
-        if text not in texts:
-            texts.append(text)
-        cause = cause.__cause__  # type: ignore[assignment]
-    return "\n".join(texts)
+def _message(error: BaseException, kernel: Any) -> str:
+    """What Triton raised, and where: lines are counted from the function's `def`, as in the user's file."""
+    raised = [error]
+    while (cause := raised[-1].__cause__) is not None:
+        raised.append(cause)
+    last = raised[-1]
+    match last:
+        case CompileTimeAssertionFailure():
+            reason = f"the assertion fails{': ' * bool(last.error_message)}{last.error_message}"
+        case CompilationError() if last.error_message:
+            reason = last.error_message
+        case _:
+            reason = f"{type(last).__name__}: {last}"
+    if assembler := _ASSEMBLER.search(reason):
+        reason = f"ptxas: {assembler[1]}; a device that has it is needed"
+    reason += of_older_versions(reason)
+    functions = kernel.fn.__globals__.items()
+    own = {one.src: name for name, one in functions if isinstance(one, triton.JITFunction)}
+    for one in reversed(raised):  # the innermost place that is not in Triton's own library
+        if isinstance(one, CompilationError) and one.src in own and (line := getattr(one.node, "lineno", 0)):
+            text = one.src.splitlines()[line - 1].strip()
+            return f"{own[one.src]}, line {line} from its def, `{text}`: {reason}"
+    return reason

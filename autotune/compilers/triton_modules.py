@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import linecache
 import sys
+import traceback
 from types import ModuleType
 
 from autotune.errors import CompileError
 
 _OLDER = {  # what messages say of which, and where it is
     "Block pointers have been removed": "Triton 3.5 to 3.8 have them: install the version of your program",
-    "unexpected keyword argument 'trans_": "older versions had it: write tl.trans(a) for a, without it",
+    "unexpected keyword argument 'trans_": "older versions had it: write tl.trans(...) around the operand",
     "**meta parameters": "Triton 1 had them: make each a parameter of its own, with tl.constexpr",
     "No module named 'triton.": "another version of Triton has it: install the version of your program",
 }
@@ -34,6 +35,12 @@ def executed(source: str) -> ModuleType:
         exec(compile(source, file, "exec"), module.__dict__)
     except Exception as error:  # noqa: BLE001 - whatever the user's file raises
         del sys.modules[name]
-        text = f"the kernel's file cannot be run: {type(error).__name__}: {error}"
-        raise CompileError(text + of_older_versions(text)) from None
+        frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename == file]
+        below = source.splitlines()[(frames[-1].lineno or 1) - 1 if frames else 0 :]
+        line = next((one for one in below if not one.startswith("@")), "")  # of what a decorator refuses
+        text = f"`{line.strip()}` cannot be run: {type(error).__name__}: {error}"
+        advice = of_older_versions(text)
+        if not advice and isinstance(error, ModuleNotFoundError):
+            advice = f"; the kernel needs it: install {error.name}, or name its folder in PYTHONPATH"
+        raise CompileError(text + advice) from None
     return module

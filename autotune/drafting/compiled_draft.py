@@ -27,6 +27,7 @@ from autotune.core.text import first_error
 from autotune.core.trials import Failure
 from autotune.devices import Address
 from autotune.devices.listing import find_devices
+from autotune.drafting.missing_definitions import what_helps
 from autotune.drafting.space_draft import ARCHITECTURE, KernelFile
 from autotune.errors import InputError, MissingExtra
 from autotune.evaluation.compiler_pool import CompilerPool, CompilerSetting, cuda_setting, device_setting
@@ -141,7 +142,8 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold
             newer = replace(newer, complaint=_complaint(newer, source))
             if newer.complaint.count(_ERROR) < made.complaint.count(_ERROR):
                 made, assumed = newer, replace(assumed, option=_OPTION)
-        known = {*assumed.undefined, *_known(made.source.read)}  # these follow from other errors
+        called = {name for function in made.source.read.device_functions for name in function.called}
+        known = {*assumed.undefined, *called, *_known(made.source.read)}  # these follow from other errors
         fresh = [word for word in _unknown_words(made.complaint, source.text) if word not in known]
         if fresh:
             better = replace(assumed, undefined=(*assumed.undefined, *dict.fromkeys(fresh)))
@@ -231,11 +233,12 @@ def _complaint(made: Scaffold, source: SourceText, timeout_s: float = _TIMEOUT_S
     return _refused(setting, text, options, names, timeout_s)
 
 
-def why_unread(kernel: KernelFile) -> str:
-    """Why a compiler refuses a source as it is; empty if it does not, or without a compiler."""
+def why_unread(kernel: KernelFile) -> tuple[str, str]:
+    """Why a compiler refuses a source as it is, and what helps; empty if it does not, or without one."""
     source = _source(kernel)
-    text = render(source, dict(kernel.definitions))
-    return first_error(_refused(_setting(dialect_of(source.text)), text, (), ()))
+    dialect = dialect_of(source.text)
+    said = _refused(_setting(dialect), render(source, dict(kernel.definitions)), (), ())
+    return first_error(said), what_helps(said, kernel.path, source.text, dialect)
 
 
 def _refused(

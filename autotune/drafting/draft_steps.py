@@ -8,10 +8,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from autotune.compilers.base import undefined_names
 from autotune.compilers.source_text import missing_headers
 from autotune.core.launch_plan import TRITON
-from autotune.core.text import count_text, first_error
+from autotune.core.text import count_text
 from autotune.devices import BACKENDS, WITHOUT_HARDWARE
 from autotune.devices.listing import find_devices
 from autotune.drafting.compiled_draft import (
@@ -21,8 +20,8 @@ from autotune.drafting.compiled_draft import (
     why_unread,
     with_nvcc,
 )
+from autotune.drafting.complaints import refused_c, refused_triton
 from autotune.drafting.front_matter import with_front
-from autotune.drafting.missing_definitions import what_helps
 from autotune.drafting.space_draft import KernelFile, SpaceDraft
 from autotune.drafting.stand_in_headers import folders_of_headers, write_stand_ins
 from autotune.drafting.trials import compile_default
@@ -33,10 +32,10 @@ from autotune.scaffold.guessed_reference import variable_name
 from autotune.scaffold.roles import Role
 from autotune.scaffold.triton import TritonScaffold, scaffold_triton
 from autotune.scaffold.triton_guesses import TritonGuess
-from autotune.scaffold.types import KnownTypes
 from autotune.sources.bare_code import WORD
 from autotune.sources.dialects import OPENCL
 from autotune.sources.triton_module import is_triton
+from autotune.sources.triton_places import find_place
 from autotune.tuning.task import verify_all_command
 
 _SHOWN = 5  # names of macros
@@ -70,7 +69,7 @@ def draft(kernel: KernelFile, headers: Path) -> SpaceDraft:
     try:
         made = plain_scaffold(whole, assumed)
     except KernelUnread as error:
-        raise KernelUnread(error.file, error.line, why_unread(whole)) from None
+        raise KernelUnread(error.file, error.line, *why_unread(whole)) from None
     return _described(made, kernel, stand_ins)
 
 
@@ -125,20 +124,19 @@ def compiled_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDr
     if said.is_good:
         return first
     complaint = said.text.removeprefix("not compiled: ")
-    if any(words in complaint for words in _SETTLED):
-        return replace(first, complaint=complaint)
-    for assumed in made.guess.others(complaint):
-        if time.monotonic() > end_s:
-            break
-        other = replace(made, guess=TritonGuess(made.guess.kernel, assumed))
-        space.write_text(other.space)
-        with suppress(InputError):  # no value fits a rule of the source
-            if compile_default(space)[-1].is_good:
-                return _described_triton(other, kernel)
-    named = sorted(made.guess.unsure & {*WORD.findall(complaint)})
-    if guessed := [f"{name}={made.guess.default[name]}" for name in named]:
-        complaint += f"; guessed, so give them the values that your program passes: {', '.join(guessed)}"
-    return replace(first, complaint=complaint)
+    place = find_place(complaint, kernel.path)
+    if not any(words in complaint for words in _SETTLED):
+        reached = place.parameters(made.guess.kernel.entry) if place is not None else set()
+        for assumed in made.guess.others(complaint, reached):
+            if time.monotonic() > end_s:
+                break
+            other = replace(made, guess=TritonGuess(made.guess.kernel, assumed))
+            space.write_text(other.space)
+            with suppress(InputError):  # no value fits a rule of the source
+                if compile_default(space)[-1].is_good:
+                    return _described_triton(other, kernel)
+    told = refused_triton(complaint, place, made.guess, space.name)
+    return replace(first, complaint=told)
 
 
 def _described_triton(made: TritonScaffold, kernel: KernelFile) -> SpaceDraft:
@@ -191,7 +189,7 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         for item in made.guess.arguments
         if item.role is None and not item.argument.fields and formulas.isdisjoint(WORD.findall(item.value))
     ]
-    notes = list(source.refusals[:1]) if kernel.entry is None else []
+    notes = [*source.refusals.values()][:1] if kernel.entry is None else []
     notes += launch.doubts
     if source.dialect != OPENCL and has_host_code(path):
         notes.append(
@@ -204,18 +202,6 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         notes.append(
             f"{named}: fixed by the source; #ifndef NAME around a #define makes it a parameter, with: {anew}"
         )
-    complaint = first_error(made.complaint)
-    if complaint:
-        missed = {*made.kernel.types, *undefined_names(made.complaint)}  # others are the toolkit's
-        structures = [one for one in KnownTypes.of(source.read).unknown_structures if one in missed]
-        if structures:  # an error about what stands in for them says nothing
-            complaint = (
-                f"nothing defines the {'types' if structures[1:] else 'type'} {', '.join(structures[:3])}"
-            )
-        complaint += what_helps(made.complaint, path, source.read.original, source.dialect, structures)
-        headers = missing_headers(path, _folders(kernel))
-        if headers and "include_dirs" not in complaint:
-            complaint += f"; not found: {', '.join(headers[:3])}: name the folder with --include"
     return SpaceDraft(
         kernel=kernel,
         dialect=source.dialect,
@@ -229,7 +215,7 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
         numbers=tuple(item.argument.name for item in numbers),
         notes=tuple(notes),
         stand_ins=stand_ins,
-        complaint=complaint,
+        complaint=refused_c(made, path, _folders(kernel)),
     )
 
 

@@ -66,10 +66,10 @@ def extracted(path: Path, entry: str | None) -> Literal | None:
         if line := next((literal.line for literal in literals if "@triton.jit" in literal.text), 0):
             raise InputError(f"{path}:{line}: a kernel in Triton is in this string: {_WRITE_IT}")
         other = why_no_kernel(text) or (
-            "no function under @triton.jit, and no string with a kernel in CUDA C++ or OpenCL C; "
-            "name the file that has it"
+            " no kernel found: no function under @triton.jit, and no string with a kernel in CUDA C++ or "
+            "OpenCL C; name the file that has it"
         )
-        raise InputError(f"{path}: no kernel found: {other}")
+        raise InputError(f"{path}:{other}")
     return None
 
 
@@ -100,16 +100,17 @@ def _contents(tree: SourceTree, string: Node) -> Iterator[str]:
 
 
 def _python_strings(path: Path, text: str) -> list[Literal]:
-    """The strings of a program in Python."""
+    """The strings of a program in Python, without its documentation."""
     try:
         tree = parse_module(text)
     except SyntaxError as error:
         raise InputError(f"{path}:{error.lineno}: not Python: {error.msg}") from None
+    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     changed = {id(part) for node in ast.walk(tree) for part in _changed(node)}
     return [
         Literal(node.value, node.lineno, id(node) not in changed)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents
     ]
 
 

@@ -16,12 +16,18 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.stages import OnStage, Stage
 from autotune.core.text import count_text
 from autotune.devices import BACKENDS
-from autotune.drafting.space_draft import KernelFile, Note, SpaceDraft
+from autotune.drafting.space_draft import ARCHITECTURE, KernelFile, Note, SpaceDraft
 from autotune.drafting.workshop import Stopped, Workshop
 from autotune.errors import InputError, SetupError
 from autotune.processes.files import writing
+from autotune.sources.dialects import OPENCL
 
 _LEAST_S = 3.0  # for another run
+_ALONE = {  # what a step does, as a command
+    "trials.run_default": "run {} --default",
+    "trials.run_on_cpu": "space {} --run",
+    "trials.compile_default": f"space {{}} --compile --device {ARCHITECTURE}",
+}
 
 
 @dataclass(frozen=True)
@@ -174,7 +180,8 @@ class _Work:
         try:
             compiled: SpaceDraft = self.workshop.run(step, *arguments, most_s / 2, limit_s=most_s)
         except Stopped as why:
-            return replace(draft, complaint=str(why))
+            step = "trials.run_default" if draft.dialect == OPENCL else "trials.compile_default"
+            return replace(draft, complaint=_unlimited(why, _files(draft.kernel)[0], step))
         return compiled
 
     @property
@@ -238,9 +245,16 @@ class _Work:
         self.on_stage(Stage(f"{'running' if is_run else 'compiling'} the default"))
         try:
             said: list[Note] = self.workshop.run(step, space, limit_s=self.workshop.left_s)
-        except (InputError, SetupError, Stopped) as error:
+        except Stopped as why:
+            return [Note(False, f"not {'run' if is_run else 'compiled'}: {_unlimited(why, space, step)}")]
+        except (InputError, SetupError) as error:
             return [Note(False, f"not {'run' if is_run else 'compiled'}: {error}")]
         return said
+
+
+def _unlimited(why: Stopped, space: Path, step: str) -> str:
+    """Why a step was stopped, and how to do the same without a time limit."""
+    return f"{why}; without a time limit: autotune {_ALONE[step].format(shlex.quote(str(space)))}"
 
 
 def _write(file: Path, text: str, mode: str) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from autotune.compilers.base import undefined_names
 from autotune.core.c_types import SCALARS
 from autotune.core.text import first_error
-from autotune.drafting.stand_in_headers import files_around
 from autotune.sources.bare_code import bare_code, definitions
 from autotune.sources.branches import wanted_by
+from autotune.sources.files import files_around
 from autotune.sources.macros import definition
 from autotune.sources.preprocessor import compiled_lines
 
@@ -41,6 +41,8 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
 
     `text` is the source with what it includes, and `types` are names of structures that it does not define.
     """
+    if complaint.startswith("the compiler crashed"):
+        return "; a fault of this device's compiler: name another device with --device of autotune search"
     if dialect == "opencl" and (extension := _extension(complaint)):
         return f"; it needs a device with {extension}: name one with --device of autotune search"
     if "cudaDeviceSynchronize" in undefined_names(complaint):
@@ -60,7 +62,7 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
         name = os.path.relpath(includer, source.parent)
         return f"; {name} includes it, so it may define what is missing: give that to autotune new"
     if not missing:
-        return ""
+        return f"; if the host defines {unknown[0]}: --define {unknown[0]}=VALUE" if unknown else ""
     place = f"at the top of {source.name}"
     names = [os.path.relpath(file, source.parent) for file in defining_files(missing, source)]
     if len(names) > 1:

@@ -8,9 +8,7 @@ from pathlib import Path
 
 from autotune.compilers.source_text import missing_headers
 from autotune.processes.files import writing
-
-_LEVELS = 5  # of folders above a source
-_MOST_FILES = 20_000  # that are looked through
+from autotune.sources.files import files_around
 
 
 def write_stand_ins(path: Path, include_dirs: Sequence[Path], folder: Path) -> str:
@@ -52,17 +50,3 @@ def folders_of_headers(path: Path, missing: Sequence[str], stand_ins: Path) -> l
             nearest = min(folders, key=lambda folder: len(Path(os.path.relpath(folder, here)).parts))
             folders_by_name[os.path.relpath(nearest, here)] = header
     return [*folders_by_name]
-
-
-def files_around(path: Path) -> list[Path]:
-    """The files of the repository of a source, or of a few folders around it; none where there are many."""
-    here = path.resolve().parent
-    roots = [here, *here.parents][:_LEVELS]
-    top = next((root for root in roots if (root / ".git").exists()), roots[-1])
-    files: list[Path] = []
-    for folder, inside, names in os.walk(top):
-        inside[:] = [one for one in inside if one[0] != "."]
-        files += (Path(folder, name) for name in names)
-        if len(files) > _MOST_FILES:
-            return []
-    return files

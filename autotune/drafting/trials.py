@@ -13,7 +13,7 @@ from autotune.analysis.host_run import run_on_host
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.outcomes import Unchecked
 from autotune.core.text import count_text, first_error
-from autotune.core.trials import Budget, Failure
+from autotune.core.trials import Budget, Failure, Status
 from autotune.drafting.space_draft import ARCHITECTURE, Note
 from autotune.errors import InputError
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
@@ -29,6 +29,8 @@ from autotune.tuning.task import Target, TuningTask, count_space, read_task
 
 _RUN_S = 10.0  # time limit of the default's run
 _CPU_S = 600.0  # the caller's limit for all steps ends a run on the CPU before
+_SHOWN = 3  # findings about a space
+_OF_SIZES = (Status.CRASHED, Status.OUT_OF_BOUNDS, Status.TIMEOUT)  # guessed sizes may be the cause
 _MOST_LEFT = 0.75  # of an output's elements that a run may leave as they were; half are 0 after a rectifier
 
 
@@ -49,12 +51,16 @@ def run_default(space: Path) -> list[Note]:
         trial = run_once(task, options, observer, task.spec.default)
         if not trial.failure:
             observer.texts += _left_as_they_were(task, options)
-    doubts = [Note(False, text) for text in observer.texts]
+    doubts = [Note(False, text) for text in observer.texts[:_SHOWN]]
+    if more := observer.texts[_SHOWN:]:
+        doubts.append(Note(False, f"{count_text(len(more), 'further finding')}: autotune space {space}"))
     if trial.failure:
         why = failed_default(task, trial)
         said = "; ".join(
             (f"{why.cause}: {trial.failure}" if why.cause else str(trial.failure), *why.helps[:1])
         )
+        if trial.status in _OF_SIZES:
+            said += f"; shapes, numbers and macros of {space.name} are guesses: give what your program has"
         return [*doubts, Note(False, f"the default does not run yet: {said}")]
     return [*doubts, Note(True, f"the default took {trial.time_ms:.4g} ms on {task.device.name}")]
 
@@ -103,18 +109,8 @@ def compile_default(space: Path) -> list[Note]:
     settings = Settings(count=1, compilers=1, binaries=default_folder())
     (report,) = survey(Target(space), [architecture(ARCHITECTURE)], settings)
     if why := report.failure or report.note:
-        return [Note(False, f"not compiled: {_in_a_line(why)}")]
+        return [Note(False, f"not compiled: {first_error(why)}")]
     return [Note(True, f"the default compiles for {ARCHITECTURE}")]
-
-
-def _in_a_line(log: str) -> str:
-    """What a compiler's log says; Triton's names a place, shows the lines before it, and then the reason."""
-    first, lines = first_error(log), [line.strip() for line in log.splitlines() if line.strip()]
-    if not first.endswith(":") or "^" not in lines:
-        return first
-    place = lines[lines.index("^") - 1]
-    reason = f" {lines[-1]}" if lines[-1] not in ("^", place) else ""  # none of an assertion
-    return f"{first} `{place}`{reason and ':'}{reason}"
 
 
 class _Warnings(Observer):

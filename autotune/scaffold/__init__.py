@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -141,9 +140,8 @@ def _guessed(
     kernels = {kernel.entry: kernel for kernel in source.kernels}
     kernels |= {kernel.name: kernel for kernel in reversed(source.kernels)}
     if entry is not None and entry not in kernels:
-        begins = re.compile(rf"{re.escape(f'{file}: {entry}')}\b")
-        if refusal := next(filter(begins.match, source.refusals), ""):
-            raise InputError(refusal)
+        if entry in source.refusals:
+            raise InputError(source.refusals[entry])
         names = ", ".join(kernel.entry for kernel in source.kernels)
         raise InputError(f"{file}: no kernel is called {entry!r}; it has {names}")
     kernel = source.kernels[0] if entry is None else kernels[entry]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from autotune.core.c_types import C_TYPES, SCALARS
@@ -125,8 +125,8 @@ class FoundKernel:
 class Source:
     """What was found in a source: at least one kernel, those of the source itself before those of headers.
 
-    `host` is the program that launches the kernels. `refusals` say which kernels cannot be tuned as they are,
-    and why. `fixed` are the macros of the source itself, without headers, that stand for a number.
+    `host` is the program that launches the kernels. `refusals` say by name why kernels cannot be tuned as
+    they are. `fixed` are the macros of the source itself, without headers, that stand for a number.
     """
 
     dialect: str
@@ -135,7 +135,7 @@ class Source:
     read: KernelSource
     branches: Branches
     host: KernelSource
-    refusals: tuple[str, ...] = ()
+    refusals: Mapping[str, str] = field(default_factory=dict)
     fixed: tuple[str, ...] = ()
 
 
@@ -166,7 +166,7 @@ def read_kernels(
                 "what it stands for in its place: a macro becomes a parameter"
             )
     readable: list[FoundKernel] = []
-    refusals: list[str] = []
+    refusals: dict[str, str] = {}
     meaning = KnownTypes.of(program).resolved
     launches = [replace(one, template=(*map(meaning, one.template),)) for one in program.launches]
     types = KnownTypes.of(source, assumed.generic)
@@ -176,9 +176,12 @@ def read_kernels(
         try:
             readable.append(_kernel(name, function, types, launches, wanted))
         except InputError as error:
-            refusals.append(str(error))
+            said = str(error).removeprefix(f"{name}: ")
+            refusals.setdefault(function.name, f"{name}:{_line(own, function.name)} {said}")
     if not readable:
-        raise InputError(_first_of(own, refusals)) if refusals else _why_none(name, own)
+        words = {*WORD.findall(own)}
+        of_own = (text for kernel, text in refusals.items() if kernel in words)
+        raise InputError(next(of_own, next(iter(refusals.values())))) if refusals else _why_none(name, own)
     types = KnownTypes.of(source, assumed.generic)
     stand_ins = _stand_ins(types, source, branches, assumed)
     of_headers = _words(source, branches) - {*assumed.undefined}
@@ -198,8 +201,8 @@ def read_kernels(
     unknown = {name for one in (source, *(again for _, again in readings)) for name in one.unknown}
     macros = find_macros(source, branches, unknown, taken, assumed.undefined)
     chosen = tuple(macro for macro in macros if macro.name not in of_headers)
-    refused, fixed = (*dict.fromkeys(refusals),), (*_fixed(source, branches, own_branches),)
-    return Source(dialect, (*kernels,), chosen, source, branches, program, refused, fixed)
+    fixed = (*_fixed(source, branches, own_branches),)
+    return Source(dialect, (*kernels,), chosen, source, branches, program, refusals, fixed)
 
 
 def _fixed(source: KernelSource, branches: Branches, own: Branches) -> Iterator[str]:
@@ -215,12 +218,11 @@ def _words(source: KernelSource, branches: Branches) -> frozenset[str]:
     return source.code.used | branches.tested.keys() | branches.constants | branches.pragmas
 
 
-def _first_of(own: str, refusals: Sequence[str]) -> str:
-    """The first refusal of a kernel of the source itself; else the first."""
-    words = {*re.findall(r"\w+", own)}
-    return next(
-        (refusal for refusal in refusals if words & {*re.findall(r"^[^:]*: (\w+)", refusal)}), refusals[0]
-    )
+def _line(own: str, kernel: str) -> str:
+    """The line that names a kernel first, as `12:`; empty where the source itself does not."""
+    code = without_comments(own)
+    named = re.search(rf"\b{re.escape(kernel)}\s*\(", code)
+    return f"{code.count(chr(10), 0, named.start()) + 1}:" if named else ""
 
 
 def _why_none(name: str, own: str) -> InputError:
@@ -237,7 +239,7 @@ def _why_none(name: str, own: str) -> InputError:
 
 
 def _only_declared(name: str, line: int) -> InputError:
-    return InputError(f"{name}: line {line} only declares a kernel; name the file that has its body")
+    return InputError(f"{name}:{line}: a kernel is only declared here; name the file that has its body")
 
 
 def _stand_ins(
@@ -386,6 +388,11 @@ def _argument(place: str, declared: FunctionParameter, types: KnownTypes) -> Ker
         raise InputError(f"{place}: {name} is an image; {_AN_ARRAY}")
     if unsupported := _UNSUPPORTED.keys() & ({kind, *declared.text.split()} - {name}):
         raise InputError(f"{place}: {name} {_UNSUPPORTED[unsupported.pop()]}")
+    if not name and not declared.pointers and kind.isidentifier() and types.is_open(kind):
+        raise InputError(
+            f"{place}: nothing defines {kind}, its parameters: write an #include of the file that "
+            "does at the top"
+        )
     if not name or declared.is_function or declared.pointers > 1 or declared.is_reference:
         raise InputError(
             f"{place}: {declared.text.strip()}: autotune passes plain arrays and numbers only; take one "

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,17 +17,15 @@ from autotune.errors import InputError
 from autotune.scaffold.triton_guesses import TritonGuess
 from autotune.scaffold.verify_sizes import verify_sizes
 from autotune.scaffold.writing import empty_reference, quoted, scalar
+from autotune.sources.files import files_around
 from autotune.sources.triton import TritonKernel, read_triton
-from autotune.sources.triton_follower import WHOLE_TYPES
 from autotune.sources.triton_host import SAME
-from autotune.sources.triton_module import why_no_kernel
+from autotune.sources.triton_module import JIT, TritonModule, decorator_name, why_no_kernel
 
 _TILED = re.compile(r"ceil_div\(\w+, \w+\)")
 _CHECK = "  # check"
-_HELPERS = (
-    "its functions under @triton.jit are helpers: they take blocks of elements, or access nothing through "
-    "their parameters; name the file with the kernel that calls them"
-)
+_OF_TRITON = (*JIT, "autotune", "heuristics")  # decorators
+_MOST_READ = 5  # files that may use a helper
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,7 @@ def scaffold_triton(path: Path, name: str, entry: str | None = None) -> TritonSc
     text = path.read_text(encoding="utf-8-sig")
     kernels = read_triton(text, path)
     if not kernels:
-        other = why_no_kernel(text)
-        raise InputError(f"{path}: {f'no kernel found: {other}' if other else _HELPERS}")
+        raise InputError(f"{path}:{why_no_kernel(text) or _only_helpers(text, path)}")
     if entry is not None and entry not in kernels:
         raise InputError(
             f"{path}: no kernel under @triton.jit is called {entry!r}; it has {', '.join(kernels)}"
@@ -63,28 +63,73 @@ def scaffold_triton(path: Path, name: str, entry: str | None = None) -> TritonSc
     able = (name for name, one in kernels.items() if not _refusal(one))
     kernel = kernels[entry or next(able, next(iter(kernels)))]
     if reason := _refusal(kernel):
-        raise InputError(f"{path}: {kernel.entry} cannot be tuned as it is: {reason}")
+        place = TritonModule(text, path).kernels[kernel.entry].lineno
+        raise InputError(f"{path}:{place}: {kernel.entry} cannot be tuned as it is: {reason}")
     return TritonScaffold(path.name, name, TritonGuess(kernel))
+
+
+def _only_helpers(text: str, path: Path) -> str:
+    """What to say of a file whose functions for the device are no kernels, and which file has one."""
+    module = TritonModule(text, path)
+    names = [*module.kernels]
+    shown = f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if names[3:] else ''}"
+    said = (
+        f" no kernel found: {shown} {'are helpers, each of which' if names[1:] else 'is a helper, which'} "
+        "takes blocks of elements or accesses nothing through its parameters"
+    )
+    for function in module.kernels.values():
+        others = (name for one in function.decorator_list if (name := decorator_name(one)) not in _OF_TRITON)
+        if maker := next(others, ""):
+            return f"{said}; @{maker} makes the kernel when the program runs: write that into a file"
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Call(ast.Subscript(ast.Name(launched))) if found := module.function(launched):
+                where = os.path.relpath(found[0].path, path.parent)
+                return f"{said}; {launched}, which it launches, is in {where}: give that to autotune new"
+    if user := _user(path, names):
+        return f"{said}; {user} has a kernel that may use them: give that to autotune new"
+    return f"{said}; give autotune new the file with the kernel that calls them"
+
+
+def _user(path: Path, names: Sequence[str]) -> str:
+    """The nearest file with kernels that imports from a file with helpers; empty if none is found."""
+    here, left = path.resolve().parent, _MOST_READ
+    files = [(os.path.relpath(one, here), one) for one in files_around(path) if one.suffix == ".py"]
+    for name, file in sorted(files, key=lambda item: (item[0].count(os.sep), item[0])):
+        with suppress(OSError, UnicodeDecodeError, InputError):
+            text = file.read_text(encoding="utf-8-sig")
+            if left and f"{path.stem} import" in text and "jit" in text and any(one in text for one in names):
+                module = TritonModule(text, file)
+                imported = (one for one in module.statements if isinstance(one, ast.ImportFrom))
+                opened = {module.file(one) for one in imported}
+                left -= 1
+                if path.resolve() in {one.resolve() for one in opened if one} and read_triton(text, file):
+                    return name
+    return ""
 
 
 def _refusal(kernel: TritonKernel) -> str:
     """Why no space can be written for a kernel; empty if one can."""
-    if kernel.found.descriptors:
-        names = ", ".join(sorted(kernel.found.descriptors))
+    if names := ", ".join(sorted(kernel.found.descriptors)):
         return (
-            f"{names} is a tensor descriptor that the host makes; "
-            "make it in the kernel with tl.make_tensor_descriptor"
+            f"the host makes tensor descriptors of {names}, and spaces pass arrays and numbers: take "
+            "pointers, and make descriptors of them in the kernel, with tl.make_tensor_descriptor"
         )
     if tuples := kernel.found.tuples - {one.name for one in kernel.constants if one.has_default}:
         return (
-            f"{', '.join(sorted(tuples))} is a tuple, and spaces pass arrays and numbers only: "
-            "make each item a parameter of its own"
+            f"it takes tuples ({', '.join(sorted(tuples))}), and spaces pass arrays and numbers: make each "
+            "item a parameter of its own"
         )
     constants = {constant.name for constant in kernel.constants}
     if reserved := sorted((constants & RESERVED_NAMES) - kernel.found.kinds):
         return f"the constant {', '.join(reserved)} has a name that spaces reserve; rename it"
     if not {"out", "inout"} & {*kernel.roles.values()}:
-        return "it stores nothing through its parameters"
+        if any(kind != "load" for kind, _ in kernel.found.accesses):
+            return (
+                "it stores through pointers that it loads, and spaces pass arrays and numbers: take one "
+                "array, and where each part of it begins"
+            )
+        return "it stores nothing, so there is no result to compare: name the kernel that calls it"
     return ""
 
 
@@ -103,7 +148,7 @@ def _space(file: str, name: str, guess: TritonGuess) -> str:
     several = verify_sizes(free, tiles, ["1"], values, checked=kernel.found.has_mask) if free else ((),)
     checks = [{**sizes, **dict(zip(free, each, strict=True))} for each in several]
     unread = " ".join(kernel.unread.split())
-    results = {one: kernel.made.get(one, SAME) for one, role in kernel.roles.items() if role != "in"}
+    results = {one: guess.made.get(one, SAME) for one, role in kernel.roles.items() if role != "in"}
     rtol = rtol_by_type("1e-5") if SAME in results.values() else "1e-5"
     tolerance = "rtol: 1e-2, atol: 1e-2" if guess.element_type != "float32" else f"rtol: {rtol}, atol: 1e-6"
     lines = [
@@ -177,8 +222,8 @@ def _argument(name: str, guess: TritonGuess) -> str:
         extents, is_sure = guess.shape(name)
         shape = ", ".join(map(quoted, extents))
         is_index, bound = name in kernel.index_arrays, guess.index_bound(name)
-        dtype = guess.assumed.index_type if is_index else kernel.made.get(name, SAME)
-        is_whole = dtype in WHOLE_TYPES
+        dtype = guess.made.get(name, SAME)
+        is_whole = "int" in dtype
         fill = "inputs" if bound else f"{{{'constant: 0' if is_whole else 'normal: [0, 1]'}}}"
         fill = "" if role == "out" else f", fill: {fill}"
         entry = f"{{name: {name}, dtype: {dtype}, shape: [{shape}], role: {role}{fill}}}"
@@ -188,7 +233,7 @@ def _argument(name: str, guess: TritonGuess) -> str:
             "dtype: int64 if they are that": is_index and bound,
             "indices, and 0 is always in bounds: real ones have to fit every one of verify_sizes; "
             "dtype: int64 if they are that": is_index and not bound,
-            "its element type": role == "out" and kernel.launches and name not in kernel.made,
+            "its element type": role == "out" and kernel.launches and name not in guess.made,
             "the source also takes None for it": name in kernel.found.flags,
         }
         asked = "; ".join(text for text, is_open in questions.items() if is_open)

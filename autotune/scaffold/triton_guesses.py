@@ -11,7 +11,7 @@ from itertools import islice, product
 from math import prod
 
 from autotune.core.expressions import integer, parse, unknown_names
-from autotune.core.launch_plan import RESERVED_NAMES, TRITON_OPTIONS, TRITON_USUAL
+from autotune.core.launch_plan import RESERVED_NAMES, TRITON_OPTIONS, TRITON_TYPES, TRITON_USUAL
 from autotune.core.records import Value
 from autotune.errors import ExpressionError
 from autotune.sources.triton import Dimension, Tile, TritonKernel, names_in_text
@@ -45,6 +45,7 @@ class TritonAssumptions:
     index_type: str = "int32"
     are_real: bool = False  # numbers of which nothing shows that they are whole
     constants: Mapping[str, Value] = field(default_factory=dict)  # values of some, in place of usual ones
+    made: Mapping[str, str] = field(default_factory=dict)  # element types of some arrays
 
 
 class TritonGuess:
@@ -287,11 +288,13 @@ class TritonGuess:
     def _each_listed(self) -> Iterable[tuple[str, tuple[Value, ...]]]:
         kernel = self.kernel
         tiles = [name for name in kernel.tiles if name not in self.fixed and name not in self._whole]
+        needed = {word for shape in self.extents.values() for text in shape for word in names_in_text(text)}
+        needed |= {*tiles}
         chosen = {*TRITON_OPTIONS, *kernel.heuristics, *self._usual_sizes, *self._whole, *self.types}
         for name, one in self._constants.items():
             if self._is_configured(name):
                 yield name, _distinct(config.get(name) for config in kernel.configs)
-            elif name not in chosen and (name in tiles or name in kernel.launched or not one.has_default):
+            elif name not in chosen and (name in needed or name in kernel.launched or not one.has_default):
                 yield name, self._usual_values(name)
         pipelined = (
             kernel.found.has_loop and kernel.found.has_dot
@@ -339,17 +342,32 @@ class TritonGuess:
         """What arrays hold."""
         return self.assumed.element_type or self.kernel.element_type
 
-    def others(self, complaint: str) -> Iterator[TritonAssumptions]:
-        """Other guesses for a default that does not compile: of what the complaint names first."""
+    @property
+    def made(self) -> dict[str, str]:
+        """The element types of arrays that may differ from what all hold."""
+        indices = dict.fromkeys(self.kernel.index_arrays, self.assumed.index_type)
+        return {**self.kernel.made, **indices, **self.assumed.made}
+
+    def others(self, complaint: str, reached: Collection[str]) -> Iterator[TritonAssumptions]:
+        """Other guesses for a default that does not compile: of what the complaint names first.
+
+        `reached` are the parameters that the place of the complaint depends on.
+        """
         words = names_in_text(complaint)
+        arrays = [name for name in self.kernel.roles if name in reached and name not in self.kernel.made]
+        named = [kind for kind, short in TRITON_TYPES.items() if {kind, short} & words]
+        elements = [kind for kind in _ELEMENT_TYPES if kind != self.element_type]
+        yield from (TritonAssumptions(element_type=kind) for kind in elements if kind in named)
+        each = [arrays, *([name] for name in arrays[:_FEW])] if len(arrays) > 1 else [arrays]
+        for kind in dict.fromkeys((*named, "int32") if arrays and named else ()):
+            for own in each:
+                yield TritonAssumptions(made=dict.fromkeys(own, kind))
         tiles = [name for name in self.unsure if name in self.kernel.tiles]
         if self.kernel.index_arrays:
             yield from (TritonAssumptions(index_type=kind) for kind in ("int64", "uint32"))
         if {*self.kernel.numbers} - self.kernel.whole_numbers:
             yield TritonAssumptions(are_real=True)
-        for kind in _ELEMENT_TYPES:
-            if kind != self.element_type:
-                yield TritonAssumptions(element_type=kind)
+        yield from (TritonAssumptions(element_type=kind) for kind in elements if kind not in named)
         for length in _DOT if len(tiles) > 1 else ():
             yield TritonAssumptions(constants=dict.fromkeys(tiles, length))
         launched = self.kernel.launched.keys()

@@ -223,7 +223,7 @@ def _launch(guess: Guess) -> list[str]:
             names = ", ".join(item.name for item in kernel.arguments if not item.symbol)
             listed = "" if kernel.entry.endswith(")") else f"({names})"
             lines.append(f"  # there is also {kernel.entry}{listed}")
-    lines += [f"  # cannot be tuned as it is: {refusal}" for refusal in guess.launch.source.refusals]
+    lines += [f"  # cannot be tuned as it is: {refusal}" for refusal in guess.launch.source.refusals.values()]
     return lines
 
 

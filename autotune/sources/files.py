@@ -1,12 +1,16 @@
-"""The text of a source file, whatever its encoding, and what stands in raw strings of it."""
+"""The text of a source file, whatever its encoding, what stands in raw strings of it, and files around."""
 
 from __future__ import annotations
 
+import os
 import re
 from itertools import pairwise
+from pathlib import Path
 
 from autotune.sources.bare_code import blank, without_comments
 
+_LEVELS = 5  # of folders above a source
+_MOST_FILES = 20_000  # that are looked through
 _RAW = re.compile(  # where a raw string of C++ begins, or one over several lines that a script turns into C
     r'\bu?8?R"(?P<mark>[^ ()\\\t\n]{0,16})\(|=[ \t]*"[ \t]*$', re.MULTILINE
 )
@@ -75,3 +79,17 @@ def unwrapped(text: str) -> str:
     if not kept or INTRODUCER.search(code):
         return text
     return "".join(part if place in kept else blank(part) for place, part in enumerate(parts))
+
+
+def files_around(path: Path) -> list[Path]:
+    """The files of the repository of a source, or of a few folders around it; none where there are many."""
+    here = path.resolve().parent
+    roots = [here, *here.parents][:_LEVELS]
+    top = next((root for root in roots if (root / ".git").exists()), roots[-1])
+    files: list[Path] = []
+    for folder, inside, names in os.walk(top):
+        inside[:] = [one for one in inside if one[0] != "."]
+        files += (Path(folder, name) for name in names)
+        if len(files) > _MOST_FILES:
+            return []
+    return files

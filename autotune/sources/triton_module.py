@@ -45,18 +45,26 @@ def is_triton(text: str) -> bool:
 
 
 def why_no_kernel(text: str) -> str:
-    """Why functions for the device in a text in Python are not read; empty without such functions."""
+    """Why a text in Python has no kernel that is read: `12: the reason`, with the line; empty if unknown."""
     tree = _parsed(text)
     names = _jit_names(tree)
     for outer in ast.walk(tree):
-        if isinstance(outer, ast.FunctionDef) and any(
-            "gluon.jit" in ast.unparse(one) for one in outer.decorator_list
-        ):
-            return f"{outer.name} is in Gluon, Triton's other language, which autotune does not read"
         if isinstance(outer, ast.ClassDef | ast.FunctionDef):
             for inner in outer.body:
-                if isinstance(inner, ast.FunctionDef) and is_jit(inner, names):
-                    return f"{inner.name} is inside of {outer.name}: move it to the top level of a file"
+                if (
+                    isinstance(inner, ast.FunctionDef)
+                    and is_jit(inner, names)
+                    and "jit" in map(decorator_name, inner.decorator_list)
+                ):
+                    move = "move it to the top level of a file"
+                    return f"{inner.lineno}: {inner.name} is inside of {outer.name}: {move}"
+    functions = (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef))
+    for function in (one for one in functions if not is_jit(one, names)):
+        for decorator in function.decorator_list:
+            if decorator_name(decorator) in ("jit", "kernel", "prim_func"):
+                called = ast.unparse(getattr(decorator, "func", decorator))
+                only = "and autotune reads @triton.jit only"
+                return f"{function.lineno}: {function.name} is under @{called}, {only}"
     return ""
 
 
@@ -156,6 +164,12 @@ class TritonModule:
                 case ast.Attribute(ast.Name(name), "append" | "extend" | "insert" | "remove"):
                     lists.add(name)
         return lists
+
+    @property
+    def opened(self) -> list[TritonModule]:
+        """The file, and those that its functions for the device need."""
+        _of_kernels(self, self.kernels)
+        return [*self._known.values()]
 
     @property
     def kernels(self) -> dict[str, ast.FunctionDef]:

@@ -225,10 +225,13 @@ class _Walker(Follower[Sum]):
         return Sum(_limited(tuple(term for value in values for term in value.terms)), items=tuple(values))
 
     def _item(self, held: Sum, index: ast.expr, names: dict[str, Sum]) -> Sum:
+        self._value(index, names)  # an item of another may be in it
         if held.items and isinstance(index, ast.Constant) and isinstance(index.value, int):
             return held.items[index.value] if index.value < len(held.items) else NOTHING
-        is_constant = held.parameter == held.text and held.parameter in self.found.constants
-        if held.parameter and (is_constant or (isinstance(index, ast.Constant) and index.value is not None)):
+        is_item = held.parameter in self.found.constants or (
+            isinstance(index, ast.Constant) and index.value is not None
+        )
+        if held.parameter and held.parameter == held.text and is_item:  # not of what is made with it
             self.found.tuples.add(held.parameter)
         elif not isinstance(index, ast.Constant):
             self._block_of_caller(held)

@@ -21,6 +21,7 @@ from autotune.sources.dialects import portable_macros
 from autotune.sources.facts import BARRIERS
 from autotune.sources.kernel_source import KernelSource
 from autotune.sources.loops import loops_of
+from autotune.sources.triton_places import find_place
 from autotune.space import lint_source, located, place_at, source_place
 from autotune.space.signatures import read_default
 from autotune.tuning.task import TuningTask
@@ -36,7 +37,6 @@ _LOGS = {  # what compilers say of words of the portable dialect, and what to wr
     "cannot combine with previous 'void'": "KERNEL has `void` in it: remove the one that follows it",
     "invalid combination of type specifiers": "KERNEL has `void` in it: remove the one that follows it",
 }
-_RAISED = re.compile(r"(\w+), line (\d+) from its def, `")  # what Triton's interpreter says
 _FOREIGN = re.compile(
     r"__\w+|(?:thread|block)Idx|(?:block|grid)Dim|atomic[A-Z]\w+|get_(?:local|global|group|num)_\w+|barrier"
 )
@@ -78,6 +78,8 @@ def failed_default(task: TuningTask, trial: Trial, others: Sequence[Trial] = ())
         return block
     if log := [mend for word, mend in _LOGS.items() if word in trial.detail]:
         return FailedDefault(str(source), helps=(log[0],))
+    if source.suffix == ".py" and (raised := find_place(trial.detail, source)):
+        return FailedDefault(str(raised))
     if trial.status is Status.COMPILE_ERROR:
         return _refused(source, trial.detail)
     if trial.status is Status.WRONG_RESULT:
@@ -85,8 +87,6 @@ def failed_default(task: TuningTask, trial: Trial, others: Sequence[Trial] = ())
         return FailedDefault(place, helps=tuple(helps))
     if trial.status is Status.TIMEOUT:
         return FailedDefault(str(source), helps=_endless(task))
-    if raised := _RAISED.search(trial.detail):
-        return FailedDefault(_line_of_function(source, raised[1], int(raised[2])))
     if trial.status is Status.OUT_OF_BOUNDS or any(word in trial.detail for word in _FAR_OFF):
         beyond = beyond_array(fault, findings) or (
             f"an index in {source.name} is beyond its array: correct the index, or the shape or the numbers "
@@ -107,13 +107,6 @@ def _refused(source: Path, log: str) -> FailedDefault:
         str(source),
         helps=(f"look at {named[0]}{')' * ('(' in named[0])}: `{lines[int(named[1]) - 1].strip()}`",),
     )
-
-
-def _line_of_function(source: Path, name: str, line: int) -> str:
-    """Where a line of a function is, counted from its `def`; the file alone for one of another file."""
-    tree = parse_module(source.read_text(encoding="utf-8-sig"))
-    functions = (one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name)
-    return next((f"{source}:{one.lineno + line - 1}" for one in functions), str(source))
 
 
 def _endless(task: TuningTask) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from tests.sampled_configurations import sampled
 
 FILES = sorted((Path(__file__).parents[2] / "spaces").glob("triton_*.yaml"))
 FLOAT8 = FILES[0].with_name("triton_matmul_float8.yaml")
+HEAD = "import triton\nimport triton.language as tl\n"
 PAIRWISE = 1  # configurations of each space, beside its landmarks
 
 
@@ -124,19 +125,35 @@ def test_the_same_source_gives_the_same_binary():
 @pytest.mark.parametrize(
     ("source", "entry", "reason"),
     [
-        ("import nothing_of_this_name\n@jit\ndef f(): pass", "f()", "the kernel's file cannot be run"),
+        (
+            "import nothing_of_this_name\n@jit\ndef f(): pass",
+            "f()",
+            "`import nothing_of_this_name` cannot be run",
+        ),
         ("f = 1", "f('i32')", "no kernel 'f' under @triton.jit"),
         ("", "f('*fp32:16', 'i32', BLOCK=64)", "takes .x.; the launch plan passes 2"),
         ("", "f('*fp32:16')", "no value for BLOCK"),
-        ("", "f('*fp32:16', BLOCK=63)", "power of 2"),
+        (
+            "",
+            "f('*fp32:16', BLOCK=63)",
+            r"^f, line 2 from its def, `tl.store\(x \+ .*`: ValueError: .*power of 2",
+        ),
+        (
+            HEAD + "@triton.jit\ndef g(v):\n    tl.static_assert(v.dtype == tl.int8)\n    return v\n"
+            "@triton.jit\ndef f(x):\n    tl.store(x, g(tl.load(x)))\n",
+            "f('*fp32:16')",
+            "^g, line 2 from its def, `tl.static_assert.v.dtype == tl.int8.`: the assertion fails$",
+        ),
+        (
+            HEAD + "@triton.jit\ndef f(x, **meta):\n    tl.store(x, 1.0)\n",
+            "f('*fp32:16')",
+            "^`def f.x, ..meta.:` cannot be run: TypeError: .*; Triton 1 had them",
+        ),
         ("", "f('*fp32:16', BLOCK=64, num_warps=3)", "power of 2"),
     ],
 )
 def test_what_does_not_compile_is_refused_with_its_reason(source, entry, reason):
-    text = (
-        "import triton\nimport triton.language as tl\n@triton.jit\ndef f(x, BLOCK: tl.constexpr):\n"
-        "    tl.store(x + tl.arange(0, BLOCK), 1.0)\n"
-    )
+    text = f"{HEAD}@triton.jit\ndef f(x, BLOCK: tl.constexpr):\n    tl.store(x + tl.arange(0, BLOCK), 1.0)\n"
     with pytest.raises(CompileError, match=reason):
         cuda_compiler("sm_90", TRITON).compile(source or text, (), (entry,))
 
@@ -241,7 +258,7 @@ def test_arguments_of_another_size_are_refused():
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        ("def f(x):\n    tl.store(x, tl.dot(x, x, trans_b=True))\n", "without it$"),
+        ("def f(x):\n    tl.store(x, tl.dot(x, x, trans_b=True))\n", "around the operand$"),
         ("def f(x, **meta):\n    tl.store(x, 1)\n", "parameter of its own, with tl.constexpr$"),
         ("def f(x):\n    tl.store(x, 1)\nimport triton.ops.blocksparse\n", "the version of your program$"),
     ],

@@ -55,8 +55,10 @@ def test_a_function_that_no_file_beside_the_source_defines_is_asked_for(source):
         "; no file around k.cl defines twice: write it, or #include the file that does, at the top of k.cl"
     )
     assert helps(UNKNOWN, source, "opencl") == expected
-    assert helps("error: use of undeclared identifier 'other'", source, "opencl") == ""
+    other = "; if the host defines other: --define other=VALUE"
+    assert helps("error: use of undeclared identifier 'other'", source, "opencl") == other
     assert helps("error: expected ')'", source, "opencl") == ""
+    assert "; a fault of this device's compiler" in helps("the compiler crashed: SIGSEGV", source, "opencl")
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_a_type_in_brackets_before_a_value_is_one(drafted, cast):
 def test_a_kernel_that_cannot_be_read_is_refused_with_what_the_compiler_says(folder):
     (folder.path / "square.cl").write_text("__kernel void square(__global *x) { x[0] = x[0] * x[0]; }\n")
     done = folder.run("new", "square.cl")
-    expected = "autotune: square.cl: the kernel that begins in line 1 cannot be read: square.cl:1:"
+    expected = "autotune: square.cl:1: the kernel that begins here cannot be read: square.cl:1:"
     assert done.returncode == 2 and done.stderr.startswith(expected)
     assert "error: type specifier missing" in done.stderr and "--define" in done.stderr
 

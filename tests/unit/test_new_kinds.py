@@ -161,7 +161,7 @@ def test_a_kernel_that_cannot_be_tuned_as_it_is_does_not_stand_in_the_way_of_oth
         __kernel void fill(__global float *y, int n) { if (get_global_id(0) < n) y[get_global_id(0)] = n; }
         """
     found = made(text)
-    refusal = "kernel.cu: draw: picture is an image; take a pointer to its elements instead, for autotune "
+    refusal = "kernel.cu:2: draw: picture is an image; take a pointer to its elements instead, for autotune "
     assert found.kernel.name == "fill"
     assert f"# cannot be tuned as it is: {refusal}" in found.space
     with pytest.raises(InputError, match=refusal):

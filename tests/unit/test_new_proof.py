@@ -154,14 +154,14 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
         (
             "twice.py",
             "import triton\n@triton.jit\ndef twice(x):\n    return 2 * x\n",
-            "twice.py: its functions under @triton.jit are helpers: they take blocks of elements, or "
-            "access nothing through their parameters; name the file with the kernel that calls them",
+            "twice.py: no kernel found: twice is a helper, which takes blocks of elements or accesses "
+            "nothing through its parameters; give autotune new the file with the kernel that calls them",
         ),
         (
             "tiles.cu",
             "__global__ void tiles(const __grid_constant__ CUtensorMap map, float *y) { y[0] = 1; }\n",
-            "tiles.cu: tiles: map is a tensor map, which a program makes of an array; take a pointer to its "
-            "elements instead, for autotune passes arrays and numbers only",
+            "tiles.cu:1: tiles: map is a tensor map, which a program makes of an array; take a pointer to "
+            "its elements instead, for autotune passes arrays and numbers only",
         ),
         (
             "plain.py",
@@ -184,13 +184,13 @@ def test_many_macros_do_not_make_a_space_that_cannot_be_counted(folder):
         (
             "hidden.cu",
             "#if 0\n__global__ void f(float *y) { y[0] = 1; }\n#endif\n",
-            "hidden.cu: the kernel that begins in line 2 cannot be read, or no values of the source's macros "
+            "hidden.cu:2: the kernel that begins here cannot be read, or no values of the source's macros "
             "select it; move it and what it uses to a file of its own",
         ),
         (
             "generic.cl",
             "template <typename T> __kernel void fill(__global T *x) { x[0] = 1; }\n",
-            "generic.cl: fill is a template, which OpenCL C does not have; write a macro in place of T, "
+            "generic.cl:1: fill is a template, which OpenCL C does not have; write a macro in place of T, "
             "which becomes a parameter",
         ),
         (
@@ -308,8 +308,12 @@ def test_a_default_in_triton_that_does_not_compile_is_told_without_a_gpu(folder,
     (folder.path / "odd.py").write_text(text)
     done = folder.run("new", "odd.py")
     assert done.returncode == 0 and "\nnote  not compiled: " in done.stdout
-    assert "`at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK + 1)`: ValueError: arange's" in done.stdout
-    assert done.stdout.count("; guessed, so give them the values that your program passes: BLOCK=1024\n") == 1
+    line = "odd.py:5: `at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK + 1)`: ValueError: arange's"
+    assert line in done.stdout
+    assert (
+        "; BLOCK=1024 is guessed: give what your program passes, in odd.yaml, or correct the line\n"
+        in done.stdout
+    )
     (folder.path / "odd.yaml").unlink()
     (folder.path / "odd_reference.py").unlink()
     (folder.path / "odd.py").write_text(text.replace("BLOCK + 1", "BLOCK"))
@@ -402,3 +406,22 @@ def test_a_header_that_is_needed_is_taken_from_another_folder_of_the_project(fol
     done = folder.run("new", "src/kernels/copy.cl")
     assert done.returncode == 0 and "good  the default took " in done.stdout
     assert "include_dirs: [../../include" in (inside / "copy.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "guess"),
+    [
+        ("#if GAP != 2\nwrong gap!\n#endif\n__kernel void fill(__global int *y) { y[0] = GAP; }", "GAP="),
+        (
+            "#define ROOM (WIDTH / 8)\n"
+            "__kernel void fill(__global int *y) {\n  __local int t[ROOM - ROOM + WIDTH - WIDTH];\n"
+            "  t[0] = 1; y[0] = t[0]; }",
+            "WIDTH=",
+        ),
+    ],
+)
+def test_guesses_behind_the_line_of_an_error_are_named(folder, text, guess):
+    (folder.path / "fill.cl").write_text(text)
+    done = folder.run("new", "fill.cl")
+    (line,) = (one for one in done.stdout.splitlines() if one.startswith("note  not compiled: "))
+    assert guess in line and line.endswith("give what your program defines, with --define")

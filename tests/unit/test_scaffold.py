@@ -549,10 +549,10 @@ def test_no_reference_is_guessed_without_a_single_formula(body):
             "float twice(float x) { return 2 * x; }",
             "no kernel found; expected a function that starts with KERNEL",
         ),
-        ("\n__global__ void sample(float *x);", "line 2 only declares a kernel; name the file"),
+        ("\n__global__ void sample(float *x);", "sample.cu:2: a kernel is only declared here; name the file"),
         (
             "template <typename... T> __global__ void sample(T *x) {}",
-            "sample.cu: sample is a template, and nothing can be guessed for its parameter 'typename... T'",
+            "sample.cu:1: sample is a template, and nothing can be guessed for its parameter 'typename... T'",
         ),
         (
             "struct P { int n, *k; }; " + kernel("", "P m"),
@@ -564,6 +564,7 @@ def test_no_reference_is_guessed_without_a_single_formula(body):
         ),
         (kernel("", "float **m"), "float **m: autotune passes plain arrays and numbers only"),
         (kernel("", "cudaTextureObject_t m"), "m is a texture"),
+        ("__kernel void sample(ARGS) {}", "nothing defines ARGS, its parameters: write an #include of the"),
         ("__kernel void sample(read_only image2d_t picture) {}", "picture is an image"),
     ],
 )

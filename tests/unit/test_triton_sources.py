@@ -213,7 +213,7 @@ def test_functions_that_are_given_blocks_are_helpers(made, given):
         "    tl.store(x, v + tl.load(x + 1, mask=flip))\n"
     )
     assert made(HEAD + helper + COPY).launch[0].entry == "copied"
-    with pytest.raises(InputError, match="are helpers: they take blocks of elements"):
+    with pytest.raises(InputError, match="is a helper, which takes blocks of elements"):
         made(HEAD + helper)
 
 
@@ -226,12 +226,12 @@ def test_a_kernel_whose_mask_is_a_flag_of_its_host_is_none(made):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (COPY.replace("triton.jit", "gluon.jit"), "copied is in Gluon"),
+        (COPY.replace("triton.jit", "gluon.jit"), "copied is under @gluon.jit, and autotune reads"),
         (
             "class Copy:\n" + COPY.replace("\n", "\n    "),
             "copied is inside of Copy: move it to the top level",
         ),
-        (COPY.replace("tl.store(y + at", "tl._experimental_descriptor_store(y"), "y is a tensor descriptor"),
+        (COPY.replace("tl.store(y + at", "tl._experimental_descriptor_store(y"), "tensor descriptors of y"),
     ],
 )
 def test_why_a_kernel_is_not_read(made, text, why):
@@ -579,10 +579,10 @@ def test_what_a_helper_loads_and_stores_counts_for_the_kernel(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("@triton.jit\ndef twice(x):\n    return 2 * x\n", "or access nothing through their parameters"),
-        ("@triton.jit\ndef k(d, y):\n    tl.store(y, d.load([0]))\n", "d is a tensor descriptor"),
-        ("@triton.jit\ndef k(s, y):\n    tl.store(y + s[0], 1)\n", "s is a tuple"),
-        ("@triton.jit\ndef k(s: tl.constexpr, y):\n    tl.store(y + s[3 * 1], 1)\n", "s is a tuple"),
+        ("@triton.jit\ndef twice(x):\n    return 2 * x\n", "or accesses nothing through its parameters"),
+        ("@triton.jit\ndef k(d, y):\n    tl.store(y, d.load([0]))\n", "tensor descriptors of d"),
+        ("@triton.jit\ndef k(s, y):\n    tl.store(y + s[0], 1)\n", "it takes tuples .s."),
+        ("@triton.jit\ndef k(s: tl.constexpr, y):\n    tl.store(y + s[3 * 1], 1)\n", "it takes tuples .s."),
         ("@triton.jit\ndef k(x, n):\n    tl.load(x)\n", "stores nothing"),
         (
             "@triton.jit\ndef k(x, min: tl.constexpr):\n    tl.store(x, min)\n",
@@ -594,6 +594,33 @@ def test_a_kernel_that_no_space_can_pass_is_refused_in_one_line(made, text, reas
     with pytest.raises(InputError, match=reason) as caught:
         made(HEAD + text)
     assert "\n" not in str(caught.value)
+
+
+def test_an_item_of_what_is_made_with_a_parameter_makes_it_no_tuple(made):
+    text = COPY.replace("    tl.store(y + at,", "    made = tl.barriers(B)\n    tl.store(y + at + made[0],")
+    assert made(HEAD + text).launch[0].entry == "copied"
+
+
+def test_a_constant_with_a_default_that_an_extent_reads_has_a_value(made):
+    text = (
+        "@triton.jit\ndef k(x, y, n, R: tl.constexpr = 1):\n    at = tl.program_id(0)\n"
+        "    for r in tl.static_range(R):\n        tl.store(y + at * R + r, tl.load(x + at))\n"
+    )
+    assert values(made(HEAD + text))["R"]
+
+
+def test_a_tuple_in_an_index_of_another_is_one(made):
+    text = "@triton.jit\ndef k(t: tl.constexpr, s: tl.constexpr, y):\n    tl.store(y + s[t[0] + 1], 1)\n"
+    with pytest.raises(InputError, match="it takes tuples"):
+        made(HEAD + text)
+
+
+def test_stores_through_pointers_in_an_array_are_told(made):
+    text = "@triton.jit\ndef k(all_of, y):\n    tl.store(tl.load(all_of).to(tl.pointer_type(tl.int8)), 1)\n"
+    with pytest.raises(
+        InputError, match="k cannot be tuned as it is: it stores through pointers that it loads"
+    ):
+        made(HEAD + text)
 
 
 def test_what_is_reckoned_of_a_parameter_is_no_flag(tmp_path):
@@ -725,7 +752,7 @@ def test_a_matrix_is_given_by_another_kernel(made):
         "@triton.jit\ndef product(a, b, y, B: tl.constexpr):\n    at = tl.arange(0, B)\n"
         "    tl.store(y + at[:, None] * B + at[None, :], tl.dot(a, tl.load(b + at[:, None] * B + at)))\n"
     )
-    with pytest.raises(InputError, match="are helpers"):
+    with pytest.raises(InputError, match="product is a helper"):
         made(HEAD + helper)
 
 
