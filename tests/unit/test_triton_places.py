@@ -87,7 +87,7 @@ def test_a_line_says_which_guesses_lead_there(kernel, said, helps):
 def test_types_that_a_complaint_names_are_tried_for_the_arrays_there(kernel):
     guess = scaffold_triton(kernel, "scale").guess
     tried = [one.made for one in guess.others("got fp16 and int8", {"x", "w", "n"}) if one.made]
-    assert tried[0] == (("x", "int8"), ("w", "int8")) and (("w", "int32"),) in tried
+    assert tried[0] == {"x": "int8", "w": "int8"} and {"w": "int32"} in tried
 
 
 @pytest.mark.parametrize(
