@@ -31,7 +31,7 @@ from autotune.tuning.task import TuningTask
 from autotune.tuning.winner_checks import WinnerChecks
 
 _CANDIDATES = 12  # configurations that are read besides the default and the landmarks
-_CHOSEN = 4
+_CHOSEN = 6
 _OF_EACH_KIND = 6
 _CONFIGS = 3  # that each mistake is tried in
 _STORED = 2  # and that get the checks before storing, which take longer
