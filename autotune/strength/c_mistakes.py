@@ -183,7 +183,7 @@ class _Reading:
             old = self._source.original[slice(*place)] if place else "#"
             if narrowed and place and target and "#" not in old:
                 yield Mistake(ACCUMULATION, (TextEdit(*place, narrowed.format(old, target)),))
-        elif left.type != "identifier" and right is not None and _is_zero(self._tree.of(right)):
+        elif right is not None and _is_zero(self._tree.of(right)):
             yield from self._instead(TICKET if self._base(left) in self._counters else RESET, statement, ";")
 
     def _in_atomic(self, call: Node) -> Iterator[Mistake]:
