@@ -136,6 +136,11 @@ class GuardedBuffer:
             self._device.copy(self._memory.whole, self._pristine.whole, self._memory.whole_bytes)
             self.is_pristine = True
 
+    @property
+    def begins_with_zeros(self) -> bool:
+        """True for an output whose poison is 0, as results may be that nothing writes."""
+        return self.array.role == "out" and not self._pristine.content[:1].any()
+
     def invert_poison(self) -> None:
         """Have runs begin with other bytes in an output; a second call brings the first ones back."""
         poison = ~self._pristine.content[:1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -94,7 +94,10 @@ def run_and_check(
     with timeline.span("compare arrays"):
         failure = compare_memory(buffers, inputs=inputs, poisoned="out" not in kept)
     if failure is not None and failure.fault is not None and failure.fault.is_unwritten:
-        failure = _with_other_poison(program, buffers, kept, failure.fault.array) or failure
+        failure = _with_other_poison(program, buffers, kept, [failure.fault.array]) or failure
+    elif failure is None and "out" not in kept:
+        zeros = [guarded.array.name for guarded in buffers.arrays() if guarded.begins_with_zeros]
+        failure = _with_other_poison(program, buffers, kept, zeros) if zeros else None
     return CheckedRun(failure, run_ms)
 
 
@@ -107,14 +110,16 @@ def _run(program: Program, buffers: WorkloadBuffers, kept: tuple[str, ...]) -> f
 
 
 def _with_other_poison(
-    program: Program, buffers: WorkloadBuffers, kept: tuple[str, ...], name: str
+    program: Program, buffers: WorkloadBuffers, kept: tuple[str, ...], names: Sequence[str]
 ) -> Failure | None:
-    """The failure of one more run: a kernel may write the very value that an output held before."""
-    output = next(guarded for guarded in buffers.arrays() if guarded.array.name == name)
-    output.invert_poison()
+    """The failure of one more run: a kernel may write, or owe, the very value that an output held before."""
+    outputs = [guarded for guarded in buffers.arrays() if guarded.array.name in names]
+    for output in outputs:
+        output.invert_poison()
     _run(program, buffers, kept)
     failure = compare_memory(buffers, poisoned=True)
-    output.invert_poison()
+    for output in outputs:
+        output.invert_poison()
     return failure
 
 

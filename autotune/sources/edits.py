@@ -6,14 +6,16 @@ A source is read for the macros of one configuration. What only a macro stands f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tree_sitter import Node
 
 from autotune.sources.kernel_source import Function, KernelSource
-from autotune.sources.tree import descendants
+from autotune.sources.tree import field
+from autotune.sources.type_layouts import TypeLayouts
 
+_CONDITIONS = ("if_statement", "conditional_expression")
 _DIRECTIVE = re.compile(r"^[ \t]*#[^\n]*\n", re.MULTILINE)
 
 
@@ -61,13 +63,25 @@ def reached(source: KernelSource, entries: Iterable[str]) -> list[Function]:
         if name not in functions:
             functions.add(name)
             for function in by_name.get(name, ()):
-                left += words(source, function.node) & by_name.keys()
+                left += words(source, live(source, function)) & by_name.keys()
     return [one for name in by_name if name in functions for one in by_name[name]]
 
 
-def words(source: KernelSource, node: Node) -> set[str]:
-    """The names in a node."""
-    return {source.tree.of(one) for one in descendants(node) if one.type in ("identifier", "type_identifier")}
+def live(source: KernelSource, function: Function) -> Iterator[Node]:
+    """All nodes of a function, without the sides that constant conditions decide against."""
+    constant = TypeLayouts.compiled(source).constant
+    left = [function.node]
+    while left:
+        node = left.pop()
+        yield node
+        value = constant(source.tree.of(field(node, "condition"))) if node.type in _CONDITIONS else None
+        dead = None if value is None else field(node, "alternative" if value else "consequence")
+        left += reversed([child for child in node.children if child != dead])
+
+
+def words(source: KernelSource, nodes: Iterable[Node]) -> set[str]:
+    """The names among nodes."""
+    return {source.tree.of(one) for one in nodes if one.type in ("identifier", "type_identifier")}
 
 
 def is_statement(node: Node) -> bool:

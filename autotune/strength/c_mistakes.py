@@ -11,10 +11,11 @@ from itertools import islice
 
 from tree_sitter import Node
 
-from autotune.sources.edits import TextEdit, instead, is_statement, reached, span, words
+from autotune.sources.edits import TextEdit, instead, is_statement, live, reached, span, words
 from autotune.sources.facts import BARRIERS, WARP_BARRIERS
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
 from autotune.sources.tree import descendants, field
+from autotune.sources.type_layouts import TypeLayouts
 from autotune.strength.mistakes import (
     ACCUMULATION,
     BARRIER,
@@ -62,11 +63,12 @@ def mistakes_in_c(
     source = read_kernel_source(text, values, dialect)
     mistakes: dict[Mistake, None] = {}
     functions = reached(source, entries)
-    passed = {item.name for function in functions if function.name in entries for item in function.parameters}
+    kernels = [function for function in functions if function.name in entries]
+    passed = {item.name for kernel in kernels for item in kernel.parameters if not item.is_shared}
     counters = passed & {name for function in functions for name in _counted(source, function)}
     for function in functions:
         reading = _Reading(source, function, values, counters)
-        for node in descendants(function.node):
+        for node in live(source, function):
             mistakes |= dict.fromkeys(reading.of(node))
     return list(mistakes)
 
@@ -90,7 +92,7 @@ class _Reading:
         self, source: KernelSource, function: Function, values: Mapping[str, str], counters: Set[str]
     ) -> None:
         self._source, self._tree, self._values = source, source.tree, values
-        self._counters = counters
+        self._counters, self._constant = counters, TypeLayouts.compiled(source).constant
         self._types = {parameter.name: parameter.type for parameter in function.parameters}
         self._summed: set[str] = set()  # variables that change by what they are
         for node in descendants(function.node):
@@ -181,7 +183,7 @@ class _Reading:
             old = self._source.original[slice(*place)] if place else "#"
             if narrowed and place and target and "#" not in old:
                 yield Mistake(ACCUMULATION, (TextEdit(*place, narrowed.format(old, target)),))
-        elif left.type != "identifier" and right is not None and _is_zero(self._tree.of(right)):
+        elif right is not None and _is_zero(self._tree.of(right)):
             yield from self._instead(TICKET if self._base(left) in self._counters else RESET, statement, ";")
 
     def _in_atomic(self, call: Node) -> Iterator[Mistake]:
@@ -242,14 +244,15 @@ class _Reading:
 
     def _compares(self, node: Node | None) -> bool:
         """True if a condition depends on more than the configuration."""
-        return not self._is_fixed(node) and node is not None and node.type == "binary_expression"
+        is_comparison = node is not None and node.type == "binary_expression"
+        return is_comparison and self._constant(self._tree.of(node)) is None
 
     def _is_sum(self, node: Node) -> bool:
         """True if an assignment changes a variable by what it is."""
         left, right = field(node, "left"), field(node, "right")
         if self._tree.of(field(node, "operator")) != "=":
             return not (right is None or self._is_fixed(right))
-        names = words(self._source, right) if right is not None else set()
+        names = words(self._source, descendants(right)) if right is not None else set()
         return left is not None and self._base(left) in names and left.type == "identifier"
 
     def _base(self, node: Node | None) -> str:

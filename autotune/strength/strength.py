@@ -31,7 +31,7 @@ from autotune.tuning.task import TuningTask
 from autotune.tuning.winner_checks import WinnerChecks
 
 _CANDIDATES = 12  # configurations that are read besides the default and the landmarks
-_CHOSEN = 4
+_CHOSEN = 6
 _OF_EACH_KIND = 6
 _CONFIGS = 3  # that each mistake is tried in
 _STORED = 2  # and that get the checks before storing, which take longer
@@ -52,17 +52,16 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
         InputError: The source cannot be read, or has no room for mistakes.
         SetupError: The kernel fails as it is.
     """
-    end_s = time.perf_counter() + limit_s
+    deadline = Deadline.after(limit_s)
     observer.stage(Stage("looking for mistakes to plant"))
     chosen = in_turns(_possible_mistakes(task, options.seed), options.seed, _OF_EACH_KIND)
     if not chosen:
         raise InputError(f"{task.spec.source}: found no place for a mistake; name a kernel in C or Triton")
     own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME, binary_cache=False)
-    planted: list[Planted] = []
-    tried = 0
+    judged: list[Planted | None] = []
     observer.stage(Stage("checking the kernel without a mistake"))
     with open_processes(task, own, Observer()) as processes:  # stages of each mistake would hide those of all
-        bench = _Bench(own, processes, Deadline(end_s))
+        bench = _Bench(own, processes, deadline)
         with bench.opened(task, "right") as right:
             configs = dict.fromkeys(config for mistake in chosen for config in mistake.configs[:_CONFIGS])
             if failures := bench.failures(right, [*configs]):
@@ -73,18 +72,15 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
             bench = replace(bench, options=replace(own, timeout_s=timeout_s))
             long_run = LongRun(right, timeout_s)
             began_s = time.perf_counter()
-            for mistake in chosen:
-                now_s = time.perf_counter()
-                if now_s >= end_s:
+            for tried, mistake in enumerate(chosen):
+                if deadline.is_over:
                     break
-                each_s = (now_s - began_s) / tried if tried else limit_s
-                left_s = min(each_s * (len(chosen) - tried), end_s - now_s)
+                each_s = (time.perf_counter() - began_s) / tried if tried else limit_s
+                left_s = deadline.left_s(each_s * (len(chosen) - tried))
                 observer.stage(Stage("planted mistakes", tried, len(chosen), left_s=left_s))
-                tried += 1
-                if judged := bench.judged(task, mistake, long_run):
-                    planted.append(judged)
-    told = tuple(mistake for mistake in planted if mistake.verdict)
-    return Strength(told, len(chosen) - tried + len(planted) - len(told))
+                judged.append(bench.judged(task, mistake, long_run))
+    told = tuple(planted for planted in judged if planted and planted.verdict)
+    return Strength(told, len(chosen) - judged.count(None) - len(told))
 
 
 def _possible_mistakes(task: TuningTask, seed: int) -> list[Mistake]:

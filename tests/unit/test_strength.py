@@ -99,7 +99,21 @@ def test_a_counter_of_the_launch_goes_stale_and_one_of_the_block_does_not():
         ";",  # done[0] = 0
         "(void)0;",  # atomicExch(done, 0u)
     ]
-    assert found["reset dropped"] == [";"]  # y[0] = 0
+    assert found["reset dropped"] == [";", ";"]  # fill = 0, y[0] = 0
+
+
+def test_a_counter_in_local_memory_that_the_launch_gives_is_one_of_the_block():
+    text = """
+__kernel void sums(__local uint *counted, __global uint *done)
+{
+    counted[0] = 0;
+    done[0] = 0;
+    atomic_inc(&counted[0]);
+    atomic_inc(done);
+}
+"""
+    found = planted(mistakes_in_c(text, {}, "opencl", frozenset({"sums"})), text)
+    assert len(found["reset dropped"]) == len(found["stale ticket"]) == 1
 
 
 TRITON_TICKET = """
@@ -136,6 +150,26 @@ def test_code_that_only_a_macro_has_and_functions_that_no_launch_reaches_are_lef
     mistakes = mistakes_in_c(KERNEL, {"BLOCK": "32"}, "cuda", frozenset({"sums"}))
     before = KERNEL.index("__global__")
     assert all(edit.begin > before for mistake in mistakes for edit in mistake.edits)
+
+
+DECIDED = """
+__device__ void rest(float *y, int n) { for (int k = 0; k < n; k++) y[k] = 0; }
+__global__ void sums(float *y, int n)
+{
+    if (WIDE > 1 && n > 4)
+        rest(y, n);
+    else if (n > 0)
+        y[0] = WIDE == 1 ? y[n] : 2;
+}
+"""
+
+
+@pytest.mark.parametrize("wide", [1, 2])
+def test_a_side_that_the_configuration_decides_against_has_no_room_for_a_mistake(wide):
+    """Verification would try it where the compiler leaves it out."""
+    found = planted(mistakes_in_c(DECIDED, {"WIDE": str(wide)}, "cuda", frozenset({"sums"})), DECIDED)
+    assert len(found.get("tail dropped", ())) == (wide - 1) * 2  # the call and the loop that it goes to
+    assert ("neighbour read" in found) == (wide == 1)
 
 
 @pytest.mark.parametrize("kernel", ["triton_layer_norm", "triton_matmul", "triton_softmax"])

@@ -49,7 +49,7 @@ class Checker:
     """Verifies bodies of kernels, and tells what the latest one changed."""
 
     def __init__(self, reference, result, seed=0, dtype="float32"):
-        reference.write_text(f"def reference(inputs, sizes):\n    return {{'y': {result}}}\n")
+        reference.write_text(f"import numpy\ndef reference(inputs, sizes):\n    return {{'y': {result}}}\n")
         arrays = (
             Array("x", "float32", (N,), "in", ("uniform", 0, 1)),
             Array("y", dtype, (N,), "out", None),
@@ -131,6 +131,14 @@ def test_a_wrong_result_says_how_many_where_how_far_off_and_what_is_allowed(chec
     assert ", 3 of 100 elements differ, from y[7] to y[98];" in detail
     assert " at y[98]; largest relative error " in detail
     assert detail.endswith("; tolerance: rtol=1e-06, atol=0 (at n=100)") and "rounding" not in detail
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_zeros_that_were_never_written_are_found_with_every_poison(tmp_path, seed):
+    """One of the poisons of integers is 0."""
+    check = Checker(tmp_path / "reference.py", "numpy.arange(100) % 2", seed, "uint32")
+    assert check('y.view("uint32")[:n] = [0, 1] * 50') is None
+    assert "y[0] was never written, expected 0" in check('y.view("uint32")[1:n:2] = 1').detail
 
 
 def test_elements_that_were_left_alone_are_told_as_such(check):
