@@ -108,12 +108,12 @@ def _reads_within(arguments: Arguments) -> Iterator[None]:
     ends = np.maximum.accumulate(ends)  # views are inside of other arrays
     load = InterpreterBuilder.create_masked_load
 
-    def load_within(builder: Any, pointers: Any, mask: Any, *others: Any) -> Any:
+    def load_within(builder: Any, pointers: Any, mask: Any, *others: Any, **named: Any) -> Any:
         first = pointers.data[mask.data]
         past = first + np.uint64(_get_np_dtype(pointers.get_element_ty()).itemsize)
         if np.any(past > ends[np.searchsorted(begins, first, side="right") - 1]):
             raise _ReadsOutside("reads outside of all arrays")
-        return load(builder, pointers, mask, *others)
+        return load(builder, pointers, mask, *others, **named)
 
     InterpreterBuilder.create_masked_load = load_within
     try:

@@ -21,7 +21,7 @@ from autotune.problem.reference_cache import ReferenceCache
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 
-MAX_JUDGED_S = 1.0  # a size at which one data set took longer gets no further ones
+MAX_JUDGED_S = 1.0  # a size at which each data set took longer gets no shapes of data
 
 
 class References:

@@ -36,6 +36,7 @@ from autotune.tuning.task import TuningTask
 OTHER_DATA, VARIANTS = "other data", "variants"
 DOUBTED = 16.0  # an error above so many tolerances is no rounding, on data of one kind
 DISPUTED, DOUBTFUL = Unchecked("default and reference disagree"), Unchecked("rounding may decide")
+SLOW = Unchecked("reference and default are slow")
 
 
 def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
@@ -62,6 +63,7 @@ def check_other_data(context: TuningContext, builds: Builds, deadline: Deadline)
             "may decide there; to count them, give `verify` a wider tolerance; the first is "
             f"{next(iter(on_sets.doubts.values())).detail}"
         )
+    on_sets.note_slow()
     return on_sets.outcomes
 
 
@@ -73,7 +75,9 @@ class _OtherSets:
         self._context, self._deadline = context, deadline
         self._default, self._special = context.task.spec.default, context.task.spec.special
         self._builds, self._with_default = builds, {**context.build([self._default])[0], **builds}
-        self._slow: set[str] = set()  # sizes at which a set took too long to judge
+        self._fastest_s: dict[str, float] = {}  # by size: the time in which a set was judged
+        self._judged: set[str] = set()  # sets, at one size or more
+        self._slow: set[str] = set()  # sets that were left out at one size or more
         self.outcomes: dict[Config, dict[str, Outcome]] = {config: {} for config in builds}
         self.doubts: dict[str, Failure] = {}  # by data set: the first wrong result that counts against nobody
 
@@ -127,12 +131,21 @@ class _OtherSets:
         if self._deadline.is_over:
             return NO_TIME
         size, began_s = size_text(of_default.usual.problem.sizes), time.perf_counter()
-        if name in SHAPES and size in self._slow:
+        if name in SHAPES and self._fastest_s.get(size, 0.0) > MAX_JUDGED_S:
+            self._slow.add(name)
             return None
         judged = self._judge_in_time(name, of_default)
-        if time.perf_counter() - began_s > MAX_JUDGED_S:
-            self._slow.add(size)
+        self._judged.add(name)
+        # a busy machine may hold up one set: the size is slow if all were
+        took_s = time.perf_counter() - began_s
+        self._fastest_s[size] = min(took_s, self._fastest_s.get(size, took_s))
         return judged
+
+    def note_slow(self) -> None:
+        """Say of the sets that were left out at all sizes why they were not checked."""
+        for name in self._slow - self._judged:
+            for config in self.outcomes:
+                self._note(config, name, SLOW)
 
     def _judge_in_time(self, name: str, workload: OnOtherData) -> Outcome | None:
         """As `_judge`; warn if the default is clearly wrong where rounding cannot be the cause.

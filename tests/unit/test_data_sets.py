@@ -17,6 +17,7 @@ from autotune.problem.reference import run_reference
 from autotune.problem.shapes import SHAPES
 from autotune.problem.workload import Array, Workload
 from autotune.space import load_space
+from autotune.tuning import data_checks
 
 pytestmark = pytest.mark.usefixtures("all_data_sets")
 KERNEL = """\
@@ -116,6 +117,21 @@ def test_what_only_sorted_values_show_is_found(check, kernel, right, wrong):
     results = [one.replace("np.", "numpy.") for one in results]
     first, second = check(reference, "{rtol: 1e-3, atol: 1e-4}", *results)
     assert first == "" and second.startswith("with data rising: ")
+
+
+def test_one_slow_set_keeps_no_later_one_from_being_tried(check):
+    """A busy machine may hold up one set; this kernel sleeps at one, and is wrong at a later one."""
+    slow_once = "2 * x + (x.size > 17 and (x == -1).all() and (__import__('time').sleep(0.5) or 0))"
+    wrong = "2 * x + (x.size > 17 and (numpy.diff(x) >= 0).all() and x[0] < x[-1])"
+    first, second = check("2 * x", "{rtol: 1e-6}", slow_once, wrong)
+    assert first == "" and second.startswith("with data rising: ")
+
+
+def test_sets_that_are_left_out_because_all_are_slow_are_named(folder, check, monkeypatch):
+    monkeypatch.setattr(data_checks, "MAX_JUDGED_S", 0.0)
+    assert check("2 * x", "{rtol: 1e-6}", "2 * x") == [""]
+    said = folder.run("check", "double.yaml", "--device", "fake", "--config", "A=1").stderr
+    assert "the best: checked without " in said and " sets of data (reference and default are slow)" in said
 
 
 def test_what_rounding_decides_on_other_data_is_no_mistake(check):

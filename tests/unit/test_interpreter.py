@@ -224,6 +224,14 @@ def test_a_mask_may_have_a_condition_of_the_whole_program(scale):
     assert done.stdout.startswith("default  ok at 2 sizes"), done.stdout
 
 
+def test_a_kernel_may_load_by_tensor_descriptors(scale):
+    by_descriptor = "tl.make_tensor_descriptor(x, [n], [1], [BLOCK]).load([tl.program_id(0) * BLOCK])"
+    source = KERNEL.replace("tl.load(x + at, mask=at < n)", by_descriptor)
+    (scale.path / "scale.py").write_text(source)
+    done = scale.run("space", "scale.yaml", "--run", "--dtype", "float32")
+    assert done.stdout.startswith("default  ok at 2 sizes"), done.stdout
+
+
 def test_a_list_without_landmarks_names_the_search_that_verifies_all(scale):
     done = scale.run("run", "scale.yaml", "--device", "interpreter", "--landmarks")
     assert "search scale.yaml --device interpreter --budget 2" in done.stderr
