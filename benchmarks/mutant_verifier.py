@@ -216,7 +216,9 @@ class Verifier:
             if isinstance(binary, Failure) or self._worker.load(workload):
                 continue
             arguments = (binary, workload, MAX_RUNS, MAX_RUNS_S)
-            failure: Failure | None = self._worker.run(verify_often, *arguments, timeout_s=TIMEOUT_S)
+            failure: Failure | None = self._worker.run(
+                verify_often, *arguments, timeout_s=TIMEOUT_S, workloads=(workload,)
+            )
             if failure is not None and failure.status in FINDINGS:
                 return failure.detail
         return ""
@@ -310,7 +312,9 @@ class Verifier:
         if failure is not None:  # the reference does not take these data
             return failure
         for workload in workloads:
-            found = self._worker.run(verify_once, binary, workload, timeout_s=TIMEOUT_S)
+            found: Failure | None = self._worker.run(
+                verify_once, binary, workload, timeout_s=TIMEOUT_S, workloads=workloads
+            )
             if isinstance(found, Failure):
                 self._worker.discard_child()  # it may have written anywhere
                 return found

@@ -168,10 +168,17 @@ class InProcess:
 
     end = discard_child = replace_if_used = begin_spare = start
 
-    def load(self, *cases: Any) -> None:
+    def load(self, *workloads: Any) -> None:
         """Everything is at hand."""
 
-    def run(self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any) -> Any:
+    def run(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        timeout_s: float,
+        workloads: Any = (),
+        **options: Any,
+    ) -> Any:
         """Call the function."""
         return function(self._state, *arguments, **options)
 

@@ -95,7 +95,7 @@ def test_triton_block_name(drafted, block):
 
 
 def test_a_device_function_alone_is_refused_in_one_line(drafted):
-    with pytest.raises(InputError, match="access nothing through their parameters") as refused:
+    with pytest.raises(InputError, match="accesses nothing through its parameters") as refused:
         drafted("k.py", f"{TRITON}def twice(x):\n    return 2 * x\n")
     assert "\n" not in str(refused.value)
 
