@@ -27,7 +27,7 @@ class KernelUnread(InputError):
     """A source has a kernel that cannot be read, or that its conditions leave out."""
 
     def __init__(self, file: str, line: int, why: str = "", helps: str = "") -> None:
-        """Name the line in which it begins, and why a compiler refuses the source, if it does; what helps."""
+        """`line` is where the kernel begins, `why` why a compiler refuses the source, `helps` the remedy."""
         self.file, self.line = file, line
         mend = f": {why}{helps or '; mend that, or give what it needs with --define or --include'}"
         move = (

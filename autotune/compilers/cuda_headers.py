@@ -22,8 +22,10 @@ _PARTS = (
     ("curand", "curand.h", "nvidia-curand", r"curand"),
     ("nvcc", "crt/mma.h", "nvidia-cuda-crt", r"crt/|nvvm"),
     (
-        *("cudart", "cuda_runtime.h", "nvidia-cuda-runtime"),
-        r"cuda|cuComplex|mma\.h|cooperative_groups|vector_|sm_\d|texture_|surface_|math_",
+        "cudart",
+        "cuda_runtime.h",
+        "nvidia-cuda-runtime",
+        r"cuda|cuComplex|mma\.h|cooperative_groups|vector_|sm_\d|texture_|surface_|math_(?:constants|functions)",
     ),
 )
 
@@ -154,7 +156,7 @@ _STAND_INS = {
     "hip/hip_runtime.h": _HIP,
     PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES + _RUNTIME + _SHUFFLES + _STORAGE,
 }
-# Headers of the toolkit that device code needs nothing of by itself: an empty header replaces a missing one.
+# Headers of the toolkit that device code can do without: an empty one replaces each that is missing.
 _DISPENSABLE = """
     curand.h cuda_runtime.h cuda_runtime_api.h device_launch_parameters.h device_functions.h vector_types.h
     vector_functions.h math_functions.h device_atomic_functions.h driver_types.h host_defines.h

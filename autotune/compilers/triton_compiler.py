@@ -286,7 +286,8 @@ def _message(error: BaseException, kernel: Any) -> str:
         case _:
             reason = f"{type(last).__name__}: {last}"
     if assembler := _ASSEMBLER.search(reason):
-        reason = f"ptxas: {assembler[1]}; a device that has it is needed"
+        needs_other = re.search(r"not supported|requires", assembler[1])
+        reason = f"ptxas: {assembler[1]}{'; a device that has it is needed' if needs_other else ''}"
     reason += of_older_versions(reason)
     functions = kernel.fn.__globals__.items()
     own = {one.src: name for name, one in functions if isinstance(one, triton.JITFunction)}

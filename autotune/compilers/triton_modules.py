@@ -36,7 +36,8 @@ def executed(source: str) -> ModuleType:
     except Exception as error:  # noqa: BLE001 - whatever the user's file raises
         del sys.modules[name]
         frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename == file]
-        below = source.splitlines()[(frames[-1].lineno or 1) - 1 if frames else 0 :]
+        number = frames[-1].lineno if frames else getattr(error, "lineno", 1)  # of a SyntaxError
+        below = source.splitlines()[(number or 1) - 1 :]
         line = next((one for one in below if not one.startswith("@")), "")  # of what a decorator refuses
         text = f"`{line.strip()}` cannot be run: {type(error).__name__}: {error}"
         advice = of_older_versions(text)

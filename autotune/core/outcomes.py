@@ -116,8 +116,7 @@ def names_text(names: Iterable[str]) -> str:
 
 def unpassed(outcomes: Outcomes) -> dict[str, str]:
     """The checks that failed or were not made, with their reasons."""
-    found = (item for item in outcomes.items() if not isinstance(item[1], Limit | Passed))
-    return reasons(dict(found))
+    return reasons({name: one for name, one in outcomes.items() if not isinstance(one, Limit | Passed)})
 
 
 def index_limit(outcomes: Outcomes) -> str:

@@ -29,7 +29,7 @@ def refused_triton(said: str, place: Place | None, guess: TritonGuess, space: st
     if place is None:
         return said
     line = f"{place}: {place.said}"
-    if "; " in place.said:  # it has advice already
+    if "; " in place.reason:  # it has advice already
         return line
     if guessed := _guessed(place, guess):
         return f"{line}; {guessed} guessed: give what your program passes, in {space}, or correct the line"
@@ -92,6 +92,6 @@ def _guesses_there(complaint: str, made: Scaffold, path: Path) -> str:
     values = {**made.guess.launch.default, **made.kernel.types}
     guessed = {*made.kernel.types, *(macro.name for macro in made.source.macros)} & values.keys()
     behind = sorted(words_behind(words, made.source.read.code.macros) & guessed)
-    is_one = "is a guess" if len(behind) == 1 else "are guesses"
+    are = "is a guess" if len(behind) == 1 else "are guesses"
     there = ", ".join(f"{name}={values[name]}" for name in behind)
-    return f"; {there} {is_one}: give what your program defines, with --define" if there else ""
+    return f"; {there} {are}: give what your program defines, with --define" if there else ""

@@ -130,9 +130,9 @@ def compiled_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDr
         for assumed in made.guess.others(complaint, reached):
             if time.monotonic() > end_s:
                 break
-            other = replace(made, guess=TritonGuess(made.guess.kernel, assumed))
-            space.write_text(other.space)
-            with suppress(InputError):  # no value fits a rule of the source
+            with suppress(AutotuneError):  # such as a rule of the source that no value fits
+                other = replace(made, guess=TritonGuess(made.guess.kernel, assumed))
+                space.write_text(other.space)
                 if compile_default(space)[-1].is_good:
                     return _described_triton(other, kernel)
     told = refused_triton(complaint, place, made.guess, space.name)

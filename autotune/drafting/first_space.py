@@ -180,8 +180,8 @@ class _Work:
         try:
             compiled: SpaceDraft = self.workshop.run(step, *arguments, most_s / 2, limit_s=most_s)
         except Stopped as why:
-            step = "trials.run_default" if draft.dialect == OPENCL else "trials.compile_default"
-            return replace(draft, complaint=_unlimited(why, _files(draft.kernel)[0], step))
+            alone = "trials.run_default" if draft.dialect == OPENCL else "trials.compile_default"
+            return replace(draft, complaint=_unlimited(why, _files(draft.kernel)[0], alone))
         return compiled
 
     @property
@@ -253,7 +253,9 @@ class _Work:
 
 
 def _unlimited(why: Stopped, space: Path, step: str) -> str:
-    """Why a step was stopped, and how to do the same without a time limit."""
+    """Why a step was stopped; if it took too long, how to do the same without a time limit."""
+    if not why.is_late:
+        return str(why)
     return f"{why}; without a time limit: autotune {_ALONE[step].format(shlex.quote(str(space)))}"
 
 

@@ -15,6 +15,8 @@ from autotune.processes.child import Child
 class Stopped(Exception):
     """A step gave no result; the message says why: it took too long, or its process ended."""
 
+    is_late = False
+
 
 class Workshop:
     """Runs steps of `drafting` and `trials` in a child process, all within one time limit."""
@@ -56,8 +58,11 @@ class Workshop:
         except ChildFailed as error:
             self._child.kill()
             self._child = Child(_ready)
-            what = f"took longer than {limit_s:,.0f} s" if isinstance(error, ChildTimeout) else str(error)
-            raise Stopped(what) from None
+            if not isinstance(error, ChildTimeout):
+                raise Stopped(str(error)) from None
+            late = Stopped(f"took longer than {limit_s:,.0f} s")
+            late.is_late = True
+            raise late from None
 
 
 def _ready() -> None:

@@ -41,7 +41,7 @@ from autotune.problem.inputs import draw_inputs, load_array
 from autotune.problem.reference_cache import ReferenceCache, save_results
 from autotune.problem.workload import Workload, verification_order
 
-USUAL_SHARE = 1 / 8  # of device memory: the setting's workloads stay beside others that take no more together
+USUAL_SHARE = 1 / 8  # of device memory: the setting's workloads stay if they and the others take no more
 
 
 @dataclass(frozen=True)

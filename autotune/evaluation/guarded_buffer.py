@@ -138,8 +138,9 @@ class GuardedBuffer:
 
     @property
     def begins_with_zeros(self) -> bool:
-        """True for an output whose poison is 0, as results may be that nothing writes."""
-        return self.array.role == "out" and not self._pristine.content[:1].any()
+        """True for a compared output whose poison is 0, as results may be that nothing writes."""
+        is_compared = self._expected_values is not None
+        return self.array.role == "out" and is_compared and not self._pristine.content[:1].any()
 
     def invert_poison(self) -> None:
         """Have runs begin with other bytes in an output; a second call brings the first ones back."""

@@ -21,7 +21,7 @@ from autotune.problem.reference_cache import ReferenceCache
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 
-MAX_JUDGED_S = 1.0  # a size at which each data set took longer gets no shapes of data
+MAX_JUDGED_S = 1.0  # where every data set took longer at a size, no shapes of data are tried there
 
 
 class References:

@@ -96,7 +96,8 @@ def run_and_check(
     if failure is not None and failure.fault is not None and failure.fault.is_unwritten:
         failure = _with_other_poison(program, buffers, kept, [failure.fault.array]) or failure
     elif failure is None and "out" not in kept:
-        zeros = [guarded.array.name for guarded in buffers.arrays() if guarded.begins_with_zeros]
+        outputs = [guarded for guarded in buffers.arrays() if guarded.array.name not in kept]
+        zeros = [guarded.array.name for guarded in outputs if guarded.begins_with_zeros]
         failure = _with_other_poison(program, buffers, kept, zeros) if zeros else None
     return CheckedRun(failure, run_ms)
 
@@ -112,15 +113,16 @@ def _run(program: Program, buffers: WorkloadBuffers, kept: tuple[str, ...]) -> f
 def _with_other_poison(
     program: Program, buffers: WorkloadBuffers, kept: tuple[str, ...], names: Sequence[str]
 ) -> Failure | None:
-    """The failure of one more run: a kernel may write, or owe, the very value that an output held before."""
+    """The failure of one more run: a kernel may write the value that an output held, or leave it there."""
     outputs = [guarded for guarded in buffers.arrays() if guarded.array.name in names]
     for output in outputs:
         output.invert_poison()
-    _run(program, buffers, kept)
-    failure = compare_memory(buffers, poisoned=True)
-    for output in outputs:
-        output.invert_poison()
-    return failure
+    try:
+        _run(program, buffers, kept)
+        return compare_memory(buffers, poisoned=True)
+    finally:
+        for output in outputs:
+            output.invert_poison()
 
 
 def changed_inouts(buffers: WorkloadBuffers) -> tuple[str, ...]:

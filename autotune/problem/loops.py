@@ -28,7 +28,7 @@ class Loops:
         self._runs = runs
 
     def iterating_again(self, workloads: Iterable[Workload]) -> set[_Loop]:
-        """The loops of which a thread, in a block at a corner of a launch, surely has a second iteration."""
+        """The loops that surely have a second iteration in a thread of a block at a corner of a launch."""
         return {
             (run.entry, place)
             for workload in workloads

@@ -96,9 +96,11 @@ def _user(path: Path, names: Sequence[str]) -> str:
     here, left = path.resolve().parent, _MOST_READ
     files = [(os.path.relpath(one, here), one) for one in files_around(path) if one.suffix == ".py"]
     for name, file in sorted(files, key=lambda item: (item[0].count(os.sep), item[0])):
+        if not left:
+            break
         with suppress(OSError, UnicodeDecodeError, InputError):
             text = file.read_text(encoding="utf-8-sig")
-            if left and f"{path.stem} import" in text and "jit" in text and any(one in text for one in names):
+            if f"{path.stem} import" in text and "jit" in text and any(one in text for one in names):
                 module = TritonModule(text, file)
                 imported = (one for one in module.statements if isinstance(one, ast.ImportFrom))
                 opened = {module.file(one) for one in imported}

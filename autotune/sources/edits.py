@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from tree_sitter import Node
@@ -69,7 +70,11 @@ def reached(source: KernelSource, entries: Iterable[str]) -> list[Function]:
 
 def live(source: KernelSource, function: Function) -> Iterator[Node]:
     """All nodes of a function, without the sides that constant conditions decide against."""
-    constant = TypeLayouts.compiled(source).constant
+    types = TypeLayouts.compiled(source)
+    passed = {one.name for one in function.parameters} | {one.name for one in function.template or ()}
+    hidden = (passed | function.declared.keys()) - source.code.macros.keys()
+    known = {name: value for name, value in types.constants.items() if name not in hidden}
+    constant = replace(types, constants=known).constant
     left = [function.node]
     while left:
         node = left.pop()

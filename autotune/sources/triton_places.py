@@ -61,7 +61,7 @@ class Place:
     @property
     def reason(self) -> str:
         """What is said of the line, without the line itself."""
-        return self.said.rpartition("`: ")[2]
+        return self.said.partition("`: ")[2] or self.said
 
     @cached_property
     def _meanings(self) -> dict[str, dict[str, set[str]]]:

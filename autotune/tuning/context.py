@@ -133,8 +133,9 @@ class TuningContext:
     ) -> _T | Failure:
         """Load a workload, run `function(state, binary, workload, ...)`; return its answer or a Failure."""
         limit_s = self.timeout_s if timeout_s is None else timeout_s
-        options |= {"timeout_s": limit_s, "workloads": (workload,)}
-        return self.worker.run(function, binary, workload, *arguments, **options)
+        return self.worker.run(
+            function, binary, workload, *arguments, timeout_s=limit_s, workloads=(workload,), **options
+        )
 
     def run_default(self, function: Callable[..., _T], name: str, timeout_s: float) -> _T:
         """Compile the default and run `function(state, binary, workload)`; a SetupError has the `name`."""

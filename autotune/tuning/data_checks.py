@@ -136,14 +136,14 @@ class _OtherSets:
             return None
         judged = self._judge_in_time(name, of_default)
         self._judged.add(name)
-        # a busy machine may hold up one set: the size is slow if all were
+        # a busy machine may hold up one set: a size is slow only if every set was
         took_s = time.perf_counter() - began_s
         self._fastest_s[size] = min(took_s, self._fastest_s.get(size, took_s))
         return judged
 
     def note_slow(self) -> None:
         """Say of the sets that were left out at all sizes why they were not checked."""
-        for name in self._slow - self._judged:
+        for name in sorted(self._slow - self._judged):
             for config in self.outcomes:
                 self._note(config, name, SLOW)
 

@@ -116,9 +116,9 @@ def provenance_of(device: DeviceInfo, compiler: str, source: SourceText, spec: S
 
 
 def read_target(target: Target) -> tuple[Target, SpaceSpec]:
-    """Read the space of a target, and the problem that the target leaves to a journal in the space's place.
+    """Read the space of a target.
 
-    A journal names its kernel, and gives the sizes, element type and data that the target does not name.
+    A journal in its place also gives the sizes, element type and data that the target leaves open.
 
     Raises:
         InputError: The space file is missing or wrong, or the journal says no kernel.

@@ -172,6 +172,14 @@ def test_a_side_that_the_configuration_decides_against_has_no_room_for_a_mistake
     assert ("neighbour read" in found) == (wide == 1)
 
 
+def test_a_parameter_that_hides_a_constant_decides_nothing_before_the_launch():
+    text = "constexpr int WIDE = 0;\n" + DECIDED.replace(
+        "sums(float *y, int n)", "sums(float *y, int n, int WIDE)"
+    )
+    found = planted(mistakes_in_c(text, {}, "cuda", frozenset({"sums"})), text)
+    assert len(found["tail dropped"]) == 2 and "neighbour read" in found
+
+
 @pytest.mark.parametrize("kernel", ["triton_layer_norm", "triton_matmul", "triton_softmax"])
 def test_mistakes_of_triton_leave_a_source_that_python_reads(kernel):
     spec = spec_of(kernel)

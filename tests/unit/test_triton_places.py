@@ -72,6 +72,7 @@ def test_a_message_without_a_place_has_none(kernel):
             "`...`: ValueError: not a power of 2",
             "; EXTRA=1 is guessed: give what your program passes, in",
         ),
+        ("`v = 1; ...`: ValueError: `: odd", "; EXTRA=1 is guessed: give what your program passes, in"),
         ("`...`: AssertionError: got fp32 and int8", "; the dtype of at_ptr, w, x and y is guessed: give"),
         ("`...`: NameError('gone')", "; correct that line, or install the Triton that it was written for"),
         ("`...`: no; take another", ""),
