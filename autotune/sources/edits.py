@@ -68,13 +68,18 @@ def reached(source: KernelSource, entries: Iterable[str]) -> list[Function]:
     return [one for name in by_name if name in functions for one in by_name[name]]
 
 
-def live(source: KernelSource, function: Function) -> Iterator[Node]:
-    """All nodes of a function, without the sides that constant conditions decide against."""
+def constants_in(source: KernelSource, function: Function) -> TypeLayouts:
+    """The types and constants of a source that the names of a function do not hide."""
     types = TypeLayouts.compiled(source)
     passed = {one.name for one in function.parameters} | {one.name for one in function.template or ()}
     hidden = (passed | function.declared.keys()) - source.code.macros.keys()
     known = {name: value for name, value in types.constants.items() if name not in hidden}
-    constant = replace(types, constants=known).constant
+    return replace(types, constants=known)
+
+
+def live(source: KernelSource, function: Function) -> Iterator[Node]:
+    """All nodes of a function, without the sides that constant conditions decide against."""
+    constant = constants_in(source, function).constant
     left = [function.node]
     while left:
         node = left.pop()

@@ -11,11 +11,10 @@ from itertools import islice
 
 from tree_sitter import Node
 
-from autotune.sources.edits import TextEdit, instead, is_statement, live, reached, span, words
+from autotune.sources.edits import TextEdit, constants_in, instead, is_statement, live, reached, span, words
 from autotune.sources.facts import BARRIERS, WARP_BARRIERS
 from autotune.sources.kernel_source import Function, KernelSource, read_kernel_source
 from autotune.sources.tree import descendants, field
-from autotune.sources.type_layouts import TypeLayouts
 from autotune.strength.mistakes import (
     ACCUMULATION,
     BARRIER,
@@ -92,7 +91,7 @@ class _Reading:
         self, source: KernelSource, function: Function, values: Mapping[str, str], counters: Set[str]
     ) -> None:
         self._source, self._tree, self._values = source, source.tree, values
-        self._counters, self._constant = counters, TypeLayouts.compiled(source).constant
+        self._counters, self._constant = counters, constants_in(source, function).constant
         self._types = {parameter.name: parameter.type for parameter in function.parameters}
         self._summed: set[str] = set()  # variables that change by what they are
         for node in descendants(function.node):
