@@ -378,4 +378,4 @@ def _unprepared(error: ChildFailed) -> Failure:
 
 def _blame(answer: Any) -> Blame:
     """The possible causes of the failure in a run's answer, if it is one."""
-    return answer.blame if isinstance(answer, Failure) else Blame.NOTHING
+    return answer.blame if isinstance(answer, Failure) else Blame.CONFIGURATION

@@ -222,7 +222,7 @@ def was_killed(code: int) -> bool:
 
 def _blame_for_delay() -> Blame:
     """The machine, if more processes are ready to run than it has cores."""
-    return Blame.MACHINE if os.getloadavg()[0] > cores() else Blame.NOTHING
+    return Blame.MACHINE if os.getloadavg()[0] > cores() else Blame.CONFIGURATION
 
 
 def serve(pipe: AnyConnection) -> None:
