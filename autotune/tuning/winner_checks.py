@@ -158,13 +158,13 @@ class WinnerChecks:
 
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
         """Reuse journaled outcomes in which no expected check is missing, if the sanitizers are the same."""
-        tools, expected = sanitizers(context), expected_checks(context).keys()
+        tools, names = sanitizers(context), outcomes_so_far(context).keys()
         for last_round in context.journal.last_rounds.values():
             if tools is not None and last_round.sanitizers != tools:
                 continue
             for trial in trials:
                 outcomes = last_round.outcomes.get(trial.key, {})
-                if expected <= outcomes.keys() and not is_late(outcomes):
+                if names <= outcomes.keys() and not is_late(outcomes):
                     self.outcomes.setdefault(trial.config, outcomes)
 
     def check(
@@ -204,7 +204,7 @@ def _make_checks(
     early: EarlyChecks,
 ) -> dict[Config, Outcomes]:
     """Make the checks of builds, add their failures to `failures`, and return the outcomes."""
-    outcomes = dict.fromkeys(builds, expected_checks(context))
+    outcomes = dict.fromkeys(builds, outcomes_so_far(context))
     checks = [check for check in CHECKS if builds and check.can_run(context)]
     turns = [check for check in checks if not check.is_concurrent]
     whole = Deadline(deadline.at_s)  # kills these processes only: more checks may follow until the deadline
@@ -245,19 +245,19 @@ def _warn_of_missed(observer: Observer, outcomes: Sequence[Outcomes]) -> None:
         observer.warn(f"{which}: checked {text}")
 
 
-def expected_checks(context: TuningContext) -> Outcomes:
+def outcomes_so_far(context: TuningContext) -> Outcomes:
     """The outcomes of all checks but those on other data, before CHECKS are made.
 
     The search has compared the outputs and verified other sizes.
     """
     compared = context.worker.compared
-    expected: dict[str, Outcome] = {output_check(name): PASSED for name in sorted(compared)}
+    outcomes: dict[str, Outcome] = {output_check(name): PASSED for name in sorted(compared)}
     for name in context.default.uncompared(compared):
-        expected[output_check(name)] = Unchecked("the reference does not return it")
-    expected[OTHER_SIZES] = _lacks_sizes(context) or PASSED
+        outcomes[output_check(name)] = Unchecked("the reference does not return it")
+    outcomes[OTHER_SIZES] = _lacks_sizes(context) or PASSED
     for check in CHECKS:
-        expected |= check.expected(context)
-    return expected
+        outcomes |= check.expected(context)
+    return outcomes
 
 
 def _named(*names: str) -> Callable[[TuningContext], Iterable[str]]:

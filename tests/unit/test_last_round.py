@@ -66,7 +66,7 @@ from autotune.tuning.turns import (
     is_precise,
     remove_shifts,
 )
-from autotune.tuning.winner_checks import Check, WinnerChecks, early_checks, expected_checks
+from autotune.tuning.winner_checks import Check, WinnerChecks, early_checks, outcomes_so_far
 from tests.conftest import KERNEL, LIMIT_S, opened
 
 
@@ -622,7 +622,7 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
         worker=SimpleNamespace(compared=frozenset({"y"})),
         processes=SimpleNamespace(**({"skips_sanitizers": False, "sanitizer": object()} | words)),
     )
-    expected = expected_checks(context)
+    expected = outcomes_so_far(context)
     late = [name for name, one in expected.items() if one is NO_TIME]
     unable = {name: reason for name, reason in reasons(expected).items() if reason and name not in late}
     assert unable == {"output z": "the reference does not return it", **missed}
