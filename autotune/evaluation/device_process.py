@@ -196,7 +196,7 @@ def run_and_reset_clocks(
 
 
 def verify_and_time(state: DeviceState, item: WorkItem) -> Measurement | Failure:
-    """Verify a configuration on all workloads, time the last, and verify its arrays again."""
+    """Verify a configuration on `workloads_to_verify`, time it on its own, and verify its arrays again."""
     incumbent = state.incumbent_timer(item)
     try:
         with timeline.span("load the binary"):
