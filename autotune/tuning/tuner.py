@@ -1,4 +1,4 @@
-"""Runs one search, from a target to a cached result."""
+"""Runs one search, from a task to a cached result."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def search(
     cpu_at_start = cpu_times()
     times = StageTimes(observer)
     make = partial(make_searcher, engine, strategy, priors=priors, stop_when_unlikely=stops)
-    made = in_thread("import and make the searcher", make)
+    pending_searcher = in_thread("import and make the searcher", make)
     search_options = options_before_last_round(options)
     with open_context(journaled, search_options, times, policy, processes, cluster) as context:
         context.evaluator.on_spent = partial(begin_spare, context)
         context.evaluator.prefetch([task.spec.default])
-        searcher = made.result()
+        searcher = pending_searcher.result()
         started_from = tuple(priors)  # more may come
         note = f"started from {priors_text(started_from)}" if started_from else ""
         explore(context, searcher, search_options, note, cpu_at_start, last_round_follows=True)
