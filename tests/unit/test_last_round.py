@@ -670,7 +670,7 @@ def test_the_time_that_the_choice_of_finalists_takes_is_left_for_fewer_of_them(m
     monkeypatch.setattr(finalists, "choose", slow)
     trials = [replace(timed(str(number), 1.0 + number / 100), cost_s=0.04) for number in range(6)]
     context = SimpleNamespace(objective=Objective.TIME)
-    limited = LastRoundTime(Deadline.after(0.2), checks_s=0.0)
+    limited = LastRoundTime(Deadline.after(0.2), checks_s=0.0, has_time_limit=True)
     assert len(choose_in_time(context, trials, (), [], limited)) <= 2
 
 
