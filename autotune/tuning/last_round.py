@@ -163,16 +163,16 @@ def _reusable_round(
     """
     by_key = {trial.key: trial for trial in by_score(trials)}
     needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
-    least_keys = {best[0].key} if setting.time.has_time_limit else best_keys
-    journal = context.journal
+    asked_keys, journal = needed_keys | best_keys, context.journal
     for number, last_round in enumerate(reversed(journal.last_rounds.values())):
         measured = last_round.measurements.keys()
-        is_of_the_best = least_keys <= measured <= needed_keys | best_keys
-        has_no_later_trial = number == 0 and journal.is_concluded
-        is_of_as_many = measured <= by_key.keys() and len(measured) >= len(best)
+        has_all_best = best_keys <= measured <= asked_keys
+        has_some_in_time = setting.time.has_time_limit and best[0].key in measured and measured <= asked_keys
+        is_after_all_trials = number == 0 and journal.is_concluded
+        has_as_many = is_after_all_trials and measured <= by_key.keys() and len(measured) >= len(best)
         if (
             needed_keys <= measured
-            and (is_of_the_best or (has_no_later_trial and is_of_as_many))
+            and (has_all_best or has_some_in_time or has_as_many)
             and NO_TIME not in last_round.on_fresh_inputs.values()
             and (measurements := _with_values(context, by_key, last_round))
         ):
