@@ -155,7 +155,8 @@ def explore(
     with suppress(NoMoreTrials):
         evaluate(context.evaluator, enqueued)
         searcher.search(task.space, context.evaluator, seed=options.seed)
-        while True:  # for the trials that the searcher has left under way
+    with suppress(NoMoreTrials):  # raised once none is under way: the searcher may have left some
+        while True:
             context.evaluator.collect()
     first.wait()  # the warnings come before the last round
 
