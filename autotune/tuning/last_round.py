@@ -45,7 +45,7 @@ class LastRoundSetting:
     seconds: float  # the time of the search
     cpu_at_start: CpuTimes
     time: LastRoundTime
-    priors: tuple[PriorResults, ...] = ()  # the results that it started from
+    priors: tuple[PriorResults, ...] = ()  # the results that it used
     named: tuple[Config, ...] = ()  # chosen before: finalists if they are nearly as fast as the fastest
     measure_again: Remeasure = remeasure
 

@@ -87,14 +87,15 @@ def search(
         context.evaluator.on_spent = partial(begin_spare, context)
         context.evaluator.prefetch([task.spec.default])
         searcher = pending_searcher.result()
-        started_from = tuple(priors)  # more may come
-        note = f"started from {priors_text(started_from)}" if started_from else ""
+        priors_at_start = tuple(priors)
+        note = f"started from {priors_text(priors_at_start)}" if priors_at_start else ""
         explore(context, searcher, search_options, note, cpu_at_start, last_round_follows=True)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
         time = last_round_time(options, seconds)
-        setting = LastRoundSetting(root, label, options.seed, seconds, cpu_at_start, time, tuple(priors))
+        all_priors = tuple(priors)
+        setting = LastRoundSetting(root, label, options.seed, seconds, cpu_at_start, time, all_priors)
         if context.fleet is None:
             result = finish_search(context, setting)
         else:
