@@ -17,7 +17,7 @@ from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import walk
 from autotune.tuning.cache_entry import choose_measured, kernel_record
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import MAX_FINALISTS, by_score, fastest, measured_binary
+from autotune.tuning.finalists import MAX_FINALISTS, by_score, measured_binary, usual_finalists
 from autotune.tuning.groups import compare_groups
 from autotune.tuning.last_round import Decision, LastRoundSetting, run_last_round, time_finalists
 from autotune.tuning.result import SearchResult
@@ -113,7 +113,9 @@ def _search_result(
         time_was_over=context.evaluator.time_was_over,
         timed_again=frozenset(trial.config for trial in trials.values() if measured_binary(trial) in again),
         lacked_time=setting.time.has_time_limit
-        and any(measured_binary(trial) not in again for trial in fastest(trials.values(), setting.named)),
+        and any(
+            measured_binary(trial) not in again for trial in usual_finalists(trials.values(), setting.named)
+        ),
         journal=context.journal.path,
         cache_file=Path(record_path(str(setting.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,

@@ -20,7 +20,7 @@ from autotune.processes.deadline import Deadline
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import by_score, choose_in_time, fastest, nearly_as_fast
+from autotune.tuning.finalists import by_score, choose_in_time, nearly_as_fast, usual_finalists
 from autotune.tuning.groups import group_leaders
 from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.remeasure import Remeasurement, remeasure
@@ -134,7 +134,7 @@ def _finalists(
     context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial]
 ) -> tuple[list[Trial], Remeasurement | None]:
     """The finalists, and the journaled round that can stand for a new one; None if there is none."""
-    best = fastest(trials.values(), setting.named)
+    best = usual_finalists(trials.values(), setting.named)
     named = (*setting.named, *context.task.served_elsewhere)
     asked = nearly_as_fast(best[0], [trials[config] for config in named if config in trials])
     default = trials[context.task.spec.default]

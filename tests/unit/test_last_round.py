@@ -33,7 +33,6 @@ from autotune.tuning.context import BuiltConfig
 from autotune.tuning.finalists import (
     MAX_FEW,
     MAX_FINALISTS,
-    choose,
     choose_in_time,
     fastest_trials,
     finalists_in_time,
@@ -662,12 +661,12 @@ def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
 
 
 def test_the_time_that_the_choice_of_finalists_takes_is_left_for_fewer_of_them(monkeypatch):
-    def slow(context, trials, named, deadline):
-        """Takes all of its share of the time, half of what is left."""
-        time.sleep(deadline.left_s())
-        return choose(context, trials, named, deadline)
+    def slow(trials):
+        """Takes half of the time."""
+        time.sleep(0.1)
+        return is_unsteady(trials)
 
-    monkeypatch.setattr(finalists, "choose", slow)
+    monkeypatch.setattr(finalists, "is_unsteady", slow)
     trials = [replace(timed(str(number), 1.0 + number / 100), cost_s=0.04) for number in range(6)]
     context = SimpleNamespace(objective=Objective.TIME)
     limited = LastRoundTime(Deadline.after(0.2), checks_s=0.0, has_time_limit=True)
@@ -691,7 +690,7 @@ def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too
         run=lambda function, key, problem, *arguments, **options: answers[key],
     )
     answers["00"] = Failure(Status.TIMEOUT, "")
-    chosen = choose(context, trials, (), Deadline())
+    chosen = choose_in_time(context, trials, (), [], LastRoundTime())
     assert [trial.key for trial in chosen] == [*(f"{number:02}" for number in range(1, 9)), "00"]
 
 
