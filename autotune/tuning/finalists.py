@@ -48,7 +48,7 @@ def fastest_trials(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[
     """
     distinct: dict[object, Trial] = {}
     for trial in _in_both_orders(by_score(trials)):
-        distinct.setdefault(measured_binary(trial), trial)
+        distinct.setdefault(measurement_key(trial), trial)
     best = list(distinct.values())[:count]
     is_time = all(trial.objective is Objective.TIME for trial in best)
     far = MAX_SLOWER * min((trial.score or 0.0 for trial in best), default=0.0) if is_time else math.inf
@@ -69,7 +69,7 @@ def nearly_as_fast(fastest: Trial, trials: Iterable[Trial]) -> list[Trial]:
     return [trial for trial in by_score(trials) if _steady_score(trial) <= far]
 
 
-def measured_binary(trial: Trial) -> tuple[str, tuple[float, ...]]:
+def measurement_key(trial: Trial) -> tuple[str, tuple[float, ...]]:
     """The same value for all trials that share a binary and its measurement."""
     return trial.binary_sha256, trial.measurement.samples_ms if trial.measurement else ()
 
