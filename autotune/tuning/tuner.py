@@ -101,7 +101,7 @@ def search(
         else:
             result = finish_on_two_devices(context, context.fleet, setting)
         times.turn_to("ending the processes")
-        if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
+        if result.resumed < len(result.trials):  # without a new trial, the journal's stages stay
             context.journal.append_stages(times.seconds, timing_warnings(result), result.coverage)
     times.turn_to("")  # in the timeline, the last stage has the end of the processes
     return result

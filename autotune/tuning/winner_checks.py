@@ -80,7 +80,7 @@ class Check:
         is_concurrent: It needs no device process, and runs beside the other checks.
         names: The names of its outcomes, where there are others; not all need be known before it is made.
         early: Begins it on a likely winner, without a binary. If that gives no outcome, `run` follows.
-        processes: Its processes. They stand by, without a device, while likely winners are timed.
+        processes: Its processes, which wait without a device while likely winners are timed.
         cost: Its predicted time.
     """
 
