@@ -116,7 +116,7 @@ class EarlyChecks:
     """The checks that run on likely winners while these are timed."""
 
     runs: Mapping[tuple[Check, Config], Future[Outcomes]] = field(default_factory=dict)
-    processes: Killable = field(default_factory=Killable)  # child processes that the runs wait for
+    killable: Killable = field(default_factory=Killable)  # child processes that the runs wait for
 
     def outcomes(self, check: Check, configs: Iterable[Config]) -> dict[Config, Outcomes]:
         """Wait for a check of configurations, and return the outcomes of the configurations that have any."""
@@ -139,7 +139,7 @@ def early_checks(
     with ExitStack() as opened:
         for check in checks:
             opened.enter_context(check.processes(context))
-        opened.enter_context(deadline.processes)
+        opened.enter_context(deadline.killable)
         opened.callback(threads.shutdown, wait=False, cancel_futures=True)
         runs = {
             (check, config): threads.submit(check.early, context, instance, deadline)
@@ -147,7 +147,7 @@ def early_checks(
             if check.early is not None
             for config, instance in instances.items()
         }
-        yield EarlyChecks(runs, deadline.processes)
+        yield EarlyChecks(runs, deadline.killable)
 
 
 @dataclass
@@ -215,7 +215,7 @@ def _make_checks(
         return {**done, **(check.run(context, others, until) if others else {})}
 
     # after an interrupt, a sanitizer would go on for a minute: what the threads wait for is killed first
-    with ThreadPoolExecutor(len(CHECKS)) as threads, whole.processes, early.processes:
+    with ThreadPoolExecutor(len(CHECKS)) as threads, whole.killable, early.killable:
         concurrent = {
             check: threads.submit(run, check, builds, whole) for check in checks if check.is_concurrent
         }
