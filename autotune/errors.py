@@ -113,9 +113,9 @@ class NoMoreTrials(Exception):
 
 
 class Blame(Enum):
-    """A possible cause of a failure besides the configuration."""
+    """A possible cause of a failure."""
 
-    NOTHING = "nothing"
+    CONFIGURATION = "configuration"
     PROCESS = "process"  # an earlier run in the same process: repeat it in a fresh one
     MACHINE = "machine"  # a kill, no memory, load: try again, and once more in the next search
 

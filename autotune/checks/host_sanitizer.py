@@ -377,7 +377,7 @@ def _run_command(
     # ETXTBSY: a process that another thread is starting still has the new program open
     with (
         retried(begin, OSError, errno.ETXTBSY) as process,
-        deadline.processes.holding(process.kill),
+        deadline.killable.holding(process.kill),
     ):
         try:
             out, err = process.communicate(timeout=deadline.left_s(TIMEOUT_S))

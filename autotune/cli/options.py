@@ -36,8 +36,8 @@ def target(parsed: argparse.Namespace) -> Target:
     from autotune.tuning.task import Target
 
     measure = getattr(parsed, "measure", USUAL)  # not every command runs kernels
-    problem = (parse_sizes(parsed.size), parsed.dtype, parsed.data)
-    return Target(parsed.space, parsed.device, *problem, measure, getattr(parsed, "devices", None))
+    sizes, devices = parse_sizes(parsed.size), getattr(parsed, "devices", None)
+    return Target(parsed.space, parsed.device, sizes, parsed.dtype, parsed.data, measure, devices)
 
 
 @contextmanager

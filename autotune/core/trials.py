@@ -116,7 +116,7 @@ class Failure:
 
     status: Status
     detail: str
-    blame: Blame = Blame.NOTHING
+    blame: Blame = Blame.CONFIGURATION
     fault: ArrayFault | None = None  # of a check of arrays
 
     def __post_init__(self) -> None:

@@ -196,7 +196,7 @@ def run_and_reset_clocks(
 
 
 def verify_and_time(state: DeviceState, item: WorkItem) -> Measurement | Failure:
-    """Verify a configuration on all workloads, time the last, and verify its arrays again."""
+    """Verify a configuration on `workloads_to_verify`, time it on its own, and verify its arrays again."""
     incumbent = state.incumbent_timer(item)
     try:
         with timeline.span("load the binary"):
@@ -220,8 +220,8 @@ def verify_and_time(state: DeviceState, item: WorkItem) -> Measurement | Failure
         failure = compare_memory(buffers) or impossible(measurement, item.floor_ms)
         return state.save_arrays(failure, buffers) if failure else measurement
     except LaunchError as error:
-        is_of_incumbent = incumbent is not None and incumbent.is_running
-        return replace(_launch_failure(error), blame=Blame.PROCESS if is_of_incumbent else Blame.NOTHING)
+        blame = Blame.PROCESS if incumbent is not None and incumbent.is_running else Blame.CONFIGURATION
+        return replace(_launch_failure(error), blame=blame)
 
 
 def _incumbent_stopwatch(state: DeviceState, item: WorkItem) -> Stopwatch | None:

@@ -39,7 +39,7 @@ def _trial(
 ) -> Trial:
     if status is Status.OK:
         return Trial(note=detail, **others)
-    blame = Blame.MACHINE if by_machine else Blame.NOTHING
+    blame = Blame.MACHINE if by_machine else Blame.CONFIGURATION
     return Trial(failure=Failure(status, detail, blame, fault), **others)
 
 

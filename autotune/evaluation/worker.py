@@ -167,12 +167,12 @@ class Worker:
     ) -> Any:
         """Load workloads, run `function(state, *arguments, **options)`, return the answer or a Failure.
 
-        The child is replaced after a doubtful failure. If the machine, or another configuration in the same
-        child, may have caused the failure, the run is repeated in the fresh child. Raises SetupError when the
-        device or the reference is broken.
+        The child is replaced after a doubtful failure. If the machine, or another configuration in the child,
+        may have caused it, the run is repeated. Raises SetupError when the device or the reference is broken.
         """
         call = _DeviceCall(function, arguments, timeout_s, workloads, options)
-        return self._begin(call) or self._wait_or_repeat(call)
+        unprepared = self._begin(call)
+        return self._wait_or_repeat(call) if unprepared is None else unprepared
 
     def begin_item(self, item: WorkItem, timeout_s: float) -> Callable[[], Measurement | Failure]:
         """Load the workloads of an item and begin its run; the returned function waits for the outcome.
@@ -378,4 +378,4 @@ def _unprepared(error: ChildFailed) -> Failure:
 
 def _blame(answer: Any) -> Blame:
     """The possible causes of the failure in a run's answer, if it is one."""
-    return answer.blame if isinstance(answer, Failure) else Blame.NOTHING
+    return answer.blame if isinstance(answer, Failure) else Blame.CONFIGURATION

@@ -119,7 +119,7 @@ class Child:
             began_s = time.monotonic()
             if self.pid is None:
                 raise EOFError
-            self._deadline_s += time.monotonic() - began_s
+            self._deadline_s += time.monotonic() - began_s  # the start of the process does not count
             left_s = None if self._timeout_s is None else max(0.0, self._deadline_s - time.monotonic())
             if not self._pipe.poll(left_s):
                 self.kill()
@@ -222,7 +222,7 @@ def was_killed(code: int) -> bool:
 
 def _blame_for_delay() -> Blame:
     """The machine, if more processes are ready to run than it has cores."""
-    return Blame.MACHINE if os.getloadavg()[0] > cores() else Blame.NOTHING
+    return Blame.MACHINE if os.getloadavg()[0] > cores() else Blame.CONFIGURATION
 
 
 def serve(pipe: AnyConnection) -> None:

@@ -47,7 +47,7 @@ class Deadline:
     """The time at which work should end, and the processes that can be killed to end it at once."""
 
     at_s: float = math.inf  # on the clock of `time.perf_counter`; afterwards, no more work begins
-    processes: Killable = field(default_factory=Killable)  # that the work waits for
+    killable: Killable = field(default_factory=Killable)  # processes that the work waits for
 
     @classmethod
     def after(cls, seconds: float | None) -> Self:

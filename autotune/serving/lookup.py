@@ -181,7 +181,7 @@ class _LookUp:
         """A result of the device itself, from the first cache that has a result which may be served."""
         reader, query = self._reader, self._query
         for root in self._roots:
-            place = self._place(root)
+            place = self._place(root, is_first=not self._places)
             if place is None:
                 continue
             self._places.append(place)
@@ -201,16 +201,16 @@ class _LookUp:
             return None
         return match
 
-    def _place(self, root: str) -> _Place | None:
-        """A cache and the folder of the device in it; None if the cache has no results of the kernel."""
+    def _place(self, root: str, *, is_first: bool) -> _Place | None:
+        """A cache, the first with results of the kernel or a later one; None if it has no such results."""
         reader, kernel, slug = self._reader, self._query.kernel, self._query.slug
         if slug is not None and reader.record(root, slug, kernel) is not None:
             folder = slug if _is_device(reader.device(root, slug), self._query) else None
         elif folders := reader.folders(root, kernel):
-            folder = self._folder_by_name(root, folders)
+            folder = self._folder_by_name(root, folders, is_first=is_first)
         else:
             return None
-        if folder is not None and self._places and not self._is_same_kernel(root, folder):
+        if folder is not None and not is_first and not self._is_same_kernel(root, folder):
             folder = None
         return _Place(root, folder)
 
@@ -226,7 +226,7 @@ class _LookUp:
         self._reasons.append(f"{root}/{folder} has another kernel of this name, with the parameters {names}")
         return False
 
-    def _folder_by_name(self, root: str, folders: list[str]) -> str | None:
+    def _folder_by_name(self, root: str, folders: list[str], *, is_first: bool) -> str | None:
         """The folder of a device that the query names by another name than its slug.
 
         If the query names no device, the folder of this machine's CPU, else the only folder of the first
@@ -236,7 +236,7 @@ class _LookUp:
         if query.slug is None:
             if self._host_cpu is not None:
                 return self._host_cpu if self._host_cpu in folders else None
-            return folders[0] if len(folders) == 1 and not self._places else None
+            return folders[0] if len(folders) == 1 and is_first else None
         from autotune.hardware.names import canonical
 
         words = {*canonical(query.slug).split()}

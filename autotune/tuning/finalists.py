@@ -2,8 +2,8 @@
 
 1. `last_round` finds the trials that have to take part: the default, the fastest of each group, and the named
    ones that are `nearly_as_fast` as the fastest. It passes them to `choose_in_time`.
-2. `choose` takes the `fastest_trials`. If the machine `is_unsteady`, it takes more of them, and `_preselect`
-   times these in a few turns and keeps the best.
+2. That takes the `usual_finalists`. If the machine `is_unsteady`, it takes more of the `fastest_trials`, and
+   `_preselect` times these in a few turns and keeps the best.
 3. `finalists_in_time` leaves out the last of these for which a time limit has no time.
 """
 
@@ -48,7 +48,7 @@ def fastest_trials(trials: Iterable[Trial], count: int = MAX_FINALISTS) -> list[
     """
     distinct: dict[object, Trial] = {}
     for trial in _in_both_orders(by_score(trials)):
-        distinct.setdefault(measured_binary(trial), trial)
+        distinct.setdefault(measurement_key(trial), trial)
     best = list(distinct.values())[:count]
     is_time = all(trial.objective is Objective.TIME for trial in best)
     far = MAX_SLOWER * min((trial.score or 0.0 for trial in best), default=0.0) if is_time else math.inf
@@ -69,7 +69,7 @@ def nearly_as_fast(fastest: Trial, trials: Iterable[Trial]) -> list[Trial]:
     return [trial for trial in by_score(trials) if _steady_score(trial) <= far]
 
 
-def measured_binary(trial: Trial) -> tuple[str, tuple[float, ...]]:
+def measurement_key(trial: Trial) -> tuple[str, tuple[float, ...]]:
     """The same value for all trials that share a binary and its measurement."""
     return trial.binary_sha256, trial.measurement.samples_ms if trial.measurement else ()
 
@@ -86,26 +86,9 @@ def is_unsteady(trials: Iterable[Trial]) -> bool:
     return sum(unsteady) > UNSTEADY_SHARE * len(unsteady)
 
 
-def fastest(trials: Iterable[Trial], named: Collection[Config]) -> list[Trial]:
+def usual_finalists(trials: Iterable[Trial], named: Collection[Config]) -> list[Trial]:
     """The fastest trials, as many as take part: one beside named configurations, which were chosen before."""
     return fastest_trials(trials, 1 if named else MAX_FINALISTS)
-
-
-def choose(
-    context: TuningContext, trials: Iterable[Trial], named: Collection[Config], deadline: Deadline
-) -> list[Trial]:
-    """Choose the fastest trials; on an unsteady machine, time more of them in a few turns first.
-
-    The choice should be made by the deadline.
-    """
-    trials = list(trials)
-    if named or context.objective is not Objective.TIME or not is_unsteady(trials):
-        return fastest(trials, named)
-    candidates = fastest_trials(trials, MAX_CANDIDATES)
-    if len(candidates) <= MAX_FEW:
-        return candidates
-    in_time = finalists_in_time(candidates, candidates[:1], deadline.left_s())
-    return _preselect(context, in_time, deadline)
 
 
 def choose_in_time(
@@ -116,9 +99,14 @@ def choose_in_time(
     time: LastRoundTime,
 ) -> list[Trial]:
     """Choose the needed trials, and as many of the best as a time limit allows."""
-    chosen = choose(context, trials, named, time.round.share(2))
+    trials, half = list(trials), time.round.share(2)  # the choice may take half of the time
+    chosen = usual_finalists(trials, named)
+    if not named and context.objective is Objective.TIME and is_unsteady(trials):
+        chosen = fastest_trials(trials, MAX_CANDIDATES)
+        if len(chosen) > MAX_FEW:
+            in_time = finalists_in_time(chosen, chosen[:1], half.left_s())
+            chosen = _preselect(context, in_time, half)
     distinct = list({trial.config: trial for trial in (chosen[0], *needed)}.values())
-    # The choice may have taken half of the time.
     left_s = time.round.left_s() if time.has_time_limit else math.inf
     return finalists_in_time(chosen, distinct, left_s)
 

@@ -17,7 +17,7 @@ from autotune.serving.cache_reader import CacheReader
 from autotune.serving.device_records import walk
 from autotune.tuning.cache_entry import choose_measured, kernel_record
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import MAX_FINALISTS, by_score, fastest, measured_binary
+from autotune.tuning.finalists import MAX_FINALISTS, by_score, measurement_key, usual_finalists
 from autotune.tuning.groups import compare_groups
 from autotune.tuning.last_round import Decision, LastRoundSetting, run_last_round, time_finalists
 from autotune.tuning.result import SearchResult
@@ -96,7 +96,7 @@ def _search_result(
     winner, *ties = decision.stored
     assert decision.estimate is not None  # the last round of a search asks for it
     instance = context.maker.make(winner.config)
-    again = {measured_binary(trial) for trial in trials.values() if trial.key in decision.measurements}
+    again = {measurement_key(trial) for trial in trials.values() if trial.key in decision.measurements}
     was_served = cached is not None and cached.config == winner.config
     return SearchResult(
         task=task,
@@ -111,9 +111,11 @@ def _search_result(
         resumed=ledger.resumed,
         beside_budget=context.evaluator.beside_budget,
         time_was_over=context.evaluator.time_was_over,
-        timed_again=frozenset(trial.config for trial in trials.values() if measured_binary(trial) in again),
+        timed_again=frozenset(trial.config for trial in trials.values() if measurement_key(trial) in again),
         lacked_time=setting.time.has_time_limit
-        and any(measured_binary(trial) not in again for trial in fastest(trials.values(), setting.named)),
+        and any(
+            measurement_key(trial) not in again for trial in usual_finalists(trials.values(), setting.named)
+        ),
         journal=context.journal.path,
         cache_file=Path(record_path(str(setting.root), task.device.slug, task.spec.kernel)),
         was_served=was_served,

@@ -20,7 +20,7 @@ from autotune.processes.deadline import Deadline
 from autotune.processes.machine_load import CpuTimes
 from autotune.searchers.base import PriorResults, StoppingEstimate
 from autotune.tuning.context import TuningContext
-from autotune.tuning.finalists import by_score, choose_in_time, fastest, nearly_as_fast
+from autotune.tuning.finalists import by_score, choose_in_time, nearly_as_fast, usual_finalists
 from autotune.tuning.groups import group_leaders
 from autotune.tuning.limits import LastRoundTime
 from autotune.tuning.remeasure import Remeasurement, remeasure
@@ -45,7 +45,7 @@ class LastRoundSetting:
     seconds: float  # the time of the search
     cpu_at_start: CpuTimes
     time: LastRoundTime
-    priors: tuple[PriorResults, ...] = ()  # the results that it started from
+    priors: tuple[PriorResults, ...] = ()  # the results that it used
     named: tuple[Config, ...] = ()  # chosen before: finalists if they are nearly as fast as the fastest
     measure_again: Remeasure = remeasure
 
@@ -134,7 +134,7 @@ def _finalists(
     context: TuningContext, setting: LastRoundSetting, trials: Mapping[Config, Trial]
 ) -> tuple[list[Trial], Remeasurement | None]:
     """The finalists, and the journaled round that can stand for a new one; None if there is none."""
-    best = fastest(trials.values(), setting.named)
+    best = usual_finalists(trials.values(), setting.named)
     named = (*setting.named, *context.task.served_elsewhere)
     asked = nearly_as_fast(best[0], [trials[config] for config in named if config in trials])
     default = trials[context.task.spec.default]
@@ -163,16 +163,16 @@ def _reusable_round(
     """
     by_key = {trial.key: trial for trial in by_score(trials)}
     needed_keys, best_keys = ({trial.key for trial in chosen} for chosen in (needed, best))
-    least_keys = {best[0].key} if setting.time.has_time_limit else best_keys
-    journal = context.journal
+    asked_keys, journal = needed_keys | best_keys, context.journal
     for number, last_round in enumerate(reversed(journal.last_rounds.values())):
         measured = last_round.measurements.keys()
-        is_of_the_best = least_keys <= measured <= needed_keys | best_keys
-        has_no_later_trial = number == 0 and journal.is_concluded
-        is_of_as_many = measured <= by_key.keys() and len(measured) >= len(best)
+        has_all_best = best_keys <= measured <= asked_keys
+        has_some_in_time = setting.time.has_time_limit and best[0].key in measured and measured <= asked_keys
+        is_after_all_trials = number == 0 and journal.is_concluded
+        has_as_many = is_after_all_trials and measured <= by_key.keys() and len(measured) >= len(best)
         if (
             needed_keys <= measured
-            and (is_of_the_best or (has_no_later_trial and is_of_as_many))
+            and (has_all_best or has_some_in_time or has_as_many)
             and NO_TIME not in last_round.on_fresh_inputs.values()
             and (measurements := _with_values(context, by_key, last_round))
         ):

@@ -24,15 +24,12 @@ class LastRoundTime:
         round: The deadline of its measurements; without a time limit, one that a round seldom reaches.
         checks_s: The time of its checks, in addition to what the measurements leave; infinite without a
             time limit.
+        has_time_limit: True under a time limit, for which finalists are left out.
     """
 
     round: Deadline = field(default_factory=Deadline)
     checks_s: float = math.inf
-
-    @property
-    def has_time_limit(self) -> bool:
-        """True under a time limit, for which finalists are left out."""
-        return self.checks_s < math.inf
+    has_time_limit: bool = False
 
     def checks_deadline(self) -> Deadline:
         """The deadline of checks that begin now, or that run beside the measurements."""
@@ -63,7 +60,7 @@ def last_round_time(options: Options, spent_s: float) -> LastRoundTime:
 
 def limited_last_round(round_s: float, limit_s: float) -> LastRoundTime:
     """The time of a last round that takes `round_s`, and of checks with their share of a time limit."""
-    return LastRoundTime(Deadline.after(round_s), checks_time_s(limit_s))
+    return LastRoundTime(Deadline.after(round_s), checks_time_s(limit_s), has_time_limit=True)
 
 
 def usual_last_round(spent_s: float) -> LastRoundTime:

@@ -39,7 +39,7 @@ class SearchResult:
     objective: Objective
     objective_name: str  # its expression, if it is the user's own
     metrics: tuple[Mapping[str, float], ...]  # of each trial, as the space names them
-    priors: tuple[PriorResults, ...]  # results of other devices and problems that the search started from
+    priors: tuple[PriorResults, ...]  # results of other devices and problems that the search used
     stopping_estimate: StoppingEstimate
     uncompared: tuple[str, ...]  # outputs that the reference does not return
     front: Front  # Pareto front of time and energy, where energy is measured

@@ -1,4 +1,4 @@
-"""Runs one search, from a target to a cached result."""
+"""Runs one search, from a task to a cached result."""
 
 from __future__ import annotations
 
@@ -81,26 +81,27 @@ def search(
     cpu_at_start = cpu_times()
     times = StageTimes(observer)
     make = partial(make_searcher, engine, strategy, priors=priors, stop_when_unlikely=stops)
-    made = in_thread("import and make the searcher", make)
+    pending_searcher = in_thread("import and make the searcher", make)
     search_options = options_before_last_round(options)
     with open_context(journaled, search_options, times, policy, processes, cluster) as context:
         context.evaluator.on_spent = partial(begin_spare, context)
         context.evaluator.prefetch([task.spec.default])
-        searcher = made.result()
-        started_from = tuple(priors)  # more may come
-        note = f"started from {priors_text(started_from)}" if started_from else ""
+        searcher = pending_searcher.result()
+        priors_at_start = tuple(priors)
+        note = f"started from {priors_text(priors_at_start)}" if priors_at_start else ""
         explore(context, searcher, search_options, note, cpu_at_start, last_round_follows=True)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
         seconds = context.ledger.spent_s
         time = last_round_time(options, seconds)
-        setting = LastRoundSetting(root, label, options.seed, seconds, cpu_at_start, time, tuple(priors))
+        all_priors = tuple(priors)
+        setting = LastRoundSetting(root, label, options.seed, seconds, cpu_at_start, time, all_priors)
         if context.fleet is None:
             result = finish_search(context, setting)
         else:
             result = finish_on_two_devices(context, context.fleet, setting)
         times.turn_to("ending the processes")
-        if result.resumed < len(result.trials):  # else the stages of the search that ran them stay
+        if result.resumed < len(result.trials):  # without a new trial, the journal's stages stay
             context.journal.append_stages(times.seconds, timing_warnings(result), result.coverage)
     times.turn_to("")  # in the timeline, the last stage has the end of the processes
     return result
@@ -155,7 +156,8 @@ def explore(
     with suppress(NoMoreTrials):
         evaluate(context.evaluator, enqueued)
         searcher.search(task.space, context.evaluator, seed=options.seed)
-        while True:  # for the trials that the searcher has left under way
+    with suppress(NoMoreTrials):  # raised once none is under way: the searcher may have left some
+        while True:
             context.evaluator.collect()
     first.wait()  # the warnings come before the last round
 

@@ -80,7 +80,7 @@ class Check:
         is_concurrent: It needs no device process, and runs beside the other checks.
         names: The names of its outcomes, where there are others; not all need be known before it is made.
         early: Begins it on a likely winner, without a binary. If that gives no outcome, `run` follows.
-        processes: Its processes. They stand by, without a device, while likely winners are timed.
+        processes: Its processes, which wait without a device while likely winners are timed.
         cost: Its predicted time.
     """
 
@@ -116,7 +116,7 @@ class EarlyChecks:
     """The checks that run on likely winners while these are timed."""
 
     runs: Mapping[tuple[Check, Config], Future[Outcomes]] = field(default_factory=dict)
-    processes: Killable = field(default_factory=Killable)  # child processes that the runs wait for
+    killable: Killable = field(default_factory=Killable)  # child processes that the runs wait for
 
     def outcomes(self, check: Check, configs: Iterable[Config]) -> dict[Config, Outcomes]:
         """Wait for a check of configurations, and return the outcomes of the configurations that have any."""
@@ -139,7 +139,7 @@ def early_checks(
     with ExitStack() as opened:
         for check in checks:
             opened.enter_context(check.processes(context))
-        opened.enter_context(deadline.processes)
+        opened.enter_context(deadline.killable)
         opened.callback(threads.shutdown, wait=False, cancel_futures=True)
         runs = {
             (check, config): threads.submit(check.early, context, instance, deadline)
@@ -147,7 +147,7 @@ def early_checks(
             if check.early is not None
             for config, instance in instances.items()
         }
-        yield EarlyChecks(runs, deadline.processes)
+        yield EarlyChecks(runs, deadline.killable)
 
 
 @dataclass
@@ -158,13 +158,13 @@ class WinnerChecks:
 
     def recall(self, context: TuningContext, trials: Iterable[Trial]) -> None:
         """Reuse journaled outcomes in which no expected check is missing, if the sanitizers are the same."""
-        tools, expected = sanitizers(context), expected_checks(context).keys()
+        tools, names = sanitizers(context), outcomes_so_far(context).keys()
         for last_round in context.journal.last_rounds.values():
             if tools is not None and last_round.sanitizers != tools:
                 continue
             for trial in trials:
                 outcomes = last_round.outcomes.get(trial.key, {})
-                if expected <= outcomes.keys() and not is_late(outcomes):
+                if names <= outcomes.keys() and not is_late(outcomes):
                     self.outcomes.setdefault(trial.config, outcomes)
 
     def check(
@@ -204,7 +204,7 @@ def _make_checks(
     early: EarlyChecks,
 ) -> dict[Config, Outcomes]:
     """Make the checks of builds, add their failures to `failures`, and return the outcomes."""
-    outcomes = dict.fromkeys(builds, expected_checks(context))
+    outcomes = dict.fromkeys(builds, outcomes_so_far(context))
     checks = [check for check in CHECKS if builds and check.can_run(context)]
     turns = [check for check in checks if not check.is_concurrent]
     whole = Deadline(deadline.at_s)  # kills these processes only: more checks may follow until the deadline
@@ -215,7 +215,7 @@ def _make_checks(
         return {**done, **(check.run(context, others, until) if others else {})}
 
     # after an interrupt, a sanitizer would go on for a minute: what the threads wait for is killed first
-    with ThreadPoolExecutor(len(CHECKS)) as threads, whole.processes, early.processes:
+    with ThreadPoolExecutor(len(CHECKS)) as threads, whole.killable, early.killable:
         concurrent = {
             check: threads.submit(run, check, builds, whole) for check in checks if check.is_concurrent
         }
@@ -245,19 +245,19 @@ def _warn_of_missed(observer: Observer, outcomes: Sequence[Outcomes]) -> None:
         observer.warn(f"{which}: checked {text}")
 
 
-def expected_checks(context: TuningContext) -> Outcomes:
+def outcomes_so_far(context: TuningContext) -> Outcomes:
     """The outcomes of all checks but those on other data, before CHECKS are made.
 
     The search has compared the outputs and verified other sizes.
     """
     compared = context.worker.compared
-    expected: dict[str, Outcome] = {output_check(name): PASSED for name in sorted(compared)}
+    outcomes: dict[str, Outcome] = {output_check(name): PASSED for name in sorted(compared)}
     for name in context.default.uncompared(compared):
-        expected[output_check(name)] = Unchecked("the reference does not return it")
-    expected[OTHER_SIZES] = _lacks_sizes(context) or PASSED
+        outcomes[output_check(name)] = Unchecked("the reference does not return it")
+    outcomes[OTHER_SIZES] = _lacks_sizes(context) or PASSED
     for check in CHECKS:
-        expected |= check.expected(context)
-    return expected
+        outcomes |= check.expected(context)
+    return outcomes
 
 
 def _named(*names: str) -> Callable[[TuningContext], Iterable[str]]:

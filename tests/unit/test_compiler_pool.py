@@ -123,7 +123,7 @@ FAILURES = st.builds(
     Failure,
     status=st.sampled_from(list(Status)[1:]),  # the first is no failure
     detail=st.text(),
-    blame=st.sampled_from((Blame.NOTHING, Blame.MACHINE)),
+    blame=st.sampled_from((Blame.CONFIGURATION, Blame.MACHINE)),
 )
 
 

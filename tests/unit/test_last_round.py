@@ -33,7 +33,6 @@ from autotune.tuning.context import BuiltConfig
 from autotune.tuning.finalists import (
     MAX_FEW,
     MAX_FINALISTS,
-    choose,
     choose_in_time,
     fastest_trials,
     finalists_in_time,
@@ -66,7 +65,7 @@ from autotune.tuning.turns import (
     is_precise,
     remove_shifts,
 )
-from autotune.tuning.winner_checks import Check, WinnerChecks, early_checks, expected_checks
+from autotune.tuning.winner_checks import Check, WinnerChecks, early_checks, outcomes_so_far
 from tests.conftest import KERNEL, LIMIT_S, opened
 
 
@@ -622,7 +621,7 @@ def test_what_cannot_run_here_is_in_the_record_from_the_start(monkeypatch, words
         worker=SimpleNamespace(compared=frozenset({"y"})),
         processes=SimpleNamespace(**({"skips_sanitizers": False, "sanitizer": object()} | words)),
     )
-    expected = expected_checks(context)
+    expected = outcomes_so_far(context)
     late = [name for name, one in expected.items() if one is NO_TIME]
     unable = {name: reason for name, reason in reasons(expected).items() if reason and name not in late}
     assert unable == {"output z": "the reference does not return it", **missed}
@@ -662,15 +661,15 @@ def test_finalists_beyond_the_time_left_stay_out_but_never_the_needed_ones():
 
 
 def test_the_time_that_the_choice_of_finalists_takes_is_left_for_fewer_of_them(monkeypatch):
-    def slow(context, trials, named, deadline):
-        """Takes all of its share of the time, half of what is left."""
-        time.sleep(deadline.left_s())
-        return choose(context, trials, named, deadline)
+    def slow(trials):
+        """Takes half of the time."""
+        time.sleep(0.1)
+        return is_unsteady(trials)
 
-    monkeypatch.setattr(finalists, "choose", slow)
+    monkeypatch.setattr(finalists, "is_unsteady", slow)
     trials = [replace(timed(str(number), 1.0 + number / 100), cost_s=0.04) for number in range(6)]
     context = SimpleNamespace(objective=Objective.TIME)
-    limited = LastRoundTime(Deadline.after(0.2), checks_s=0.0)
+    limited = LastRoundTime(Deadline.after(0.2), checks_s=0.0, has_time_limit=True)
     assert len(choose_in_time(context, trials, (), [], limited)) <= 2
 
 
@@ -691,12 +690,12 @@ def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too
         run=lambda function, key, problem, *arguments, **options: answers[key],
     )
     answers["00"] = Failure(Status.TIMEOUT, "")
-    chosen = choose(context, trials, (), Deadline())
+    chosen = choose_in_time(context, trials, (), [], LastRoundTime())
     assert [trial.key for trial in chosen] == [*(f"{number:02}" for number in range(1, 9)), "00"]
 
 
 def test_processes_that_are_killed_end_no_work_without_a_deadline():
     killed = []
-    Deadline().processes.kill()
-    with Deadline().processes.holding(lambda: killed.append(True)):
+    Deadline().killable.kill()
+    with Deadline().killable.holding(lambda: killed.append(True)):
         assert not killed

@@ -120,7 +120,7 @@ def test_the_facts_of_a_fault_are_kept_beside_the_words_and_in_the_journal(check
     assert failure.fault.sizes == {"n": N}
     assert fields == {name: getattr(failure.fault, name) for name in fields}
     trial = Trial(Config({"A": 1}), "key", failure)
-    kept = replace(failure, blame=Blame.NOTHING)  # what broke a process is of no use to a later one
+    kept = replace(failure, blame=Blame.CONFIGURATION)  # what broke a process is of no use to a later one
     assert decode_trial(json.loads(json.dumps(encode_trial(trial)))) == replace(trial, failure=kept)
 
 
