@@ -98,11 +98,23 @@ class DeviceState:
         for shared in earlier:  # first: old and new problems may not fit in memory together
             shared.keep_inputs_of(workloads)
         self.device.forget()
-        for workload in workloads:
-            key = workload.data_key
-            if key not in self._loaded:
-                self._loaded[key] = SharedBuffers(self.device, self.preparation.data_of(workload), earlier)
-            self.buffers(workload).arrays()
+        try:
+            for workload in workloads:
+                key = workload.data_key
+                if key not in self._loaded:
+                    self._loaded[key] = SharedBuffers(
+                        self.device, self.preparation.data_of(workload), earlier
+                    )
+                self.buffers(workload).arrays()
+        except OutOfMemory:  # other programs have the rest
+            if not stays:
+                raise
+            return self.load(workloads)
+        return self.loaded
+
+    @property
+    def loaded(self) -> frozenset[str]:
+        """The data keys of the workloads in device memory."""
         return frozenset(self._loaded)
 
     def buffers(self, workload: Workload) -> WorkloadBuffers:
@@ -193,6 +205,13 @@ def run_and_reset_clocks(
         return _launch_failure(error)
     finally:
         state.device.clocks.restore()
+
+
+def run_with_memory(
+    state: DeviceState, function: Callable[..., Any], *arguments: Any, **options: Any
+) -> tuple[Any, frozenset[str]]:
+    """The answer of `run_and_reset_clocks`, and the data keys of the workloads that are in memory then."""
+    return run_and_reset_clocks(state, function, *arguments, **options), state.loaded
 
 
 def verify_and_time(state: DeviceState, item: WorkItem) -> Measurement | Failure:

@@ -29,7 +29,7 @@ from autotune.evaluation.device_process import (
     DeviceState,
     load,
     open_device,
-    run_and_reset_clocks,
+    run_with_memory,
     set_up,
     verify_and_time,
 )
@@ -195,7 +195,7 @@ class Worker:
             return unprepared
         process = self._set_up_process()
         process.child.ask(
-            run_and_reset_clocks, call.function, *call.arguments, timeout_s=call.timeout_s, **call.options
+            run_with_memory, call.function, *call.arguments, timeout_s=call.timeout_s, **call.options
         )
         process.runs += 1
         process.has_searched |= call.function is verify_and_time
@@ -225,7 +225,8 @@ class Worker:
     def _wait(self, timeout_s: float) -> Any:
         assert self._process is not None
         try:
-            return self._process.child.answer()
+            answer, self._process.loaded = self._process.child.answer()
+            return answer
         except ChildTimeout as error:
             detail = f"did not end within {timeout_s:g} s and was killed"
             failure = Failure(Status.TIMEOUT, detail, error.blame)

@@ -34,6 +34,14 @@ def has_expected(_state, _binary, _workload):
     return Path("computed-1000").exists()
 
 
+def free_all(state):
+    state.load(())
+
+
+def in_memory(state):
+    return state.loaded
+
+
 def hang_once(_state, began):
     if not began.exists():
         began.touch()
@@ -131,3 +139,12 @@ def reference(inputs, sizes):
         context.worker.run(pid, timeout_s=LIMIT_S)  # imports this module there, which takes longer
         (folder.path / "compiled").touch()
         assert context.run_default(has_expected, "the default", timeout_s=LIMIT_S)
+
+
+def test_workloads_that_a_run_frees_are_loaded_again(folder):
+    with opened(read_task(Target(folder.space, "fake"))) as context:
+        usual = context.default.workload
+        for _ in range(2):
+            assert context.worker.load(usual) is None
+            assert usual.data_key in context.worker.run(in_memory, timeout_s=LIMIT_S)
+            context.worker.run(free_all, timeout_s=LIMIT_S)
