@@ -65,11 +65,11 @@ def extracted(path: Path, entry: str | None) -> Literal | None:
     if is_python:
         if line := next((literal.line for literal in literals if "@triton.jit" in literal.text), 0):
             raise InputError(f"{path}:{line}: a kernel in Triton is in this string: {_WRITE_IT}")
-        other = why_no_kernel(text) or (
-            " no kernel found: no function under @triton.jit, and no string with a kernel in CUDA C++ or "
-            "OpenCL C; name the file that has it"
+        raise InputError(
+            why_no_kernel(text, path)
+            or f"{path}: no kernel found: no function under @triton.jit, and no string with a kernel in CUDA "
+            "C++ or OpenCL C; name the file that has it"
         )
-        raise InputError(f"{path}:{other}")
     return None
 
 

@@ -21,7 +21,7 @@ from autotune.problem.reference_cache import ReferenceCache
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 
-MAX_JUDGED_S = 1.0  # where every data set took longer at a size, no shapes of data are tried there
+MAX_JUDGED_S = 1.0  # a slower data set ends work ahead at its size; where all are slower, no shapes follow
 
 
 class References:

@@ -55,7 +55,7 @@ def scaffold_triton(path: Path, name: str, entry: str | None = None) -> TritonSc
     text = path.read_text(encoding="utf-8-sig")
     kernels = read_triton(text, path)
     if not kernels:
-        raise InputError(f"{path}:{why_no_kernel(text) or _only_helpers(text, path)}")
+        raise InputError(why_no_kernel(text, path) or f"{path}: no kernel found: {_only_helpers(text, path)}")
     if entry is not None and entry not in kernels:
         raise InputError(
             f"{path}: no kernel under @triton.jit is called {entry!r}; it has {', '.join(kernels)}"
@@ -74,7 +74,7 @@ def _only_helpers(text: str, path: Path) -> str:
     names = [*module.kernels]
     shown = f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if names[3:] else ''}"
     said = (
-        f" no kernel found: {shown} {'are helpers, each of which' if names[1:] else 'is a helper, which'} "
+        f"{shown} {'are helpers, each of which' if names[1:] else 'is a helper, which'} "
         "takes blocks of elements or accesses nothing through its parameters"
     )
     for function in module.kernels.values():

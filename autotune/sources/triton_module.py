@@ -44,8 +44,8 @@ def is_triton(text: str) -> bool:
     return any(isinstance(part, ast.FunctionDef) and is_jit(part, names) for part in ast.walk(tree))
 
 
-def why_no_kernel(text: str) -> str:
-    """Why a text in Python has no kernel that is read: `12: the reason`, with the line; empty if unknown."""
+def why_no_kernel(text: str, path: Path) -> str:
+    """Why a file in Python has no kernel that is read: `FILE:12: the reason`; empty if unknown."""
     tree = _parsed(text)
     names = _jit_names(tree)
     for outer in ast.walk(tree):
@@ -57,14 +57,14 @@ def why_no_kernel(text: str) -> str:
                     and "jit" in map(decorator_name, inner.decorator_list)
                 ):
                     move = "move it to the top level of a file"
-                    return f"{inner.lineno}: {inner.name} is inside of {outer.name}: {move}"
+                    return f"{path}:{inner.lineno}: {inner.name} is inside of {outer.name}: {move}"
     functions = (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef))
     for function in (one for one in functions if not is_jit(one, names)):
         for decorator in function.decorator_list:
             if decorator_name(decorator) in ("jit", "kernel", "prim_func"):
                 called = ast.unparse(getattr(decorator, "func", decorator))
                 only = "and autotune reads @triton.jit only"
-                return f"{function.lineno}: {function.name} is under @{called}, {only}"
+                return f"{path}:{function.lineno}: {function.name} is under @{called}, {only}"
     return ""
 
 
@@ -165,9 +165,8 @@ class TritonModule:
                     lists.add(name)
         return lists
 
-    @property
-    def opened(self) -> list[TritonModule]:
-        """The file, and those that its functions for the device need."""
+    def open_needed(self) -> list[TritonModule]:
+        """Read the files that the functions for the device need; returns this file, then these."""
         _of_kernels(self, self.kernels)
         return [*self._known.values()]
 

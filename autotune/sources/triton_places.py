@@ -92,7 +92,7 @@ def find_place(said: str, path: Path) -> Place | None:
     if (counted := _COUNTED.search(said)) is None:
         return None
     name, line = counted[1], int(counted[2])
-    opened = TritonModule(path.read_text(encoding="utf-8-sig"), path).opened
+    opened = TritonModule(path.read_text(encoding="utf-8-sig"), path).open_needed()
     functions = {name: one for module in reversed(opened) for name, one in module.kernels.items()}
     for module in opened:
         if (function := module.kernels.get(name)) is not None:

@@ -31,7 +31,7 @@ class FirstTrial:
     ) -> None:
         """Begin the threads; `load` loads what comes next, and without `warns` no mistakes are looked for."""
         task, self._context = context.task, context
-        lint = partial(lint_source, task.space, task.source.text) if warns else tuple[Finding, ...]
+        lint = partial(lint_source, task.space, task.source.text) if warns else lambda: ()
         self._mistakes = in_thread("find mistakes in the source", lint)
         self._loaded = in_thread("load what the searcher needs", load)
 

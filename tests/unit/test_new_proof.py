@@ -27,6 +27,17 @@ __global__ void endless(float *y, int n) { if (threadIdx.x < n) y[threadIdx.x] =
 """
 
 
+TRITON = "import triton\nimport triton.language as tl\n@triton.jit\n"
+
+
+@pytest.fixture
+def without_gpu(folder, monkeypatch):
+    """A folder on a machine with Triton and without a GPU."""
+    pytest.importorskip("triton.compiler", reason="needs the extra triton")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    return folder
+
+
 def quoted(text):
     """A text as C has it in plain strings, one for each line."""
     return "\n".join(f'"{line}\\n"' for line in text.splitlines())
@@ -291,22 +302,20 @@ def test_a_default_that_does_not_compile_without_a_header_says_so(folder):
 
 @pytest.mark.parametrize("option", [("--define", "N=4"), ("--include", ".")])
 def test_options_for_c_are_refused_for_triton(folder, option):
-    text = "import triton\nimport triton.language as tl\n@triton.jit\ndef one(y):\n    tl.store(y, 1.0)\n"
+    text = f"{TRITON}def one(y):\n    tl.store(y, 1.0)\n"
     (folder.path / "one.py").write_text(text)
     done = folder.run("new", "one.py", *option)
     assert done.returncode == 2 and f"one.py: {option[0]} is for sources in C, not for Triton" in done.stderr
 
 
-def test_a_default_in_triton_that_does_not_compile_is_told_without_a_gpu(folder, monkeypatch):
-    pytest.importorskip("triton.compiler", reason="needs the extra triton")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+def test_a_default_in_triton_that_does_not_compile_is_told_without_a_gpu(without_gpu):
     text = (
-        "import triton\nimport triton.language as tl\n@triton.jit\ndef odd(x, y, n, BLOCK: tl.constexpr):\n"
+        f"{TRITON}def odd(x, y, n, BLOCK: tl.constexpr):\n"
         "    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK + 1)\n"
         "    tl.store(y + at, tl.load(x + at, mask=at < n), mask=at < n)\n"
     )
-    (folder.path / "odd.py").write_text(text)
-    done = folder.run("new", "odd.py")
+    (without_gpu.path / "odd.py").write_text(text)
+    done = without_gpu.run("new", "odd.py")
     assert done.returncode == 0 and "\nnote  not compiled: " in done.stdout
     line = "odd.py:5: `at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK + 1)`: ValueError: arange's"
     assert line in done.stdout
@@ -314,25 +323,23 @@ def test_a_default_in_triton_that_does_not_compile_is_told_without_a_gpu(folder,
         "; BLOCK=1024 is guessed: give what your program passes, in odd.yaml, or correct the line\n"
         in done.stdout
     )
-    (folder.path / "odd.yaml").unlink()
-    (folder.path / "odd_reference.py").unlink()
-    (folder.path / "odd.py").write_text(text.replace("BLOCK + 1", "BLOCK"))
-    done = folder.run("new", "odd.py")
+    (without_gpu.path / "odd.yaml").unlink()
+    (without_gpu.path / "odd_reference.py").unlink()
+    (without_gpu.path / "odd.py").write_text(text.replace("BLOCK + 1", "BLOCK"))
+    done = without_gpu.run("new", "odd.py")
     assert "\nnote  not run: odd_reference.py:" in done.stdout  # which is not written yet
     assert "\ngood  the default compiles for sm_90\n" in done.stdout
     assert "\nthen  on a machine with such a device: autotune search odd.yaml\n" in done.stdout
 
 
-def test_a_default_in_triton_runs_on_the_cpu_after_it_was_compiled(folder, monkeypatch):
-    pytest.importorskip("triton.compiler", reason="needs the extra triton")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+def test_a_default_in_triton_runs_on_the_cpu_after_it_was_compiled(without_gpu):
     text = (
-        "import triton\nimport triton.language as tl\n@triton.jit\ndef more(x, n, BLOCK: tl.constexpr):\n"
+        f"{TRITON}def more(x, n, BLOCK: tl.constexpr):\n"
         "    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    v = tl.load(x + at, mask=at < n)\n"
         "    tl.store(x + at, v + tl.cdiv(n, n), mask=at < n)\n"
     )
-    (folder.path / "more.py").write_text(text)
-    done = folder.run("new", "more.py")
+    (without_gpu.path / "more.py").write_text(text)
+    done = without_gpu.run("new", "more.py")
     assert "\ngood  the default compiles for sm_90\n" in done.stdout
     assert "\ngood  the default runs on the CPU" in done.stdout, done.stdout
 
@@ -347,21 +354,16 @@ def test_a_default_in_triton_runs_on_the_cpu_after_it_was_compiled(folder, monke
         ("v = tl.where(tl.rand(n, o) > p, v * (1 / (1 - p)), 0)", "{name: p, dtype: float32, value: 1.0}"),
     ],
 )
-def test_a_default_in_triton_that_does_not_compile_gives_way_to_another_guess(
-    folder, monkeypatch, statement, line
-):
-    pytest.importorskip("triton.compiler", reason="needs the extra triton")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+def test_a_default_in_triton_that_does_not_compile_gives_way_to_another_guess(without_gpu, statement, line):
     text = (
-        "import triton\nimport triton.language as tl\n@triton.jit\n"
-        "def led(x, y, at, n, p, BLOCK: tl.constexpr, RATE: tl.constexpr):\n"
+        f"{TRITON}def led(x, y, at, n, p, BLOCK: tl.constexpr, RATE: tl.constexpr):\n"
         "    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    i = tl.load(at + o, mask=o < n)\n"
         f"    v = tl.load(x + i, mask=o < n)\n    {statement}\n    tl.store(y + o, v, mask=o < n)\n"
     )
-    (folder.path / "led.py").write_text(text)
-    done = folder.run("new", "led.py")
+    (without_gpu.path / "led.py").write_text(text)
+    done = without_gpu.run("new", "led.py")
     assert "\ngood  the default compiles for sm_90\n" in done.stdout, done.stdout
-    assert line in (folder.path / "led.yaml").read_text()
+    assert line in (without_gpu.path / "led.yaml").read_text()
 
 
 def test_a_line_shows_before_anything_is_read(folder):
