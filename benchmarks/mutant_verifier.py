@@ -31,7 +31,14 @@ from autotune.evaluation.device_process import DeviceSetting, verify_often, veri
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.worker import Worker
 from autotune.problem.covering import covering
-from autotune.problem.data_sets import DATA_SETS, OnOtherData, on_other_data, other_data, with_margin
+from autotune.problem.data_sets import (
+    DATA_SETS,
+    MAX_BYTES,
+    OnOtherData,
+    on_other_data,
+    other_data,
+    with_margin,
+)
 from autotune.problem.stored_inputs import StoredInputs
 from autotune.problem.workload import Workload
 from autotune.processes.deadline import Deadline
@@ -239,10 +246,8 @@ class Verifier:
             self._unfit[name] = {
                 what_of(one)
                 for default, workloads in self._defaults
-                for one in (
-                    *workloads,
-                    *(it.usual for it in on_other_data(name, workloads, default.workload)),
-                )
+                for one in (*workloads, default.workload)  # those of any configuration
+                if one is not default.workload or one.size_bytes <= MAX_BYTES
                 if (other := other_data(one, name))
                 and (
                     not rounding_is_tolerated(self._worker, OnOtherData(one, other))
