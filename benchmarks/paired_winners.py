@@ -48,7 +48,7 @@ def main() -> None:
             break
         space = parsed.spaces[number % len(parsed.spaces)]
         with tempfile.TemporaryDirectory() as folder:
-            asked = [str(ROOT / "spaces" / f"{space}.yaml"), "--device", parsed.device]
+            asked = [f"spaces/{space}.yaml", "--device", parsed.device]
             seeded = ["search", *asked, "--seed", str(number), "--no-sanitizer"]
             versions = {"ours": ROOT, "theirs": parsed.other.resolve()}
             results = {
@@ -89,7 +89,7 @@ def answer(version: Path, words: list[str], folder: Path) -> Any:
     kept = ["--journal", str(folder / "journal.jsonl"), "--cache", str(folder / "cache"), "--json"]
     done = subprocess.run(
         [sys.executable, "-m", "autotune", *words, *kept],
-        cwd=folder,
+        cwd=version,  # each reads its own spaces
         env=environment,
         capture_output=True,
         text=True,
