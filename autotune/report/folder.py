@@ -40,7 +40,7 @@ class JournalSource:
 
 
 class ExploredFolder:
-    """A folder that pages are made of; each request reads it again and shows new files."""
+    """A folder shown as pages; each request reads it again and shows new files."""
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
@@ -72,7 +72,7 @@ class ExploredFolder:
         return _digest(f"{source.name} {source.stamp}" for source in sources), cut(listed)
 
     def report(self, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
-        """A stamp and the data of the report of some sources; what cannot be shown is told in words.
+        """A stamp and the data of the report of some sources; messages say what cannot be shown.
 
         Raises InputError for a name that the folder does not have.
         """

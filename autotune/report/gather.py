@@ -1,4 +1,4 @@
-"""From files and kernels that a reader names to the searches that a report shows."""
+"""Finds the searches that a report shows, from the files and kernels that a reader names."""
 
 from __future__ import annotations
 

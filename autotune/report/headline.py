@@ -1,4 +1,4 @@
-"""The head of a report in words: figures with a title and their basis, and where they are from."""
+"""The head of a report in words: figures with a title, their basis and their origin."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def headline(search: Search) -> list[dict[str, str]]:
 
 
 def trust(search: Search) -> tuple[str, list[str]]:
-    """The answer to how far a result can be trusted, and what it rests on or what is against it."""
+    """How far a result can be trusted, and the reasons for or against it."""
     if search.best is None:
         return "There is no result", ["Every trial failed."]
     verified = _verified_item(search)
@@ -141,7 +141,7 @@ def _speedup_items(search: Search) -> Iterable[dict[str, str]]:
 
 
 def _speedup_item(search: Search, title: str, place: int | None, name: str, its_ms: float) -> dict[str, str]:
-    """The speed-up over a trial: its interval where both were timed in turns, for that may be wide."""
+    """The speed-up over a trial: an interval if both were timed in turns, because it may be wide."""
     value, note = ratio_text(its_ms / (search.best_ms or its_ms)), f"{name}: {its_ms:.4g} ms"
     if place is None:
         return _item(title, value, note)

@@ -34,7 +34,7 @@ class Plot:
     title: str | None  # None for one that says what is shown
     x: str | None  # parameter for the columns of a heat map; None for the first that varies
     y: str | None  # parameter for its rows; None for the next
-    device: str | None  # only results of this device; None for those of all
+    device: str | None  # only results of this device; None: of all devices
     sizes: Sizes  # only results at these
 
 

@@ -1,4 +1,4 @@
-"""A search that a report shows: its trials, and what follows from them, each worked out once."""
+"""A search that a report shows: its trials, and facts derived from them, each computed once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Search:
-    """Trials of one kernel on one device for one problem, what else is known of them, and what follows."""
+    """Trials of one kernel on one device for one problem, with all known and derived facts about them."""
 
     kernel: str
     device_name: str
@@ -131,7 +131,7 @@ class Search:
 
     @cached_property
     def intervals_ms(self) -> list[tuple[float, float] | None]:
-        """The interval of each time that is of a last round."""
+        """The interval of each time from a last round."""
         intervals = [
             self.finals[trial.key].interval_ms if trial.key in self.finals else None for trial in self.trials
         ]
@@ -185,7 +185,7 @@ class Search:
 
     @property
     def best_trial(self) -> Trial | None:
-        """The best trial, which `best` is the number of."""
+        """The best trial; `best` is its number."""
         return None if self.best is None else self.trials[self.best]
 
     @property
@@ -216,7 +216,7 @@ class Search:
 
     @property
     def fewest_rounds(self) -> int:
-        """The fewest rounds of which an interval of ratios to the best reaches 95%."""
+        """The fewest rounds whose interval of ratios to the best reaches 95%."""
         final = self.finals.get(self.best_trial.key) if self.best_trial else None
         return fewest_samples(final.chosen_from if final else 1)
 

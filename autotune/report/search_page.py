@@ -1,4 +1,4 @@
-"""The page of searches, alone or side by side: everything that is said of each, and how devices compare."""
+"""The page of searches, alone or side by side: all facts about each, and how devices compare."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def report_json(gathered: Gathered) -> dict[str, Any]:
 
 
 def search_json(search: Search) -> dict[str, Any]:
-    """One search: parameters, columns, and everything that is said of it."""
+    """One search: parameters, columns, and all facts about it."""
     return {
         "kernel": search.kernel,
         "device": search.device_name,

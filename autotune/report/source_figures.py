@@ -16,7 +16,7 @@ _FIGURE = re.compile(rf"({_NUMBER})(?: to ({_NUMBER}))? ({'|'.join(_UNITS)})(?!\
 
 
 class SourceFigure(NamedTuple):
-    """A time or a rate that a source gives for a device of its own."""
+    """A time or a rate that a source gives for its device."""
 
     value: float
     unit: str  # ms, GB/s or GFLOP/s

@@ -1,4 +1,4 @@
-"""The page of a space before any search: what its constraints leave, and which parameters they tie."""
+"""The page of a space before any search: what its constraints leave, and which parameters they link."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _sample_json(space: ValidSpace, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _ties(space: ValidSpace, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """How far the valid values of one parameter depend on another's, for every two.
+    """How far the valid values of one parameter depend on another's, for every pair.
 
     This is their mutual information over all valid configurations, as a share of the smaller entropy: 0 if
     they are independent, 1 if one decides the other.

@@ -38,7 +38,7 @@ PRIOR_SUCCESSES = 0.5  # successful runs of similar configurations that are assu
 
 
 class AdoptionSearch:
-    """Starts from the best of other devices and corrects on what it measures; ignores the seed."""
+    """Starts from the best of other devices and learns from what it measures; ignores the seed."""
 
     def __init__(self, priors: Iterable[PriorResults] = ()) -> None:
         self._priors = tuple(priors)
@@ -178,7 +178,7 @@ class _Adoption:
 def _estimate_difference(
     sources: Sequence[_Source], optima: Sequence[list[int]], positions: Positions
 ) -> _Difference:
-    """Estimate from pairs of sources how devices differ; without enough in common, from how each varies."""
+    """Estimate how devices differ from pairs of sources; if these share too little, from how each varies."""
     fast = [source.fastest[:MAX_COMPARED] for source in sources]
     at = np.unique(np.concatenate([*fast, *(np.array(rows) for rows in optima)]))
     pairs = [source.log - other.log for source, other in combinations(sources, 2)]

@@ -34,7 +34,7 @@ class PriorResults:
 
 
 class TrialStream(Protocol):
-    """Configurations go in, trials come out, whatever runs them: one device, several or a recording."""
+    """Takes configurations and returns trials, from one device, several devices or a recording."""
 
     @property
     def parallel(self) -> int:
@@ -68,7 +68,7 @@ class Searcher(Protocol):
 
 
 class NoTrials:
-    """A stream that notes what is submitted, and ends at the first question for a trial."""
+    """A stream that notes what is submitted, and ends when a trial is asked for."""
 
     parallel = 1
 
@@ -85,17 +85,17 @@ class NoTrials:
 
 
 class ProposesAhead:
-    """A base of searchers whose opening takes no time to find: it compiles while the default runs."""
+    """A base of searchers that know their opening at once: it compiles while the default runs."""
 
     def opening(self: Searcher, space: ValidSpace, *, seed: int) -> list[Config]:
-        """The configurations that `search` proposes with this seed before it knows a trial."""
+        """The configurations that `search` proposes with this seed before it has seen a trial."""
         stream = NoTrials()
         with suppress(NoMoreTrials):
             self.search(space, stream, seed=seed)
         return stream.submitted
 
     def get_ready(self) -> None:
-        """Load what later proposals need and takes long; called while the default runs."""
+        """Load what later proposals need and what takes long to load; called while the default runs."""
 
 
 def evaluate(stream: TrialStream, configs: Sequence[Config]) -> list[Trial]:

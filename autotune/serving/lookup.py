@@ -23,7 +23,7 @@ from autotune.serving.query import Query
 from autotune.serving.validity import whole_sizes
 
 RECORD = "AUTOTUNE_RECORD"  # the file in which a program under `autotune record` notes its kernels
-# A name of its own, because an attribute of an Enum takes long to read at every call.
+# A separate name, because reading an attribute of an Enum at every call takes long.
 _ANY_TIER = Tier.DEFAULT
 _DESCRIPTIONS = (str, DeviceInfo)  # of devices; any other object is asked for its properties
 _MEMO_LIMIT = 10_000  # a program with ever new sizes must not grow without bound

@@ -1,4 +1,4 @@
-"""Read the sections `arguments` and `call` of a space file; no array is created, no expression evaluated."""
+"""Read the sections `arguments` and `call` of a space file; no array is created or expression evaluated."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from autotune.core.trials import Status
 from autotune.errors import ExpressionError
 from autotune.space.yaml_document import Element
 
-# Macros that only a diagnosis defines, for a source that leaves out a part of its work, or one trouble.
+# Macros that only a diagnosis defines: the source then leaves out a part of its work, or one trouble.
 PARTS = ("MEMORY_ONLY", "COMPUTE_ONLY")
 TROUBLES = (
     *("NO_BANK_CONFLICTS", "COALESCED", "NO_DIVERGENCE", "NO_ATOMICS", "NO_BARRIERS"),
@@ -101,7 +101,7 @@ def completed(
 def read_landmarks(
     element: Element, parameters: tuple[Parameter, ...], default: Config
 ) -> tuple[Landmark, ...]:
-    """Read named configurations; what one does not list is as in the default."""
+    """Read named configurations; a parameter that one does not list has the default's value."""
     landmarks = []
     named = element.mapping()
     for name, entry in named.items():

@@ -29,7 +29,7 @@ def device_limits(
     """The conditions under which a device accepts every launch of a plan.
 
     A condition that reads one of the `computed` names, which come from Python functions, is left out: the
-    device checks it at the launch. So is the least of each number, which the launch plan checks.
+    device checks it at the launch. So is each number's lower bound, which the launch plan checks.
     """
     texts = (
         f"not ({step.when}) or {text}" if step.when != "True" else text
@@ -49,7 +49,7 @@ def _limits(step: LaunchSpec, device: DeviceInfo) -> Iterator[str]:
 
 
 class RowConstraints:
-    """Everything that a valid configuration of a space has to satisfy on a device for a problem."""
+    """All conditions on a valid configuration of a space, on a device and for a problem."""
 
     def __init__(self, spec: SpaceSpec, device: DeviceInfo, problem: Problem) -> None:
         self._spec = spec
@@ -99,7 +99,7 @@ class RowConstraints:
         return count_rows(self._spec.parameters, [*required, negation])
 
     def contradiction(self) -> tuple[int, str]:
-        """Line and reason of an empty space: a derived name, one constraint, or several together."""
+        """The line and reason that a space is empty: a derived name, one constraint, or several together."""
         for derived in self._derived:
             if derived.share(LIMITS) == 0:
                 return self._first_line, f"a derived name cannot be evaluated: {self._failure(derived)}"

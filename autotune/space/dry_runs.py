@@ -1,6 +1,6 @@
-"""Mistakes that show when the launches of a few configurations run on indices alone.
+"""Find mistakes by running the launches of a few configurations on indices alone.
 
-A finding is about a valid configuration at sizes of the space, and about threads that surely do what it says.
+A finding concerns a valid configuration at sizes of the space, and threads that certainly do what it says.
 Where a kernel is not understood, or takes too long, there is none.
 """
 
@@ -43,7 +43,7 @@ from autotune.space.source_places import place_at
 from autotune.space.space import ValidSpace
 from autotune.space.yaml_document import located
 
-_MOST_THREADS = 16_384  # of a launch whose blocks all run; of a larger one, those at its corners
+_MOST_THREADS = 16_384  # of a launch that runs whole; of a larger one only the corner blocks run
 _STEPS = 15_000  # of all runs for a space
 _STEPS_OF_PLAN = 4_000  # of one configuration at some sizes
 _MOST_LETTERS = 200_000  # of a source, which is read for each configuration
@@ -53,7 +53,7 @@ _Written = dict[str, tuple[str, Bools]]  # outputs: a configuration, and the ele
 
 
 def run_mistakes(space: ValidSpace, read: KernelSource | TritonModule) -> Findings:
-    """What goes wrong in a few configurations at the sizes to verify and to time, each thing once."""
+    """The mistakes in a few configurations at the sizes to verify and to time, each mistake once."""
     spec = space.spec
     is_long = isinstance(read, KernelSource) and len(read.original) > _MOST_LETTERS
     if spec.functions.source is not None or is_long:
@@ -119,7 +119,7 @@ class _Source(ABC):
 
 @dataclass(frozen=True)
 class _InC(_Source):
-    """A source in C, and the statements of its functions that were needed so far."""
+    """A source in C, and the statements of its functions that were read so far."""
 
     space: ValidSpace
     read: KernelSource
@@ -193,9 +193,9 @@ class _Plan:
         steps.left = max(0, steps.left - begun + own.left)
 
     def reach(self, steps: Steps) -> tuple[list[Finding], set[str]]:
-        """The accesses beyond arrays, and the arrays of which not all accesses could be followed.
+        """The accesses outside arrays, and the arrays some of whose accesses could not be followed.
 
-        Raises NotUnderstood or OutOfSteps where that cannot be said.
+        Raises NotUnderstood or OutOfSteps if that cannot be determined.
         """
         findings: list[Finding] = []
         launches = self._launches()
@@ -211,7 +211,7 @@ class _Plan:
         return findings, {name for name, memory in self._memories.items() if memory.is_lost}
 
     def _launches(self) -> list[Launch]:
-        """The launches, each once, with memories for their arguments; none where they cannot be known."""
+        """The launches, each once, with memories for their arguments; none if they cannot be known."""
         space = self._space
         values = space.valid_values(self._config, self.sizes)
         if values is None:
@@ -295,7 +295,7 @@ class _Plan:
                 )
 
     def _mend(self, access: Beyond) -> str:
-        """The ways to keep an access within an argument; a vector at its end needs whole ones only."""
+        """The ways to keep an access within an argument; a vector at its end allows only whole vectors."""
         name, width = access.memory.name, access.together
         ways = self._source.mend, f"correct the shape of {name}"
         size = next(argument.shape for argument in self._space.spec.arguments if argument.name == name)[-1]
@@ -305,7 +305,7 @@ class _Plan:
         return f"{', '.join(ways)}, or write {size} % {named} == 0 in `constraints`"
 
     def _small_grids(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Finding]:
-        """Grids of which more blocks would reach elements of arrays that no block reaches.
+        """Grids that need more blocks: further ones would reach array elements that no block reaches.
 
         Either the source keeps blocks within an array: none leaves it, and one far behind its end does not
         touch it. Or the next block writes elements of an output, and leaves no array.
@@ -354,7 +354,7 @@ class _Plan:
         return max((item for item in counted if item[0]), default=(0, "", 0))
 
     def _further(self, launch: Launch, axis: int, indices: Sequence[int], steps: Steps) -> dict[str, Bools]:
-        """The elements that blocks beyond a grid reach of the arrays that they do not leave."""
+        """The elements that blocks beyond a grid reach, in arrays that these blocks do not leave."""
         axes = [[*range(extent)] for extent in launch.grid]
         axes[axis] = [*indices]
         grid = [*launch.grid]
@@ -381,11 +381,11 @@ class _Plan:
         return read.isdisjoint(parameter.name for parameter in self._space.parameters)
 
     def _unwritten(self) -> Iterator[Finding]:
-        """Outputs of which no thread writes some elements."""
+        """Outputs with elements that no thread writes."""
         for name, memory in self._memories.items():
             if self._arguments[name].role == "out" and not memory.is_lost and memory.written is not None:
                 missing = np.flatnonzero(~memory.written)
-                # at its end may be room, but not where programs write over each other's elements
+                # there may be room at its end, but not if programs write over each other's elements
                 if len(missing) and (memory.is_overwritten or memory.written[missing[0] :].any()):
                     mend = (
                         "programs write over each other's elements: correct a stride, the grid or the source"
@@ -458,6 +458,6 @@ def _has_all(launch: Launch) -> bool:
 
 
 def _some_blocks(launch: Launch) -> Ints:
-    """All blocks of a launch, or those at its corners."""
+    """All blocks of a launch, or only its corner blocks."""
     has_all = _has_all(launch)
     return blocks_of([range(extent) if has_all else sorted({0, extent - 1}) for extent in launch.grid])

@@ -28,7 +28,7 @@ Rows = NDArray[Any]  # (configurations, parameters): position of each value, uns
 
 @dataclass(frozen=True)
 class RowLimits:
-    """Limits of the time and the memory of an enumeration."""
+    """Limits on the time and memory of an enumeration."""
 
     rows: int = 30_000_000
     table: int = 1_000_000  # combinations; a table of this size takes about 0.2 s
@@ -262,14 +262,14 @@ def _row_numbers(rows: Rows) -> NDArray[np.int64]:
 
 
 def _completes(constraint: RowConstraint, column: int, joined: set[int]) -> bool:
-    """True if joining `column` last has made a constraint's parameters complete."""
+    """True if joining `column` last completes a constraint's parameters."""
     return column in constraint.columns and joined.issuperset(constraint.columns)
 
 
 def _join_order(
     lengths: Sequence[int], constraints: Sequence[RowConstraint], limits: RowLimits
 ) -> Iterator[int]:
-    """The constrained columns, always next the one that is expected to multiply the rows by the least."""
+    """The constrained columns; the next is always the one that should multiply the rows least."""
     constrained = {column for constraint in constraints for column in constraint.columns}
     joined: set[int] = set()
 

@@ -25,7 +25,7 @@ class Finding:
 
     @property
     def is_about_checks(self) -> bool:
-        """Whether it says what checks may miss, and nothing of why a configuration fails."""
+        """Whether it says what checks may miss, not why a configuration fails."""
         return self.kind == "untried_edge"
 
     @property
@@ -35,7 +35,7 @@ class Finding:
 
 
 class Findings(NamedTuple):
-    """Likely mistakes of a space and its source, and the sizes that were left out of the search for them."""
+    """Likely mistakes in a space and its source, and the sizes that were not searched for mistakes."""
 
     mistakes: tuple[Finding, ...] = ()
     left_out: tuple[Sizes, ...] = ()  # at which it takes too long to follow the launches

@@ -102,7 +102,7 @@ def _triton_launch(
 def _own_constants(
     entries: Mapping[str, Element], parameters: Sequence[TritonParameter]
 ) -> Mapping[str, Element]:
-    """The constants that have a value of their own in a launch."""
+    """The constants that have a separate value in a launch."""
     constants = entries["constants"].mapping() if "constants" in entries else {}
     known = [parameter.name for parameter in parameters if parameter.is_constant]
     for name, item in constants.items():

@@ -34,7 +34,7 @@ from autotune.space.space import ValidSpace
 from autotune.space.spec import SpaceSpec
 from autotune.space.yaml_document import located
 
-# Findings whose consequences a run would show as mistakes of their own.
+# Findings whose consequences a run would report as separate mistakes.
 _BREAKS = (
     "signature",
     "redefined_parameter",
@@ -133,7 +133,7 @@ def _invalid_default(space: ValidSpace) -> Iterator[Finding]:
 
 
 def _tight_tolerance(space: ValidSpace) -> Iterator[Finding]:
-    """An `rtol` below the last bit of an output of 16 bits, to which results are rounded."""
+    """An `rtol` below the last bit of a 16-bit output: results are rounded to that bit."""
     spec = space.spec
     outputs = [
         item for item in spec.arguments if item.role in ("out", "inout") and item.name not in spec.errors

@@ -1,4 +1,4 @@
-"""Find grids, blocks and sizes to verify that do not suit the source or each other."""
+"""Find grids, blocks and verify sizes that do not fit the source or each other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _THREAD_INDEX = {"portable": "THREAD_INDEX({0})", "cuda": "threadIdx.{0}", "open
 
 
 def partial_warps(space: ValidSpace) -> Iterator[Finding]:
-    """Blocks of the default and the landmarks that are no whole warps, the first at each place."""
+    """Blocks of the default and the landmarks that are not whole warps, the first at each place."""
     spec, warp = space.spec, space.device.warp_size
     told: set[int] = set()
     for config in (spec.default, *(landmark.config for landmark in spec.landmarks)):
@@ -51,7 +51,7 @@ def partial_warps(space: ValidSpace) -> Iterator[Finding]:
 
 
 def wrong_launches(space: ValidSpace, source: KernelSource) -> Iterator[Finding]:
-    """Grids and blocks that do not suit the indices of the only kernel of a source."""
+    """Grids and blocks that do not fit the indices in a source's only kernel."""
     if len(source.kernels) == 1:
         body = [statement for function in source.device_functions for statement in function.body]
         done = facts(body, [item.name for item in source.kernels[0].parameters if item.pointers])
@@ -108,7 +108,7 @@ def _factors_of_block(nodes: Iterable[ast.expr], letter: str) -> list[set[str]]:
 
 
 def _flat_blocks(space: ValidSpace, source_facts: Facts) -> Iterator[Finding]:
-    """Blocks with fewer dimensions than the only kernel of the source reads of its threads."""
+    """Blocks with fewer dimensions than the thread indices that the source's only kernel reads."""
     for number, step in enumerate(space.spec.launch):
         for axis in range(len(step.block), 3):
             letter = "xyz"[axis]

@@ -1,4 +1,4 @@
-"""Find names by which a space and its source do not mean the same."""
+"""Find names that mean different things in a space and its source."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ASKED = "WARPS"  # what a source may define in front of portable.h
 def unknown_macros(space: ValidSpace, source: str, code: str, read: KernelSource | None) -> Iterator[Finding]:
     """Undefined macros whose value is tested, look like a named value of a parameter, or resemble a macro.
 
-    One of which a source only asks whether it is defined is a switch that is off.
+    If a source only asks whether a macro is defined, it is a switch that is off.
     """
     is_python = space.spec.source.suffix == ".py"
     constants = {
@@ -78,7 +78,7 @@ def unknown_macros(space: ValidSpace, source: str, code: str, read: KernelSource
 def undeclared_names(
     space: ValidSpace, source: str, read: KernelSource, told: Collection[str]
 ) -> Iterator[Finding]:
-    """Names that nothing declares, but for a slip, and variables whose name is a macro of the space."""
+    """Undeclared names, except slips, and variables whose name is a macro of the space."""
     macros = {parameter.name for parameter in space.parameters}
     for name, meant in dict(misspelt_names(read, macros)).items():
         if name in told:
@@ -133,7 +133,7 @@ def unused_parameters(space: ValidSpace, code: str) -> Iterator[Finding]:
 
 
 def _is_read_by_functions(space: ValidSpace, parameter: Parameter) -> bool:
-    """Whether the functions of a space may read a parameter: what they compute differs by its value."""
+    """Whether the functions of a space may read a parameter: its value changes what they compute."""
     functions = space.spec.functions
     if not functions.source and not functions.values:
         return False
@@ -170,7 +170,7 @@ def _test_of(parameter: Parameter) -> str:
 
 
 def unlisted_values(space: ValidSpace) -> Iterator[Finding]:
-    """Comparisons of a parameter with a text or a number that it never is."""
+    """Comparisons of a parameter with a text or number that is not among its values."""
     lines = {constraint.text: constraint.line for constraint in space.spec.constraints}
     for text in (*lines, *_expressions(space.spec)):
         if detail := unlisted_value(text, space.parameters):
@@ -193,7 +193,7 @@ def _expressions(spec: SpaceSpec) -> list[str]:
 
 
 def unseen_parameters(space: ValidSpace, source: str) -> Iterator[Finding]:
-    """Parameters whose values the source does not see as they are meant.
+    """Parameters whose values do not reach the source as intended.
 
     Nothing that is compiled depends on one that the source defines anew or only tests for being defined: a
     search would compare what does not differ. With types as values, nothing compiles. Each is an error of

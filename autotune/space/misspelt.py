@@ -1,4 +1,4 @@
-"""Names that nothing declares in a device's functions, one slip away from a name that is declared."""
+"""Undeclared names in a device's functions that are one slip away from a declared name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS = {
 
 
 def misspelt_names(read: KernelSource, macros: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Each such name, and the one that is meant; `macros` are those of the space."""
+    """Each such name, and the intended one; `macros` are the macros of the space."""
     words = _WORDS.get(read.dialect) or (*portable_macros(), *BARRIERS)
     is_whole = not _INCLUDE.search(read.original)
     given = {*read.code.macros, *(function.name for function in read.functions)}

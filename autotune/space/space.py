@@ -155,7 +155,7 @@ class ValidSpace:
         return find_row(self.rows, row)
 
     def nearest(self, config: Config) -> Config:
-        """The valid configuration that differs from one in the fewest parameters, and by the fewest steps."""
+        """The valid configuration closest to `config`: the fewest parameters differ, by the fewest steps."""
         wanted = self._row(config)
         farthest = sum(len(parameter.values) for parameter in self.parameters)
         nearest_rows = []
@@ -167,7 +167,7 @@ class ValidSpace:
         return self.config(min(nearest_rows)[1])
 
     def neighbours(self, config: Config, max_changes: int) -> list[Config]:
-        """The valid configurations that differ from one in 1 to `max_changes` parameters, fewest first."""
+        """The valid configurations that differ from it in 1 to `max_changes` parameters, fewest first."""
         wanted = self._row(config)
         neighbours = []
         for start in range(0, len(self.rows), _ROWS_PER_BATCH):

@@ -11,7 +11,7 @@ _KERNEL = re.compile(r"""^kernel:\s*["']?(\w+)""", re.MULTILINE)
 
 
 def spaces_by_kernel(spaces: Iterable[Path]) -> dict[str, Path]:
-    """Space files by the kernel that they say they are of; the first of several for one kernel."""
+    """Space files by the kernel that they name; the first of several for one kernel."""
     by_kernel: dict[str, Path] = {}
     for path in spaces:
         with suppress(OSError, UnicodeDecodeError):

@@ -125,7 +125,7 @@ class SpaceSpec:
     require: tuple[str, ...] = ()  # what measurements and metrics of a valid result satisfy
     errors: Mapping[str, ErrorSpec] = field(default_factory=dict)  # by output: a bound from the arithmetic
     special: tuple[str, ...] = ()  # values that inputs may have besides random ones, by name
-    variants: tuple[str, ...] = ()  # kinds of content that the function `inputs` knows besides the usual one
+    variants: tuple[str, ...] = ()  # further kinds of content that the function `inputs` knows
     functions: Functions = field(default_factory=Functions)
     call: CallSpec | None = None  # what a caller gives and gets
     device: Mapping[str, str] = field(default_factory=dict)  # what is set of the device while it is timed

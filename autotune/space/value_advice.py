@@ -12,7 +12,7 @@ from autotune.core.syntax import parse_expression
 from autotune.core.text import hint, nearest
 from autotune.space.yaml_advice import in_quotes
 
-# Keys that people expect, and the one that means it here.
+# Keys that people expect, and the key that has this meaning here.
 _MEANT = {
     **{"size": "shape", "length": "shape", "type": "dtype", "init": "fill", "kernel": "entry"},
     **{"function": "entry", "threads": "block", "tolerance": "rtol", "conditions": "constraints"},

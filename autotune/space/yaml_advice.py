@@ -1,4 +1,4 @@
-"""Explains errors in texts that are no YAML or no expression, with fixes."""
+"""Explains errors in texts that are not YAML or not an expression, with fixes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from autotune.core.text import count_text, hint, nearest
 from autotune.errors import ExpressionError
 
 _MAX_SHOWN = 40  # letters of a value that a message repeats
-# What other languages write, and what it is here; found outside quotes.
+# What other languages write, and its form here; found outside quotes.
 _OPERATORS = (
     (re.compile(r"=<"), "write <= for =<"),
     (re.compile(r"=>|->"), "write >= for =>; for `if A then B`, write `not (A) or B`"),
@@ -140,7 +140,7 @@ def colon_advice(texts: Sequence[object]) -> str:
 
 
 def in_quotes(text: str) -> str:
-    """A text as YAML takes it whole."""
+    """A text in quotes, which YAML reads as one value."""
     if '"' in text and "'" not in text:
         return f"'{text}'"
     return '"' + text.replace("\\", r"\\").replace('"', r"\"") + '"'
@@ -173,7 +173,7 @@ def _is_compared(name: str, text: str) -> bool:
 
 
 def yaml_problem(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[int, str]:
-    """The line of what is no YAML, and what it is; parsers stop only after a bracket that is missing."""
+    """The line that is not YAML, and why; after a missing bracket, parsers stop too late."""
     line = error.problem_mark.line + 1 if error.problem_mark else 1
     problem, context = str(error.problem), str(error.context)
     if "'\\t'" in problem:

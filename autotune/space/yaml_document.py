@@ -26,7 +26,7 @@ from autotune.space.value_advice import key_advice, list_advice, mapping_advice,
 from autotune.space.yaml_advice import colon_advice, expression_advice, name_advice, yaml_problem
 
 EXAMPLE = "{NAME: VALUE, ...}"
-MAX_DEPTH = 100  # of lists and mappings in each other
+MAX_DEPTH = 100  # of nested lists and mappings
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _INTEGER = re.compile(r"[-+]?[0-9][0-9_]{0,40}")
@@ -283,7 +283,7 @@ def _composed(text: str) -> yaml.Node | None:
     texts with tabs, some of which only libyaml accepts.
     """
     if yaml.__with_libyaml__:
-        if _is_deep(text):  # both parsers take the square of the depth
+        if _is_deep(text):  # both parsers' time grows with the square of the depth
             raise RecursionError
         if "\t" not in text:
             with suppress(yaml.YAMLError):

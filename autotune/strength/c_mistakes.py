@@ -1,4 +1,4 @@
-"""The mistakes that can be made in a source in C: where its syntax tree has what each kind changes.
+"""Find mistakes to plant in a source in C: where its syntax tree has what each kind changes.
 
 A source is read for the macros of one configuration; each edit is at the place where the file itself has the
 code. So what only a macro stands for is left alone.
@@ -54,7 +54,7 @@ _CHANGES = ("expression_statement", "declaration")
 def mistakes_in_c(
     text: str, values: Mapping[str, str], dialect: str, entries: frozenset[str]
 ) -> list[Mistake]:
-    """The mistakes that a configuration's part of a source has room for.
+    """The mistakes that can be planted in a configuration's part of a source.
 
     Raises InputError for a source that cannot be read. The includes of the text are resolved; `values` are
     the macros of the configuration, and `entries` the names of the kernels that are launched.
@@ -221,7 +221,7 @@ class _Reading:
                 yield Mistake(SWAPPED, (edits[0], edits[1]))
 
     def _written(self, node: Node | None) -> str:
-        """A node as the source has it; empty for one that only a macro has."""
+        """A node's text in the source; empty for a node that only a macro has."""
         place = span(self._source, node)
         return self._source.original[slice(*place)] if place else ""
 
@@ -247,7 +247,7 @@ class _Reading:
         return is_comparison and self._constant(self._tree.of(node)) is None
 
     def _is_sum(self, node: Node) -> bool:
-        """True if an assignment changes a variable by what it is."""
+        """True if an assignment computes a variable's new value from its old one."""
         left, right = field(node, "left"), field(node, "right")
         if self._tree.of(field(node, "operator")) != "=":
             return not (right is None or self._is_fixed(right))

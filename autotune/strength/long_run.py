@@ -1,4 +1,4 @@
-"""Shows that a mistake which verification missed is one: with more sizes, more data and closer comparisons.
+"""Shows that a mistake which verification missed is real: with more sizes, more data and closer comparisons.
 
 A problem counts where the kernel without the mistake passes.
 """
@@ -47,7 +47,7 @@ class Witness:
 
 
 class LongRun:
-    """Runs configurations with a mistake on all that the right kernel can do."""
+    """Runs configurations with a mistake on every problem that the right kernel can solve."""
 
     def __init__(self, context: TuningContext, timeout_s: float) -> None:
         """Run nothing yet; the context is that of the kernel without a mistake."""
@@ -56,7 +56,7 @@ class LongRun:
         self._sizes: dict[Config, list[tuple[str, Workload]]] = {}
 
     def witness(self, maker: InstanceMaker, configs: Sequence[Config], deadline: Deadline) -> Witness | None:
-        """A failure of the sources of a maker that the right ones do not have; None if there is none."""
+        """A failure that a maker's sources have and the right sources do not; None if there is none."""
         slow = (self._in_orders, self._on_host)
         for look in (self._at_sizes, self._on_data, self._closely, *slow):
             for config in configs[:1] if look in slow else configs:
@@ -69,7 +69,7 @@ class LongRun:
         return None
 
     def is_same(self, maker: InstanceMaker, configs: Sequence[Config]) -> bool:
-        """True if a compiler makes the same of the sources of a maker as of the right ones."""
+        """True if a compiler makes the same binaries from a maker's sources as from the right ones."""
         right = self._context.maker
         return all(self._binary(right, config) == self._binary(maker, config) for config in configs)
 

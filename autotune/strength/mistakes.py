@@ -55,7 +55,7 @@ class Mistake:
         return place_at(Path(source.path.name), source.text, len(before))
 
     def lines(self, source: SourceText) -> tuple[str, str]:
-        """The code of the source that it changes, and what it makes of it."""
+        """The source code that the mistake changes, and the code that replaces it."""
         start, last = min(self.edits).begin, max(edit.end for edit in self.edits)
         begin = source.text.rfind("\n", 0, start) + 1
         tail = len(source.text) - (source.text + "\n").index("\n", last)
@@ -80,7 +80,7 @@ def merged(by_config: Iterable[tuple[Config, Iterable[Mistake]]]) -> list[Mistak
 
 
 def in_turns(mistakes: Sequence[Mistake], seed: int, most: int) -> list[Mistake]:
-    """At most so many of each kind, drawn with a seed, the kinds in turns."""
+    """At most a given number of each kind, drawn with a seed, the kinds in turns."""
     drawn = random.Random(seed).sample(mistakes, len(mistakes))
     by_kind = [[mistake for mistake in drawn if mistake.kind == kind][:most] for kind in KINDS]
     turns = range(max(map(len, by_kind), default=0))

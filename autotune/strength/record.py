@@ -31,7 +31,7 @@ class Planted:
 
 @dataclass(frozen=True)
 class Strength:
-    """The planted mistakes of a space, and the number of others that no time was left for."""
+    """The planted mistakes of a space, and the number of those that no time was left to plant."""
 
     planted: tuple[Planted, ...]
     left: int = 0
@@ -68,7 +68,7 @@ def strength_json(strength: Strength) -> dict[str, Any]:
 
 
 def strength_file(kernel: str, device: str, runs: Path = RUNS) -> Path:
-    """The file of a kernel's record on the device of a slug."""
+    """The file of a kernel's record on the device with a slug."""
     return runs / f"{kernel}.{device}.strength.json"
 
 

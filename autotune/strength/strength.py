@@ -60,7 +60,7 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
     own = replace(options, fresh=True, budget=Budget(), objective=Objective.TIME, binary_cache=False)
     judged: list[Planted | None] = []
     observer.stage(Stage("checking the kernel without a mistake"))
-    with open_processes(task, own, Observer()) as processes:  # stages of each mistake would hide those of all
+    with open_processes(task, own, Observer()) as processes:  # each mistake's stages would hide these
         bench = _Bench(own, processes, deadline)
         with bench.opened(task, "right") as right:
             configs = dict.fromkeys(config for mistake in chosen for config in mistake.configs[:_CONFIGS])
@@ -84,7 +84,7 @@ def measure(task: TuningTask, options: Options, observer: Observer, limit_s: flo
 
 
 def _possible_mistakes(task: TuningTask, seed: int) -> list[Mistake]:
-    """The mistakes that the default and the few configurations with most other code have room for.
+    """The mistakes that can be planted in the default and in the few configurations whose code differs most.
 
     Raises InputError for a source that a function of the space makes, or that cannot be read.
     """
@@ -143,7 +143,7 @@ class _Bench:
         return WinnerChecks().check(context, configs[:_STORED], self._deadline_of_checks())
 
     def _deadline_of_checks(self) -> Deadline:
-        """That of the checks of one mistake, which begin now."""
+        """The deadline of one mistake's checks, which begin now."""
         return Deadline.after(self.deadline.left_s(_ONE_S))
 
     def _on_host(self, context: TuningContext, config: Config) -> Failure | None:

@@ -1,4 +1,4 @@
-"""The mistakes that can be made in a kernel in Triton: where its syntax tree has what each kind changes."""
+"""Find mistakes to plant in a Triton kernel: where its syntax tree has what each kind changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HALF = "{0}; {1} = {1}.to(tl.float16).to(tl.float32)"
 
 
 def mistakes_in_triton(text: str, entries: frozenset[str]) -> list[Mistake]:
-    """The mistakes that the kernels of these names, and the functions that they call, have room for."""
+    """The mistakes that can be planted in the kernels of these names, and in the functions that they call."""
     tree = parse_module(text)
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     left, reached = [*entries], set()
@@ -169,5 +169,5 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def _own_names(node: ast.Assign) -> set[str]:
-    """The variables that an assignment sets to what depends on them."""
+    """The variables that an assignment sets to a value that depends on them."""
     return _names(node.value) & {target.id for target in node.targets if isinstance(target, ast.Name)}

@@ -10,21 +10,21 @@ import scipy
 from threadpoolctl import OpenBLASController, threadpool_limits
 
 _lock = Lock()
-_users = 0  # searches at this time: the limit is of the process, and theirs may overlap
+_users = 0  # concurrent searches: the limit applies to the process, and theirs may overlap
 _limit: threadpool_limits | None = None
 
 
 def load_scipy() -> None:
-    """Load what models need of scipy, which does so at the first use of each part, and takes long."""
+    """Load the parts of scipy that models need: scipy loads each part at its first use, which takes long."""
     for part in ("linalg", "optimize", "special"):
         getattr(scipy, part)
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold the limit; the last of several searches at the same time takes it off."""
+    """Hold the limit; the last of several concurrent searches removes it."""
     global _users, _limit
-    load_scipy()  # the limit is of what is loaded
+    load_scipy()  # the limit applies to what is loaded
     with _lock:
         if not _users:
             with _any_thread_decides():

@@ -1,4 +1,4 @@
-"""The configurations that a model predicts: the whole space, or of a large one a part around the best."""
+"""The configurations that a model predicts: the whole space, or in a large space a part around the best."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class Model:
             self._add_pending(point)
 
     def propose(self, count: int) -> list[int]:
-        """Choose rows to try next, the most promising first; fewer where fewer candidates are left.
+        """Choose rows to try next, the most promising first; fewer if fewer candidates are left.
 
         The first one has the greatest expected improvement per second. Each further one is chosen as if those
         before it had come out as expected (kriging believer; Ginsbourger, Le Riche and Carraro, Kriging is
@@ -154,7 +154,7 @@ class Model:
         return chosen
 
     def update(self) -> None:
-        """Condition on the trials that the history has got since, all of them of rows that were proposed."""
+        """Condition on the history's new trials, all of which are of proposed rows."""
         history, new = self._history, slice(self._known, None)
         trials = zip(history.rows[new], history.log_score[new], history.log_cost[new], strict=True)
         for row, log_score, log_cost in trials:
@@ -196,7 +196,7 @@ class Model:
 
 
 class ModelFitter:
-    """Fits the models of one search, each from the hyperparameters of the one before."""
+    """Fits the models of one search, each starting from the last one's hyperparameters."""
 
     def __init__(self, encoding: Encoding, priors: Iterable[PriorResults], rng: np.random.Generator) -> None:
         self._encoding, self._priors, self._rng = encoding, priors, rng
@@ -207,7 +207,7 @@ class ModelFitter:
         self._failure: Floats | None = None
 
     def fit(self, history: History, pending: Sequence[int] = ()) -> Model:
-        """A model of trials, of which at least two have a time, and of what the priors have by now.
+        """A model of trials, at least two of which have a time, and of the present priors.
 
         `pending` are rows that are being tried.
         """

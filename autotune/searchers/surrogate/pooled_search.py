@@ -1,4 +1,4 @@
-"""Search one of several problems with a model of the trials of all of them.
+"""Search one of several problems with a model of all problems' trials.
 
 Source: Krause and Ong, Contextual Gaussian Process Bandit Optimization (NIPS 2011): one process over the
 configurations and what is known of each problem.
@@ -31,7 +31,7 @@ CENTRES_EACH = 5  # of the best of each of these, and of the own, around which t
 TRAINING_EACH = 40  # of the trials of each
 MAX_OWN = 200  # of the own trials
 FAR_SLOWER = 1.0  # logarithm of the time relative to the best: beyond it all configurations are alike
-MAX_CANDIDATES = 2_000  # fewer than of a search alone: trials of other problems tell where the best ones are
+MAX_CANDIDATES = 2_000  # fewer than in a search alone: trials of other problems tell where the best ones are
 REFIT_GROWTH = 1.3  # fit the hyperparameters again when there are so many times as many trials
 
 
@@ -41,7 +41,7 @@ class PooledSearch:
     def __init__(
         self, pool: PooledTrials, opening: Sequence[Config] = (), *, stop_when_unlikely: bool = False
     ) -> None:
-        """Learn from a pool to which the space belongs; try the configurations of the opening first.
+        """Learn from a pool to which the space belongs; first try the configurations of the opening.
 
         With `stop_when_unlikely`, return when two models in a row find an improvement unlikely.
         """
@@ -119,7 +119,7 @@ class _PooledModelFitter:
 
 
 def _fastest_rows(space: ValidSpace, problems: Iterable[PooledProblem], each: int) -> list[int]:
-    """Rows of a space: the best of several problems, the second best of each, and so on."""
+    """Rows of a space: the best of each problem, then the second best of each, and so on."""
     ranked = [
         [problem.encoding.space.config(int(row)) for row in problem.history.rows[problem.fastest(each)]]
         for problem in problems

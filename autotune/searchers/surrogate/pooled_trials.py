@@ -1,4 +1,4 @@
-"""Several problems of a kernel on one device, whose configurations lie on axes that all of them share.
+"""Several problems of a kernel on one device: their configurations lie on shared axes.
 
 Besides the axes of the parameters, there are two for what the launch plan makes of a configuration: how many
 launches, and of how many blocks. Then there is one for each size that differs, and one for the element type
@@ -33,7 +33,7 @@ class PooledEncoding(Encoding):
     """The positions of one problem's configurations on the axes that several problems share."""
 
     def __init__(self, space: ValidSpace, sizes: dict[str, list[int]], dtypes: list[str]) -> None:
-        """Add axes for sizes and element types, of which these occur."""
+        """Add axes for the sizes and element types that occur."""
         super().__init__(space)
         problem, extents = space.problem, launch_extents(space)
         steps = np.rint(np.log2(extents.blocks) * STEPS)
@@ -56,7 +56,7 @@ class PooledEncoding(Encoding):
 
 @dataclass(frozen=True, eq=False)
 class PooledProblem:
-    """One of several problems, with the trials that are known of it."""
+    """One of several problems, with its known trials."""
 
     encoding: PooledEncoding
     history: History

@@ -1,4 +1,4 @@
-"""One run of a search: what was tried, what is being tried, and what a model proposes next."""
+"""One run of a search: tried and pending configurations, and the model's next proposals."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Run:
             self._submit_and_collect(())
 
     def design(self, count: int) -> list[int]:
-        """Rows that are far from each other and from all that was tried."""
+        """Rows that are far from each other and from all tried rows."""
         space = self._space
         tried = np.append(self._history.rows, np.array(list(self._pending.values()), np.intp))
         if len(space) <= 4 * DESIGN_SAMPLE:

@@ -32,7 +32,7 @@ class SurrogateSearch(ProposesAhead):
         self._stop_when_unlikely = stop_when_unlikely
 
     def opening(self, space: ValidSpace, *, seed: int) -> list[Config]:
-        """As of other searchers; none where priors have to be learnt first, which takes time."""
+        """As other searchers' openings; none if priors must be learnt first, which takes time."""
         if self._priors:
             return []
         if len(space) <= DESIGN_SIZE:

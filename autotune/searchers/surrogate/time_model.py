@@ -18,7 +18,7 @@ from autotune.searchers.surrogate.posterior import Posterior
 
 @dataclass(frozen=True, eq=False)
 class TimePrior:
-    """The expectation of log times before any is known."""
+    """The expected log times before any is known."""
 
     hyper_prior: HyperPrior
     mean: Floats  # of every candidate, in units of the scale

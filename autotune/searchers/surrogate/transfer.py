@@ -82,7 +82,7 @@ class SourceModel:
 
 
 def results_in_space(space: ValidSpace, source: PriorResults) -> tuple[Indices, Floats]:
-    """Rows of this space that a source has results for, ascending, with their log times (nan: failed)."""
+    """Rows of this space with results from a source, ascending, with their log times (nan: failed)."""
     log_times: dict[int, float] = {}
     for config, time_ms in source.results:
         row = space.index(config)
@@ -93,7 +93,7 @@ def results_in_space(space: ValidSpace, source: PriorResults) -> tuple[Indices, 
 
 
 def source_weight(here: DeviceInfo, there: Traits) -> float:
-    """The weight of a source before any trial: how alike the two devices are."""
+    """The weight of a source before any trial: how similar the two devices are."""
     traits = traits_of(here)
     if traits.vendor is None or traits.vendor != there.vendor:
         return LESS_WEIGHT**2
@@ -105,7 +105,7 @@ class TransferModel:
 
     Attributes:
         result_count: of all sources.
-        models: of the sources with enough results, the most alike one first.
+        models: of the sources with enough results, the most similar first.
         opening: rows to try before there is a model: the best of each source.
     """
 
@@ -113,7 +113,7 @@ class TransferModel:
         self._encoding = encoding
         self.result_count = sum(len(source.results) for source in sources)
         self.models: list[SourceModel] = []
-        fastest: list[list[int]] = []  # of each source, the most alike one first
+        fastest: list[list[int]] = []  # of each source, the most similar first
         here, weights = encoding.space.device, []
         for source in sorted(sources, key=lambda source: -source_weight(here, source.traits)):
             rows, log_ms = results_in_space(encoding.space, source)
@@ -138,7 +138,7 @@ class TransferModel:
         """The prior of these candidates' log times, and their failure probability; needs one source at least.
 
         The basis functions of the prior are the log times on each source relative to its best. Its mean is
-        their average, in which sources that are more alike have more weight.
+        their average, in which more similar sources have more weight.
         """
         predictions = [model.predict(rows) for model in self.models]
         basis = np.column_stack([log_ms for log_ms, _ in predictions])
@@ -165,7 +165,7 @@ class TransferModel:
         fitted = [hyperparameters for hyperparameters in every if hyperparameters is not None]
         if fitted:
             learnt = np.mean(fitted, axis=0)
-            # sources that are alike do not promise that this device is like them
+            # similar sources do not promise that this device is similar
             learnt[VARIANCE] = max(learnt[VARIANCE], mean[VARIANCE])
             learnt[NOISE] = max(learnt[NOISE], math.log(MIN_NOISE))
             mean[: weights.start] = learnt[: weights.start]
