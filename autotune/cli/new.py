@@ -21,7 +21,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kernel",
         type=Path,
-        help="a source in CUDA C++, OpenCL C, the portable dialect or Triton, also one in a program's string",
+        help="a source in CUDA C++, OpenCL C, the portable dialect or Triton, or a program with a source in "
+        "a string",
     )
     parser.add_argument(
         "--entry", metavar="NAME", help="which kernel of the source to tune (default: the first)"
@@ -32,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_definition,
         action="append",
         default=[],
-        help="a macro that the source leaves to its user, for the space as well; may be repeated",
+        help="set a macro that the source leaves to its user, also in the space; repeat for more",
     )
     parser.add_argument(
         "--include",
@@ -40,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         default=[],
-        help="a folder of headers, for the space as well; may be repeated",
+        help="a folder of headers, also for the space; repeat for more",
     )
     opt.add_verbosity(parser)
 
