@@ -26,7 +26,7 @@ _POISONED_BYTES = 2**20  # written by the host; the device repeats them
 
 
 def foretell(state: DeviceState, binary: Binary, workloads: Repeated) -> dict[str, Sample] | None:
-    """Samples of a right result of many periods; None if they cannot be told, or the run would take long.
+    """Predict samples of the right result for many periods; None if that fails, or the run would take long.
 
     The configuration runs with a few periods, where the reference says whether such inputs make sense to it.
     """

@@ -76,9 +76,9 @@ class Check:
         name: The name of its stage, and of its outcome.
         run: Makes it, of the configurations that have not failed.
         obstacle: The reason why it cannot be made here, which is then its outcome.
-        applies: False where it makes no sense: there it has no outcomes.
-        is_concurrent: It needs no device process, and runs beside the other checks.
-        names: The names of its outcomes, where there are others; not all need be known before it is made.
+        applies: False if it makes no sense for a task; then it has no outcomes.
+        is_concurrent: It needs no device process, and runs at the same time as the other checks.
+        names: The names of its outcomes if they differ from `name`; some may be known only after it has run.
         early: Begins it on a likely winner, without a binary. If that gives no outcome, `run` follows.
         processes: Its processes, which wait without a device while likely winners are timed.
         cost: Its predicted time.
@@ -181,7 +181,7 @@ class WinnerChecks:
         all of it. A check that has begun is finished.
         """
         checked_before = [config for config in configs if config in self.outcomes]
-        # one that compiled before and cannot any more is not stored unchecked
+        # a configuration that no longer compiles is not stored unchecked
         builds, failures = context.build([config for config in configs if config not in checked_before])
         _note_failures(failures, {config: self.outcomes[config] for config in checked_before})
         outcomes = _make_checks(context, builds, failures, deadline, early or EarlyChecks())
