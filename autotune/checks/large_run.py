@@ -21,7 +21,7 @@ from autotune.evaluation.wrong_result import element_text
 from autotune.problem.repeated import FEW, Repeated, RepeatedData, Sample
 from autotune.problem.workload import Array, Workload
 
-_MAX_RUN_S = 10.0  # of the run with many periods, as foretold by the one with a few
+_MAX_RUN_S = 10.0  # of the run with many periods, as predicted from the one with a few
 _POISONED_BYTES = 2**20  # written by the host; the device repeats them
 
 

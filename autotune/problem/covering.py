@@ -20,12 +20,12 @@ _FEW = (1, 7, 31)  # small sizes: fewer elements than a warp has threads
 _TIMES = (1, 2, 3, 5, 17)  # further sizes, in tiles
 _CHANGED, _ALIKE = 0.7, 0.5  # shares
 _BEYOND = 4  # a further size is at most so many times the space's largest
-_FAR_BEYOND = 64  # times it: constraints that take such a size are no limits
-_TRIED = 80  # sizes that are tried, of which a few are chosen
+_FAR_BEYOND = 64  # times the largest: a constraint that allows such a size is no limit
+_TRIED = 80  # candidates, of which a few are chosen
 _MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of a workload at sizes of tiles
 _LITTLE_WORK = 2**18  # of any problem: its reference is fast
-_BITS_16 = 2**16  # an index of so many bits has no more values
-_BEYOND_16_BITS = _BITS_16 + 2**12 + 1  # data lead to the part beyond as well
+_BITS_16 = 2**16  # the values of an index of 16 bits
+_BEYOND_16_BITS = _BITS_16 + 2**12 + 1  # enough beyond it that data reach there, too
 _MAX_LONG_BYTES, _MAX_LONG_THREADS, _LONG_WORK = 2**25, 2**25, 2**23  # of a problem with such a size
 _MANY = 3  # from so many blocks on, a grid has a first, a last and others between
 

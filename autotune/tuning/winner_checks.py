@@ -214,7 +214,7 @@ def _make_checks(
         others = {config: built for config, built in configs.items() if config not in done}
         return {**done, **(check.run(context, others, until) if others else {})}
 
-    # after an interrupt, a sanitizer would go on for a minute: what the threads wait for is killed first
+    # kill what the threads wait for first: after an interrupt, a sanitizer would run on for a minute
     with ThreadPoolExecutor(len(CHECKS)) as threads, whole.killable, early.killable:
         concurrent = {
             check: threads.submit(run, check, builds, whole) for check in checks if check.is_concurrent
