@@ -77,13 +77,15 @@ def findings(result: FirstSpace) -> str:
     for title, rows in draft.tables:
         lines += [title, *(f"  {name:<40} {meaning}" for name, meaning in rows)]
     guessed = (
-        "guessed from its formula" if draft.has_reference else "returns nothing yet, so nothing is compared"
+        "guessed from the kernel's formula"
+        if draft.has_reference
+        else "returns nothing yet, so nothing is compared"
     )
     lines += ["", f"wrote {space}: read its comments", f"wrote {result.reference}: {guessed}"]
     if draft.stand_ins:
         folder = space.with_name(Path(draft.stand_ins).parts[0])
         lines.append(
-            f"wrote {folder}: empty headers for those of the source that were not found; put the real ones "
+            f"wrote {folder}: empty headers for the source's headers that were not found; put the real ones "
             "there, or name their folder with --include"
         )
     return "\n".join(lines)
