@@ -106,8 +106,8 @@ class Sanitizer:
     def _check(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> list[Outcome]:
         """Outcomes of one tool: in one process for all runs, then, if it finds something, in one for each.
 
-        Which run shows it is not told: the exit code comes last, and the report may come after the next run.
-        If a run breaks the process without a finding, later runs get another process.
+        The tool does not say which run shows it: the exit code comes last, and the report may come after the
+        next run. If a run breaks the process without a finding, later runs get another process.
         """
         try:
             with self._room:
@@ -135,8 +135,8 @@ class Sanitizer:
     def _run(self, tool: str, runs: Sequence[Run], deadline: Deadline) -> tuple[int, str, int, int]:
         """Return the sanitizer's exit code and output, and how many runs began and ended.
 
-        No run begins if the tool does not work, or the device cannot be opened under it. An error that it has
-        printed counts though it does not end. Raises ChildTimeout.
+        No run begins if the tool does not work, or the device cannot be opened under it. An error that the
+        tool has printed counts even if the tool does not end. Raises ChildTimeout.
         """
         begun, ended = 0, 0
         child = self._standing_by.pop(tool, None) or self._new_child(tool)

@@ -236,7 +236,7 @@ class HostSanitizer:
         deadline: Deadline,
         compare: Compare | None,
     ) -> Outcome:
-        """The first finding, or why some workload did not come to its end.
+        """The first finding, or the reason why a workload did not come to its end.
 
         Raises what `_Compiler.compile` does.
         """
@@ -345,7 +345,7 @@ def _text(name: str) -> str:
 
 
 def _with_nested_calls(source: str) -> str:
-    """The source with launches by its kernels as calls of cuda_words.h; as it is if it cannot be read."""
+    """The source with its kernels' launches as calls of cuda_words.h; unchanged if it cannot be read."""
     if "<<<" not in source:
         return source
     try:

@@ -21,12 +21,12 @@ from autotune.evaluation.wrong_result import element_text
 from autotune.problem.repeated import FEW, Repeated, RepeatedData, Sample
 from autotune.problem.workload import Array, Workload
 
-_MAX_RUN_S = 10.0  # of the run with many periods, as foretold by the one with a few
+_MAX_RUN_S = 10.0  # of the run with many periods, as predicted from the one with a few
 _POISONED_BYTES = 2**20  # written by the host; the device repeats them
 
 
 def foretell(state: DeviceState, binary: Binary, workloads: Repeated) -> dict[str, Sample] | None:
-    """Samples of a right result of many periods; None if they cannot be told, or the run would take long.
+    """Predict samples of the right result for many periods; None if that fails, or the run would take long.
 
     The configuration runs with a few periods, where the reference says whether such inputs make sense to it.
     """

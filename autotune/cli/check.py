@@ -1,14 +1,13 @@
-"""Look for races and wrong accesses in named configurations, or check what the cache holds.
+"""Look for races and wrong accesses in named configurations, or check cached results again.
 
-With --config, configurations are verified, then run on other data, with threads and blocks in other
-orders, on the CPU under the sanitizers of g++ where it is installed, and at last (CUDA) under the four
-tools of compute-sanitizer. Without it, each cached result of the kernel for this device is verified and
-timed again with its ties, the next best and the default. With --stale, only results of another driver,
-compiler, version of Triton or source are checked, and those that hold are stored with their new times; for
-one that loses more than the noise, a new search runs within --time. With --strength, mistakes are planted
-into the kernel, one at a time, to show which of them the sizes, the data and the tolerance of the space
-miss, and what would catch them. With --bits, results are compared bit by bit: from run to run, and among
-all configurations that the cache serves.
+With --config, verify configurations, then run them on other data, with threads and blocks in other orders,
+on the CPU under the sanitizers of g++ if it is installed, and finally (CUDA) under the four tools of
+compute-sanitizer. Without it, verify and time each cached result of the kernel for this device again, with
+its ties, the next best and the default. With --stale, check only results of another driver, compiler,
+version of Triton or source, and store those that hold with their new times; if one is slower by more than
+the noise, search again within --time. With --strength, plant mistakes into the kernel, one at a time, to
+show which of them the space's sizes, data and tolerance miss, and what would catch them. With --bits,
+compare results bit by bit: from run to run, and among all configurations that the cache serves.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     mode.add_argument(
         "--stale",
         action="store_true",
-        help="check results of another driver, compiler or source, and search again where one loses",
+        help="check results of another driver, compiler or source, and search again if one is slower",
     )
     parser.add_argument(
         "--bits",
         action="store_true",
-        help="compare results bit by bit, at these sizes: of several runs, and of all served configurations "
-        "or those of --config",
+        help="compare results bit by bit, at these sizes: between runs, and between all served "
+        "configurations or those of --config",
     )
     opt.add_no_sanitizer(parser, "run neither compute-sanitizer nor the sanitizers of g++")
     parser.add_argument(
@@ -58,8 +57,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=opt.seconds,
         default=300.0,
-        help="with --strength: plant no mistake after this time; with --stale: search no longer, for all "
-        "results together (default %(default)g)",
+        help="with --strength: plant no mistake after this time; with --stale: limit of all searches "
+        "together (default %(default)g)",
     )
     opt.add_run(parser)
     opt.add_cache(parser, "the cache to check", reads=False)

@@ -49,8 +49,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help="where to write; a file that ends in .gz is compressed; for frameworks, programs and CLBlast a "
-        "folder, to whose files the results are added",
+        help="where to write; a name that ends in .gz compresses the file; for frameworks, programs and "
+        "CLBlast a folder, whose files get the results",
     )
     opt.add_data(parser)
     opt.add_cache(parser, "where to look for the results of a kernel")
@@ -58,24 +58,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--recorded",
         metavar="FILE",
         type=Path,
-        help=f"for {' and '.join(PROGRAMS)}: what `autotune record` noted of the program",
+        help=f"for {' and '.join(PROGRAMS)}: the file that `autotune record` wrote",
     )
     group = parser.add_argument_group("files of frameworks and programs")
     group.add_argument(
         "--install",
         action="store_true",
-        help="write where the framework or Triton looks, in place of -o; old files are kept",
+        help="write where the framework or Triton looks, instead of -o; keep the old files",
     )
     group.add_argument(
         "--restore", action="store_true", help="put back the files that --install replaced for this kernel"
     )
     group.add_argument(
-        "--device-name", metavar="NAME", help="the framework's name of the device (default: the results')"
+        "--device-name",
+        metavar="NAME",
+        help="the framework's name for the device (default: the name in the results)",
     )
     group.add_argument(
         "--quantization",
         metavar="NAME",
-        help="dtype in the files' names; '' for none (default: fp8_w8a8 where sizes have blocks, else none)",
+        help="dtype in the files' names; '' for none (default: fp8_w8a8 if sizes have blocks, else none)",
     )
 
 

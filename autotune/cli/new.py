@@ -21,7 +21,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kernel",
         type=Path,
-        help="a source in CUDA C++, OpenCL C, the portable dialect or Triton, also one in a program's string",
+        help="a source in CUDA C++, OpenCL C, the portable dialect or Triton, or a program with a source in "
+        "a string",
     )
     parser.add_argument(
         "--entry", metavar="NAME", help="which kernel of the source to tune (default: the first)"
@@ -32,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_definition,
         action="append",
         default=[],
-        help="a macro that the source leaves to its user, for the space as well; may be repeated",
+        help="set a macro that the source leaves to its user, also in the space; repeat for more",
     )
     parser.add_argument(
         "--include",
@@ -40,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         default=[],
-        help="a folder of headers, for the space as well; may be repeated",
+        help="a folder of headers, also for the space; repeat for more",
     )
     opt.add_verbosity(parser)
 
@@ -76,13 +77,15 @@ def findings(result: FirstSpace) -> str:
     for title, rows in draft.tables:
         lines += [title, *(f"  {name:<40} {meaning}" for name, meaning in rows)]
     guessed = (
-        "guessed from its formula" if draft.has_reference else "returns nothing yet, so nothing is compared"
+        "guessed from the kernel's formula"
+        if draft.has_reference
+        else "returns nothing yet, so nothing is compared"
     )
     lines += ["", f"wrote {space}: read its comments", f"wrote {result.reference}: {guessed}"]
     if draft.stand_ins:
         folder = space.with_name(Path(draft.stand_ins).parts[0])
         lines.append(
-            f"wrote {folder}: empty headers for those of the source that were not found; put the real ones "
+            f"wrote {folder}: empty headers for the source's headers that were not found; put the real ones "
             "there, or name their folder with --include"
         )
     return "\n".join(lines)

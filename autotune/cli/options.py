@@ -168,7 +168,7 @@ def add_space(parser: argparse.ArgumentParser, *, optional: bool = False) -> Non
         "space",
         type=Path,
         nargs="?" if optional else None,
-        help="a space file, its name, such as reduce, or a journal, for its kernel and problem",
+        help="a space file, a space's name, such as reduce, or a journal, which gives kernel and problem",
     )
 
 
@@ -203,7 +203,7 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
 
 def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--data", metavar="NAME", help="which of the input contents named in the space (default: the first)"
+        "--data", metavar="NAME", help="one of the data sets that the space names (default: the first)"
     )
 
 
@@ -217,7 +217,7 @@ def add_config(parser: argparse._ActionsContainer, help_text: str, **settings: A
         "--config",
         metavar="A=1,B=x",
         action="append",
-        help=f"{help_text}; parameters that are left out have the default's value",
+        help=f"{help_text}; omitted parameters have the default's value",
         **settings,
     )
 
@@ -230,7 +230,7 @@ def add_choice(parser: argparse.ArgumentParser, verb: str) -> None:
     which.add_argument(
         "--default",
         action="store_true",
-        help=f"{verb} the space's default (without any of these three: the tuned best, else the default)",
+        help=f"{verb} the space's default (without any of the three: the tuned best, else the default)",
     )
 
 
@@ -270,8 +270,8 @@ def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
         metavar="WORDS",
         type=call_mode,
         default=USUAL,
-        help="time kernels as they will be called: cold or warm for the caches, graph or eager for the "
-        "launches, such as warm,graph (default: as the space says, else cold on a GPU and warm on a CPU)",
+        help="how programs will call the kernel: with cold or warm caches, launched by graph or eager, such "
+        "as warm,graph (default: as the space says, else cold on a GPU and warm on a CPU)",
     )
     run.add_argument(
         "--journal", metavar="FILE", type=Path, help="where to record trials (default: a file in runs/)"
@@ -280,7 +280,7 @@ def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
         "--dump-wrong",
         metavar="DIR",
         type=Path,
-        help="write the found and the expected arrays of the first wrong results as .npy files",
+        help="write found and expected arrays of the first wrong results as .npy files",
     )
     if resumes:
         edited = run.add_mutually_exclusive_group()
@@ -288,7 +288,7 @@ def add_run(parser: argparse.ArgumentParser, *, resumes: bool = False) -> None:
         edited.add_argument(
             "--keep",
             action="store_true",
-            help="after an edit of the space or the reference, go on with the journal's times that still "
+            help="after you edit the space or the reference, continue with the journal's times that still "
             "hold",
         )
     add_compiling(parser)
@@ -350,7 +350,7 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
         "--no-binary-cache",
         dest="binary_cache",
         action="store_false",
-        help="compile everything again; reuse no binaries of earlier runs",
+        help="compile everything; reuse no binaries of earlier runs",
     )
 
 

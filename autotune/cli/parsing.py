@@ -23,7 +23,7 @@ GROUPS = {
         "space": "count and check a space, or compile it for GPUs you do not have",
         "search": "tune a kernel and store the best configuration in the cache",
         "run": "verify and time one configuration, or all landmarks",
-        "record": "run a program and list what its kernels in Triton are tuned for",
+        "record": "run a program and list what its Triton kernels are tuned for",
         "check": "look for races in configurations, or check cached results again",
     },
     "look": {
@@ -33,17 +33,17 @@ GROUPS = {
         "compare": "compare the results of several devices",
         "report": "show searches: one HTML file, a figure, or live in a browser",
         "diagnose": "find the bottleneck of a configuration",
-        "versus": "compare the tuned kernel with its default, libraries, the host",
+        "versus": "compare the tuned kernel with default, libraries and host",
     },
     "ship": {
         "build": "compile what the cache serves, for machines without a compiler",
-        "export": "export results: other tools, frameworks, Triton programs, C",
+        "export": "export results to other tools, frameworks, Triton programs and C",
         "import": "import results of other tools",
-        "lint-configs": "check files of configurations of vLLM and SGLang",
+        "lint-configs": "check configuration files of vLLM and SGLang",
         "merge": "merge caches and journals of several machines",
     },
     "machine": {
-        "doctor": "check this machine for tuning, with remedies",
+        "doctor": "check this machine, and say how to fix what is wrong",
         "devices": "list the devices that --device accepts, or measure one",
     },
 }

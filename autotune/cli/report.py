@@ -1,8 +1,7 @@
-"""Show searches: write one HTML file with charts, filters and a table of all trials, which needs no network.
+"""Show searches in one HTML file, which needs no network, with charts, filters and a table of all trials.
 
-With --figure, draw one figure for a paper or a page. With --live, show the journals and caches of a folder in
-a browser, also while a search runs, until Ctrl-C; the pages are served to this machine only, and cannot
-change anything.
+With --figure, draw one figure for a paper or a page. With --live, serve the journals and caches of a folder
+to browsers on this machine until Ctrl-C, also while a search runs; the pages cannot change anything.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="JOURNAL|KERNEL",
         nargs="*",
         type=opt.results,
-        help="files with recorded results, such as a journal, or kernels: their newest journal in runs/ "
+        help="files with recorded results, such as a journal, or kernels, for their newest journal in runs/ "
         "and their results in the cache; several are compared",
     )
-    opt.add_output(parser, "where to write it (default: report.html; for a figure, its kind and .svg)")
+    opt.add_output(parser, "where to write it (default: report.html; for a figure, KIND.svg)")
     parser.add_argument(
         "--space",
         metavar="FILE",
@@ -57,11 +56,11 @@ def _add_figure(group: argparse._ArgumentGroup) -> None:
         metavar="KIND",
         choices=FIGURES,
         help=f"draw one figure as .svg, .png or .pdf: {', '.join(FIGURES[:-1])} or {FIGURES[-1]}; ladder "
-        "also takes what `autotune run --landmarks --json` printed",
+        "also reads what `autotune run --landmarks --json` printed",
     )
     group.add_argument("--title", help="the title (default: kernel, problem and device)")
-    group.add_argument("--device", metavar="NAME", help="show this device's results only")
-    opt.add_sizes(group, "show results at this problem size only; repeat for further sizes")
+    group.add_argument("--device", metavar="NAME", help="show only this device's results")
+    opt.add_sizes(group, "show only results at this problem size; repeat for further sizes")
     group.add_argument("--x", metavar="PARAMETER", help="the columns of a heat map")
     group.add_argument("--y", metavar="PARAMETER", help="the rows of a heat map")
 
@@ -70,14 +69,14 @@ def _add_live(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--live",
         action="store_true",
-        help="serve the pages of a folder (default: the current) and of the folders in it",
+        help="serve the pages of a folder (default: the current one) and of its subfolders",
     )
     group.add_argument(
         "--port",
         metavar="N",
         type=opt.at_least(0),
         default=_PORT,
-        help="where to listen; 0 takes any free port (default %(default)s)",
+        help="port to listen on; 0 takes any free port (default %(default)s)",
     )
 
 

@@ -1,8 +1,7 @@
 """Verify and time one configuration: the tuned best, a landmark, the default, or any other.
 
-With --landmarks, time all landmarks, which are the named steps of a space's ladder, and the tuned best. If
-their notes quote figures of a source, such as `7.02 ms (GTX 1060)`, a second table shows them next to this
-device's.
+With --landmarks, time the tuned best and all landmarks, the named steps of a space's ladder. If their notes
+quote published figures, such as `7.02 ms (GTX 1060)`, a second table shows them next to this device's.
 """
 
 from __future__ import annotations
@@ -45,19 +44,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=opt.at_least(1),
         default=1,
-        help="run it N times, each in a process of its own (default %(default)s)",
+        help="run it N times, each in its own process (default %(default)s)",
     )
     parser.add_argument(
         "--profile",
         choices=PROFILERS,
         help="afterwards, run it once more under Nsight Compute (ncu) or Nsight Systems (nsys), and print "
-        "its figures for the launches",
+        "the profiler's figures for the launches",
     )
     parser.add_argument(
         "--counters",
         action="store_true",
-        help="run each configuration once more and count: active threads, sectors, bank conflicts, and where "
-        "Nsight Compute may count, waits at barriers, issue slots and occupancy",
+        help="run each configuration once more and count active threads, sectors and bank conflicts; if "
+        "Nsight Compute may read counters, also waits at barriers, issue slots and occupancy",
     )
     opt.add_run(parser, resumes=True)
     opt.add_cache(parser, "where to look for the tuned best")

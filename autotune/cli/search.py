@@ -40,8 +40,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="SPACE",
         type=Path,
         nargs="*",
-        help="further spaces, as in spaces/*.yaml: the one with the greatest expected gain per second is "
-        "always next; --budget is for each space, --time for all together",
+        help="more spaces, as in spaces/*.yaml: the space with the greatest expected gain per second runs "
+        "next; --budget applies to each space, --time to all together",
     )
     several = parser.add_mutually_exclusive_group()
     several.add_argument(
@@ -57,20 +57,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--each-model",
         action="store_true",
-        help="with --cluster: search for every GPU model among the workers at once, each with the budget; "
-        "results on one inform the searches on the others",
+        help="with --cluster: search for every GPU model among the workers at once, each with the whole "
+        "budget; the searches learn from each other",
     )
     parser.add_argument(
         "--wanted",
         action="store_true",
-        help="tune the problems that programs requested and did not find (on_miss of best_config), for this "
+        help="tune the problems that programs requested but did not find (on_miss of best_config), for this "
         "device; with a space, only its kernel",
     )
     parser.add_argument(
         "--recorded",
         metavar="FILE",
         type=Path,
-        help="tune the problems that `autotune record` noted of a program, with the spaces of its kernels",
+        help="tune the problems that `autotune record` found in a program, with the spaces of its kernels",
     )
     _add_sweep(parser.add_argument_group("a range of sizes"))
     _add_engine(parser.add_argument_group("how to search"))
@@ -89,38 +89,38 @@ def _add_sweep(group: argparse._ArgumentGroup) -> None:
     opt.add_sweep(
         group,
         "tune many sizes in one run, such as n=2**10:2**30:x4, n=100:1000:+100, n=1,2,4,24 or a CSV file "
-        "with names in its first line, and choose a few variants that serve all between; repeat for all "
-        "combinations. --budget and --time are for the first size; each other size gets a part. --dtype "
-        "int32,float32 takes several element types",
+        "with names in its first line, and choose a few variants for the whole range; repeat for all "
+        "combinations. --budget and --time apply to the first size; each other size gets a part. --dtype "
+        "int32,float32 tunes several element types",
     )
     group.add_argument(
         "--format",
         choices=FORMATS,
         metavar="FORMAT",
-        help=f"tune for a framework's files, at its numbers of tokens unless {KEY} is given; its own "
-        f"configurations stay where nothing is faster: {', '.join(FORMATS)}",
+        help=f"tune for a framework's files, at its numbers of tokens unless you give {KEY}; keep its own "
+        f"configurations where none is faster: {', '.join(FORMATS)}",
     )
     group.add_argument(
         "--variants",
         metavar="N",
         type=opt.at_least(1),
-        help=f"the most variants that a sweep chooses for an element type (default {MAX_VARIANTS})",
+        help=f"maximum number of variants of a sweep for each element type (default {MAX_VARIANTS})",
     )
 
 
 def _add_engine(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--engine",
-        help="surrogate, exhaustive, random, kernel_tuner, optuna or adopt, which tries the few that results "
-        "of other devices and sizes predict (default: exhaustive if the budget covers the space, else "
-        "surrogate; optuna for --objective pareto)",
+        help="surrogate, exhaustive, random, kernel_tuner, optuna or adopt; adopt tries the few "
+        "configurations that results of other devices and sizes predict (default: exhaustive if the budget "
+        "covers the space, else surrogate; optuna for --objective pareto)",
     )
-    group.add_argument("--strategy", metavar="NAME", help="a strategy of Kernel Tuner or a sampler of Optuna")
+    group.add_argument("--strategy", metavar="NAME", help="a Kernel Tuner strategy or an Optuna sampler")
     group.add_argument(
         "--objective",
         metavar="NAME|EXPRESSION",
         help="what to minimize: time, energy (joules of one run), edp (energy times delay), pareto (time and "
-        "energy), or an expression such as 'time_ms * registers' (default: that of the space, else time)",
+        "energy), or an expression such as 'time_ms * registers' (default: the space's objective, else time)",
     )
     group.add_argument(
         "--budget",

@@ -163,16 +163,16 @@ def _unverified(result: SearchResult) -> str:
 def _trials_line(result: SearchResult) -> str:
     count = len(result.trials)
     statuses = ", ".join(f"{number} {status.value}" for status, number in result.counts.most_common())
-    start = f", from {count_text(len(result.priors), 'other result')}," if result.priors else ""
+    start = f", starting from {count_text(len(result.priors), 'other result')}," if result.priors else ""
     line = (
         f"tried   {count:,} of {len(result.task.space):,} valid configurations with {result.engine}{start} "
         f"in {result.seconds:.0f} s: {statuses}"
     )
     if result.resumed:
         resumed = "all" if result.resumed == count else result.resumed
-        line += f"; {resumed} of them were known from the journal"
+        line += f"; {resumed} of them came from the journal"
     if result.beside_budget:
-        line += "; beyond the budget, the best in the cache was tried"
+        line += "; the best in the cache was tried beyond the budget"
     if result.resumed < count and (cached := sum(trial.binary_cached for trial in result.trials)):
         line += f"; {cached} with a binary of an earlier run"
     return line + ("; time ran out" if result.time_was_over else "")
@@ -251,7 +251,7 @@ def _speedup_text(result: SearchResult) -> str:
     ends = [_factor(end) for end in result.speedup_interval or ()]
     reach = f" ({' to '.join(ends)})" if {*ends} - {factor} else ""
     beaten = _beaten_by_default(result) if ratio < 2 else 0.0
-    why = f"; the default beats {beaten:.0%} of the others with a time" if beaten >= 0.1 else ""
+    why = f"; the default beats {beaten:.0%} of the other timed ones" if beaten >= 0.1 else ""
     return f"the best is {factor} times as fast{reach}{doubt}{why}"
 
 
@@ -263,12 +263,12 @@ def _why_default(result: SearchResult) -> str:
     """The reason why the default is the best."""
     others = [trial for trial in result.trials if trial.config != result.winner.config]
     if not others:
-        return "nothing else was tried"
+        return "no other configuration was tried"
     if all(trial.score is None for trial in others):
-        return "all others that were tried failed"
+        return "all other configurations tried failed"
     if result.objective is Objective.TIME:
-        return "nothing that was tried is faster"
-    return f"nothing that was tried takes less {_objective_noun(result)}"
+        return "no other configuration tried is faster"
+    return f"no other configuration tried takes less {_objective_noun(result)}"
 
 
 def _beaten_by_default(result: SearchResult) -> float:
@@ -301,7 +301,7 @@ def _tie_lines(result: SearchResult) -> list[str]:
     lines = [f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"]
     if result.unchecked_ties:
         lines.append(
-            f"        {len(result.unchecked_ties)} of them lack the last checks, so are not in the cache:"
+            f"        {len(result.unchecked_ties)} of them lack the last checks; the cache omits them:"
         )
     return [
         *lines,
@@ -384,7 +384,7 @@ def _rejected_line(result: SearchResult) -> list[str]:
     counts = Counter(_check_of(trial) for trial in faster).most_common()
     checks = ", ".join(f"{count} {name}" for name, count in counts)
     return [
-        f"faster  {len(faster)}, in the search, that failed a check: {checks}; look at these first: "
+        f"faster  {len(faster)} in the search, which failed a check: {checks}; look at these first: "
         f"autotune show {result.journal} --status {faster[0].status.value}"
     ]
 
@@ -421,11 +421,7 @@ def _in_common(result: SearchResult, status: Status) -> str:
         if all(config[name] == value for config in failed)
         and not any(config[name] == value for config in timed)
     ]
-    return (
-        f", all with {', '.join(shared)}, which no trial with a time has"
-        if shared and len(failed) > 1
-        else ""
-    )
+    return f", all with {', '.join(shared)}, which no timed trial has" if shared and len(failed) > 1 else ""
 
 
 def _lesson_line(result: SearchResult) -> list[str]:

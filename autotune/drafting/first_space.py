@@ -207,7 +207,7 @@ class _Work:
         except (InputError, SetupError, Stopped) as error:
             why = re.sub(rf"^{re.escape(str(space))}:(?:\d+:)?", "", str(error)).strip()
             raise InputError(
-                f"{kernel.path}: no space was written, for the one that was guessed does not load: {why}; "
+                f"{kernel.path}: no space was written, because the guessed one does not load: {why}; "
                 "name another kernel with --entry, or write the space by hand (docs/space-format.md)"
             ) from None
         return Note(True, f"the space has {count_text(count, 'valid configuration')}")

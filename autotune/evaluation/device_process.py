@@ -85,8 +85,8 @@ class DeviceState:
     def load(self, workloads: tuple[Workload, ...], usual: tuple[Workload, ...] = ()) -> frozenset[str]:
         """Allocate the arrays of these workloads in device memory, and free those of others.
 
-        The `usual` workloads stay as well if all together are small. Inputs that others have in common with
-        these stay: all sizes of a sweep may have the same weights.
+        The `usual` workloads also stay if all together are small. Inputs that others share with these stay,
+        too: all sizes of a sweep may have the same weights.
 
         Returns the data keys of the workloads that are in memory then.
         Raises SetupError, OutOfMemory, or what the reference raises.
@@ -160,9 +160,9 @@ class DeviceState:
     def workloads_to_verify(self, item: WorkItem) -> tuple[Workload, ...]:
         """The workloads to verify a configuration on before it is timed, in order.
 
-        Only the first one if it has passed all of them before: the sizes of a sweep share them. The first one
-        stays because a program's first run takes longer than others: a slow one that is timed might make it
-        look hopeless.
+        Only the first one if the configuration has passed all of them before: the sizes of a sweep share
+        them. The first one stays because a program's first run is slow: if it were timed, it might make the
+        configuration look hopeless.
         """
         workloads = verification_order(item.verify_workloads, self.device.info.kind)
         return workloads[:1] if item.verify_key in self.passed else workloads
@@ -285,8 +285,8 @@ def verify_often(
 ) -> Failure | None:
     """Check the results of `count` runs of a verified configuration, or of as many as `limit_s` allows.
 
-    Every other run follows one on inputs of which a few elements differ. The runs between have the arrays in
-    `kept` as the run before left them.
+    Before every other run comes one on inputs of which a few elements differ. These runs between find the
+    arrays in `kept` as the previous run left them.
     """
     began_s = time.perf_counter()
     program, buffers = state.program(binary, keep=True), state.buffers(workload)

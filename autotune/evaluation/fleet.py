@@ -87,7 +87,7 @@ class FleetWorker:
 
 
 def or_gone(device: str, call: Callable[[], Any]) -> Any:
-    """What a call returns that uses a device; raises DeviceGone if another device may do better."""
+    """The answer of a call that uses a device; raises DeviceGone if another device may succeed."""
     try:
         return call()
     except BrokenReference:

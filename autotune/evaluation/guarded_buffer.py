@@ -75,7 +75,7 @@ class GuardedImage(GuardedMemory):
         self.hold(content)
 
     def hold(self, content: Bytes) -> None:
-        """Have this content, and whole guard zones."""
+        """Take this content, between whole guard zones."""
         self.content = content
         self.write(content, self._guard)
 
@@ -138,12 +138,12 @@ class GuardedBuffer:
 
     @property
     def begins_with_zeros(self) -> bool:
-        """True for a compared output whose poison is 0, as results may be that nothing writes."""
+        """True for a compared output whose poison is 0: elements that nothing writes may look right."""
         is_compared = self._expected_values is not None
         return self.array.role == "out" and is_compared and not self._pristine.content[:1].any()
 
     def invert_poison(self) -> None:
-        """Have runs begin with other bytes in an output; a second call brings the first ones back."""
+        """Make runs begin with other bytes in an output; a second call restores the first ones."""
         poison = ~self._pristine.content[:1]
         self._pristine.hold(np.broadcast_to(poison, self.size_bytes))
         self.is_pristine = False
@@ -191,7 +191,7 @@ class GuardedBuffer:
     def against_correct(self, tolerance: Tolerance) -> ArrayComparison:
         """The comparison with the array after a correct run, guard zones included.
 
-        For an input that is its initial content; for other arrays the expected result, if there is one.
+        That is the initial content of an input, and the expected result of another array, if there is one.
         """
         if self.array.role == "in":
             return self.against_initial()

@@ -376,7 +376,7 @@ class _Rows:
                 raise JournalError(f"{place}: not a row of a journal ({error})") from None
 
     def add_whole(self, text: str) -> list[str]:
-        """Read the next text but for a last line that is incomplete; returns the lines that were read."""
+        """Read the next text except an incomplete last line; return the lines that were read."""
         lines = text.splitlines(keepends=True)
         if not self._count:
             _require_journal(lines or [""], self._path)

@@ -25,7 +25,7 @@ MAX_JUDGED_S = 1.0  # a slower data set ends work ahead at its size; where all a
 
 
 class References:
-    """Later workloads, computed one after the other; what fails here is reported by who needs it."""
+    """Later workloads, computed one after the other; whoever needs one reports its failure."""
 
     def __init__(self, setting: DeviceSetting, variables: Mapping[str, str]) -> None:
         """Begin nothing yet; the setting has the reference and the place to keep its results."""

@@ -1,4 +1,4 @@
-"""The state of a search, for others to see: its process tells it in a file next to the journal."""
+"""The state of a search, which its process writes to a file next to the journal for others to read."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _MOST_BYTES = 1_000
 
 
 def tell_state(journal: Path, place: str, left: str) -> None:
-    """Tell how far a search has come, and the time left; a folder that cannot be written hears nothing."""
+    """Write a search's progress and the time left; do nothing if the folder cannot be written."""
     with suppress(OSError), open_to_append(_file(journal)) as file:
         file.truncate(0)  # who reads now hears only that the search runs
         file.write(f"{place}\n{left}".encode())
 
 
 def end_state(journal: Path) -> None:
-    """Tell no more: the search has ended."""
+    """Remove the state: the search has ended."""
     with suppress(OSError):
         _file(journal).unlink(missing_ok=True)
 
@@ -47,7 +47,7 @@ def _file(journal: Path) -> Path:
 
 
 def _told(journal: Path) -> tuple[str, str, float]:
-    """The place and the time left that were told last, and how long ago."""
+    """The stage and the time left that were written last, and how long ago."""
     try:
         with _file(journal).open(encoding="utf-8", errors="replace") as file:
             text = file.read(_MOST_BYTES)

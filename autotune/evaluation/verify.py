@@ -31,9 +31,9 @@ class CheckedRun(NamedTuple):
 def verify(program: Program, buffers: WorkloadBuffers) -> Failure | None:
     """Check a run of the plan on poisoned outputs, and another one after a run on other inputs.
 
-    The second finds a kernel that works only once, or skips work that looks done. Where it comes first, it
-    finds a kernel that keeps its first results in a variable as well. The problem's seed decides that, and
-    how many inputs differ. Raises what `Device.run` raises.
+    The second run finds a kernel that works only once, or skips work that looks done. If it comes first, it
+    also finds a kernel that keeps its first results in a variable. The problem's seed decides that, and how
+    many inputs differ. Raises what `Device.run` raises.
     """
     seed = buffers.workload.problem.seed
     few = few_others_differ(seed)

@@ -59,7 +59,7 @@ class MeasurementPolicy:
             f"{self.hopeless_factor:g}x, else {self.warmups} warm-up and {self.screen} samples to screen at "
             f"{self.screen_factor:g}x the best, then until beaten by "
             f"{self.race_factor - 1:.0%} or known to {self.precision:.0%}, {self.samples} samples or "
-            f"{self.seconds:g} s; the best is timed beside what is given up"
+            f"{self.seconds:g} s; before a configuration is given up, the best is timed again"
         ) + (f"; {self.call_mode}" if str(self.call_mode) else "")
 
 

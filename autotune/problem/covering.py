@@ -1,10 +1,9 @@
 """Chooses workloads by what a configuration does there.
 
-For slow checks, these are the smallest ones at which it does all that it does at others. For further checks,
-they have sizes that its tiles make interesting: one less than, exactly and one more than a tile, several
-tiles, fewer elements than a warp. Blocks and loop trips are told apart by how the sizes divide: by a
-configuration's numbers, such as the size of a tile, by the extents of its blocks, and by products of two of
-these.
+For slow checks, these are the smallest at which it shows all its behaviour. For further checks, they have
+sizes around its tiles: one less than, exactly and one more than a tile, several tiles, fewer elements than a
+warp. Blocks and loop trips are told apart by how the sizes divide: by a configuration's numbers, such as the
+size of a tile, by the extents of its blocks, and by products of two of these.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ _FEW = (1, 7, 31)  # small sizes: fewer elements than a warp has threads
 _TIMES = (1, 2, 3, 5, 17)  # further sizes, in tiles
 _CHANGED, _ALIKE = 0.7, 0.5  # shares
 _BEYOND = 4  # a further size is at most so many times the space's largest
-_FAR_BEYOND = 64  # times it: constraints that take such a size are no limits
-_TRIED = 80  # sizes that are tried, of which a few are chosen
+_FAR_BEYOND = 64  # times the largest: a constraint that allows such a size is no limit
+_TRIED = 80  # candidates, of which a few are chosen
 _MAX_BYTES, _MAX_THREADS = 2**22, 2**18  # of a workload at sizes of tiles
 _LITTLE_WORK = 2**18  # of any problem: its reference is fast
-_BITS_16 = 2**16  # an index of so many bits has no more values
-_BEYOND_16_BITS = _BITS_16 + 2**12 + 1  # data lead to the part beyond as well
+_BITS_16 = 2**16  # the values of an index of 16 bits
+_BEYOND_16_BITS = _BITS_16 + 2**12 + 1  # enough beyond it that data reach there, too
 _MAX_LONG_BYTES, _MAX_LONG_THREADS, _LONG_WORK = 2**25, 2**25, 2**23  # of a problem with such a size
 _MANY = 3  # from so many blocks on, a grid has a first, a last and others between
 
@@ -65,7 +64,7 @@ def _kinds(workload: Workload, divisors: Sequence[int]) -> set[tuple[object, ...
 
 
 class Domain:
-    """The sizes that a kernel takes, as far as the sizes of its space tell."""
+    """The sizes that a kernel accepts, inferred from the sizes of its space."""
 
     def __init__(self, given: Sequence[Sizes]) -> None:
         self._smallest = {name: min(sizes[name] for sizes in given) for name in given[0]}
@@ -93,7 +92,7 @@ class Domain:
         return size_product(sizes) <= self._most_work
 
     def excluding(self, sizes: Sizes) -> list[str]:
-        """Constraints that the space's sizes keep and these do not."""
+        """Constraints that the space's sizes satisfy and these do not."""
         texts = [f"{name} >= {self._smallest[name]}" for name in sizes if sizes[name] < self._smallest[name]]
         texts += [f"{name} % {self._steps[name]} == 0" for name in sizes if sizes[name] % self._steps[name]]
         texts += [f"{equal} == {name}" for name, equal in self._equals.items() if sizes[name] != sizes[equal]]
@@ -106,13 +105,13 @@ class Domain:
         return {name: whole[self._equals[name]] for name in sizes}
 
     def beyond_16_bits(self, name: str, tile: int) -> Iterator[Sizes]:
-        """Sizes of which one has more tiles than 16 bits hold: with the space's smallest others, and ones."""
+        """Sizes with one of more tiles than 16 bits hold; the others are the space's smallest, or 1."""
         if self._largest[name] <= tile * _BITS_16:
             for others in (self._smallest, dict.fromkeys(self._smallest, 1)):
                 yield self.declared({**others, name: tile * _BEYOND_16_BITS})
 
     def candidates(self, divisors: Sequence[int], draw: random.Random) -> Iterator[Sizes]:
-        """Each size of several as 1, then drawn ones around tiles, half equal where the space's are."""
+        """Sizes of which one is 1, then random ones around tiles; half are equal where the space's are."""
         if len(self._largest) > 1:
             yield from ({**sizes, name: 1} for sizes in self._given for name in self._varied)
         near = {times * tile + step for tile in divisors for times in _TIMES for step in (-1, 0, 1)}
@@ -137,7 +136,7 @@ def at_tiles(
     make: Callable[[Sizes, int], Workload | None],
     count: int,
 ) -> list[Workload]:
-    """Further workloads, in which a configuration does what it does in none that it is verified on.
+    """Further workloads in which a configuration behaves as in none that it is verified on.
 
     At most `count`, and first those with a single size of 1. `timed` is the workload of the size to tune for;
     `make` makes the workload of sizes and a number, and gives None where the configuration is not valid.
@@ -176,7 +175,7 @@ def at_tiles(
 
 
 def at_limits(given: Sequence[Workload], make: Make) -> Iterator[Workload]:
-    """Workloads in which one size is larger than in any given one, and as large as constraints take."""
+    """Workloads in which one size is larger than in any given one, and as large as constraints allow."""
     domain = Domain([workload.problem.sizes for workload in given])
     least = min((workload.problem.sizes for workload in given), key=size_product)
     for name in least:
@@ -199,9 +198,10 @@ def beyond_16_bits(
     tiles: Sequence[int] = (1,),
     counts: Callable[[Workload], bool] = lambda workload: True,
 ) -> Iterator[Workload]:
-    """Workloads of which one size has more tiles than 16 bits hold, for each that never has in the space.
+    """Workloads in which one size has more tiles than 16 bits hold, one for each size that never does.
 
-    Of each size, the one with the first of the `tiles` that `counts`. Other arguments are as of `at_tiles`.
+    For each size, it is the first of the `tiles` whose workload `counts`. See `at_tiles` for the other
+    arguments.
     """
     given = (*workloads, timed)
     compiled = entries(*given)

@@ -15,7 +15,7 @@ from autotune.problem.workload import Array, Workload
 DATA_SETS = ("zeros", "ones", "alternating", "smallest", "largest", "denormals", *SHAPES)
 MAX_BYTES = 2**22  # a larger size to tune for gets no shapes: its reference would run for each
 _TILE = 16  # divides most tiles
-_MARGIN = 1 / 8  # of the tolerance, in which the default has to be: other orders of additions are further off
+_MARGIN = 1 / 8  # of the tolerance, which the default must keep: other orders of additions differ more
 
 
 def other_data(workload: Workload, name: str) -> Workload | None:
@@ -42,7 +42,7 @@ class OnOtherData(NamedTuple):
 
 
 def on_other_data(name: str, verify_workloads: Sequence[Workload], timed: Workload) -> Iterator[OnOtherData]:
-    """A data set at its sizes: for SHAPES a large one and one with a rest, for others all to verify.
+    """A data set at its sizes: for SHAPES a large one and one with a remainder, for others all to verify.
 
     The size to tune for, `timed`, may be the large one if it is small enough.
     """
@@ -62,7 +62,7 @@ def _at_sizes(name: str, verify_workloads: Sequence[Workload], timed: Workload) 
 
 
 def _has_rest(workload: Workload) -> bool:
-    """True if a tile of a size is likely to have a rest: what is put there may be wrong for some data."""
+    """True if tiles probably leave a remainder of a size: its filling may be wrong for some data."""
     return any(size > _TILE and size % _TILE for size in workload.problem.sizes.values())
 
 
@@ -73,7 +73,7 @@ def with_margin(workload: Workload) -> Workload:
 
 
 def with_tolerance(workload: Workload, times: float) -> Workload:
-    """The workload with some times its tolerance."""
+    """The workload with its tolerance times a factor."""
     bounds = tuple((name, bound.times(times)) for name, bound in workload.bounds)
     return replace(workload, tolerance=workload.tolerance.times(times), bounds=bounds)
 

@@ -20,7 +20,7 @@ from autotune.sources.triton_dry_run import TritonDryRun
 from autotune.sources.triton_module import TritonModule
 from autotune.space.signatures import arguments_of_template, own_name
 
-AGAIN = 2  # turns of a loop that are followed: what further ones change is unknown
+AGAIN = 2  # iterations of a loop that are followed: the effect of further ones is unknown
 _STEPS = 6000  # of one launch, after which it is given up
 _BEFORE_LAST = 16  # a 16th of the grid before its last block, because arrays are a tenth too large
 _Passed = dict[str, FollowedArray | int | None]  # the arguments of launches, by name

@@ -1,8 +1,8 @@
-"""Finds what goes wrong, or another way, at sizes for which memory has no room.
+"""Finds what fails, or behaves differently, at sizes that do not fit into memory.
 
-A kernel runs on indices alone at such a size: once as it counts, and once with 64 bits wherever it counts
-with 32. An array that is then reached at other places has an index that overflows. A condition that sizes
-alone decide, and that comes out as at no verified size, leads to what nobody has verified.
+A kernel's indices are computed at such a size: once as written, and once with 64 bits wherever it uses 32. If
+the two reach an array at different places, its index overflows. If a condition on sizes alone differs from
+its value at every verified size, it leads to code that nobody has verified.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def unknown_beyond(power: int) -> IndexLimit:
 def limit_of(
     runs: IndexRuns, verified: Sequence[Workload], timed: Workload, domain: Domain, make: Make
 ) -> IndexLimit:
-    """What goes wrong where arrays have more than 2^32 elements, or 2^31, and from how many on.
+    """What fails with arrays of more than 2^32 elements, or 2^31, and from how many elements on.
 
     `timed` is the problem of the size to tune for. There is no limit if no such size is valid.
     """
@@ -49,7 +49,7 @@ def limit_of(
         return next((grown for grown in made if grown is not None and _elements(grown) > 2**power), None)
 
     def first(is_so: Callable[[Workload], bool], power: int, found: Workload) -> tuple[Workload, str]:
-        """A workload beyond the smallest power from which on something is so, and these in words."""
+        """A workload beyond the smallest power from which on `is_so` holds, and the two in words."""
         while power > _SMALL and (smaller := at(power - 1)) is not None and is_so(smaller):
             power, found = power - 1, smaller
         return found, f"beyond 2^{power} elements, for example at {table_sizes(found.problem.sizes)}"
@@ -79,7 +79,7 @@ def limit_of(
 
 
 def _overflowing(runs: IndexRuns, workload: Workload) -> str | None:
-    """An array that 32 bits and 64 reach at other places; empty without, None if it is not known."""
+    """An array that 32 and 64 bits reach at different places; empty if there is none, None if unknown."""
     for narrow, wide in zip(runs.runs_of(workload), runs.runs_of(workload, is_wide=True), strict=True):
         for (name, reached, _), (wide_name, wanted, _) in zip(narrow.reached, wide.reached, strict=False):
             if name == wide_name and reached != wanted:
@@ -93,7 +93,7 @@ def _overflowing(runs: IndexRuns, workload: Workload) -> str | None:
 
 
 def _ways(runs: IndexRuns, workload: Workload) -> set[_Way] | None:
-    """How the conditions come out that sizes alone decide; None if not all launches came to their end."""
+    """The values of the conditions that sizes alone decide; None if a launch did not come to its end."""
     each = runs.runs_of(workload)
     if not all(run.is_whole for run in each):
         return None

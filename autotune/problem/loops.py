@@ -1,8 +1,8 @@
 """Finds small sizes at which loops have a second iteration, as they have at the size to tune for.
 
-A mistake between two iterations of a loop, such as a missing barrier, shows at no size at which the loop ends
-after its first iteration. Loops whose iterations depend on data, and kernels that `index_runs` does not
-understand, get no further sizes.
+A mistake between two iterations of a loop, such as a missing barrier, does not show at sizes at which the
+loop ends after its first iteration. Loops whose iterations depend on data, and kernels that `index_runs` does
+not understand, get no further sizes.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _ways(
 
 
 def _between(size: int, goal: int, share: float) -> int:
-    """A size on the way to another one, and if that is one of whole vectors, so is this."""
+    """A size between a size and its goal; if the goal has whole vectors, so does this."""
     between = math.ceil(size * math.pow(goal / size, share))
     step = math.gcd(goal, 1 << max(0, between.bit_length() - _EXACT))
     return -(-between // step) * step

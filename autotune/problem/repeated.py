@@ -1,8 +1,8 @@
 """Workloads whose inputs repeat a period along one size: the results of many periods follow from a few.
 
-Beyond 2^31 elements, drawing inputs and running a reference takes minutes. Where inputs repeat a period, most
-results repeat theirs as well, except near both ends, and others grow by the same with each period. The
-reference itself says whether that holds: what it returns for five periods has to follow from three and four.
+Beyond 2^31 elements, drawing inputs and running a reference takes minutes. If inputs repeat a period, most
+results repeat as well, except near both ends, and others grow by the same amount with each period. The
+reference itself shows whether that holds: its results for five periods must follow from three and four.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Sample(NamedTuple):
 
 
 class Repeated(NamedTuple):
-    """Workloads that differ in one size: of as many periods as FEW says, and of many.
+    """Workloads that differ in one size: one for each number of periods in FEW, and one with many.
 
     Inputs are drawn for the first alone.
     """
@@ -74,10 +74,10 @@ class Repeated(NamedTuple):
 
 
 def repeated(timed: Workload, name: str, elements: int, domain: Domain, plan: Make) -> Repeated | None:
-    """Workloads of which the largest array passes a number of elements because one size grows.
+    """Workloads whose largest array exceeds a number of elements because one size grows.
 
-    All are planned without data. None if that makes no sense: for this kernel, or because arrays do not grow
-    by equal steps. `timed` is the workload of the size to tune for.
+    All are planned without data. None if the kernel does not allow it, or if arrays do not grow by equal
+    steps. `timed` is the workload of the size to tune for.
     """
     sizes = timed.problem.sizes
     step = domain.declared({**sizes, name: 1})[name]
@@ -129,7 +129,7 @@ class RepeatedData:
     def foretold(self) -> dict[str, Sample]:
         """Samples of the results of many periods, as they follow from those of three and four.
 
-        Sums in floating point may be off by more than at the space's own sizes, which its tolerance is for.
+        Floating-point sums may have larger errors than at the space's own sizes, which its tolerance is for.
         """
         many, periods = self._workloads.many, self._workloads.periods
         samples = self._samples(many, partial(self._following, many, periods))
@@ -161,7 +161,7 @@ class RepeatedData:
         }
 
     def _place_in(self, few: Workload, workload: Workload, name: str, places: Indices) -> Indices:
-        """The places in a few periods of elements that are alike: near both ends, else in the second one."""
+        """The places of equivalent elements in a few periods: near both ends, else in the second period."""
         axis, length = self.growth(name)
         if not length:
             return places
@@ -174,7 +174,7 @@ class RepeatedData:
         return flat
 
     def _results(self, workload: Workload, run: Callable[..., Values], places: Places) -> Values:
-        """What the reference or the magnitude is at these places of a few periods."""
+        """The reference's results, or magnitudes, at these places of a few periods."""
         inputs = {
             name: self._repeated(values, _array(workload, name)) for name, values in self.periods.items()
         }

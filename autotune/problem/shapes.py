@@ -129,7 +129,7 @@ def _has_signs(drawn: _Drawn) -> bool:
 
 
 def _has_far(drawn: _Drawn) -> bool:
-    # kernels in halves round between their steps: what is far then says nothing of the kernel
+    # kernels in half precision round between steps, so far values say nothing about them
     return drawn.kind != "integers" and drawn.dtype in ("float32", "float64")
 
 

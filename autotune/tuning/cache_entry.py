@@ -51,10 +51,10 @@ def result_folder(journaled: JournaledTask, options: Options, observer: Observer
 def _warning_of_another(path: str, record: KernelRecord, task: TuningTask, root: Path) -> str:
     """A warning if the record is of another kernel of that name; InputError if replacing would break it.
 
-    It breaks if arguments differ. A space may rename its arguments one by one. A script's have no names, and
-    their number tells. A source that was edited in place, moved or copied is still the same kernel. Sources
-    that come with autotune, and source text that a program passed, have no path: these kernels differ if
-    their parameters do.
+    It breaks if arguments differ. A space may rename its arguments one by one. A script's arguments have no
+    names, so their number decides. A source that was edited in place, moved or copied is still the same
+    kernel. Sources that come with autotune, and source text that a program passed, have no path: these
+    kernels differ if their parameters do.
     """
     stored, named = ([argument.name for argument in kernel.arguments] for kernel in (record, task.spec))
     sizes, own_sizes = record.size_names, task.space.problem.sizes

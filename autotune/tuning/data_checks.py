@@ -123,8 +123,8 @@ class _OtherSets:
     def _judge(self, name: str, of_default: OnOtherData | None) -> Outcome | None:
         """The default's outcome on a data set at one size; None if the set does not apply there.
 
-        PASSED, also without a workload of the default: configurations are checked. Any other outcome is also
-        theirs, without a check.
+        After PASSED, which needs no workload of the default, configurations are checked. Any other outcome
+        also becomes theirs, without a check.
         """
         if of_default is None:  # the reference may not take a shape, which only the default shows
             return None if name in SHAPES else PASSED
@@ -142,7 +142,7 @@ class _OtherSets:
         return judged
 
     def note_slow(self) -> None:
-        """Say of the sets that were left out at all sizes why they were not checked."""
+        """Note the reason for the sets that were skipped at all sizes."""
         for name in sorted(self._slow - self._judged):
             for config in self.outcomes:
                 self._note(config, name, SLOW)

@@ -54,7 +54,7 @@ class FurtherSizes:
         self._one_at_a_time = Lock()  # threads that compute at the same time would delay every other one
 
     def is_declared(self, instance: KernelInstance, workload: Workload) -> bool:
-        """True if the sizes of a workload divide as all of the space do: whatever is wrong there counts."""
+        """True if the sizes of a workload divide as the space's do: then any wrong result there counts."""
         return self._domain(instance).is_declared(workload.problem.sizes)
 
     def advice(self, instance: KernelInstance, workload: Workload) -> str:
@@ -78,10 +78,10 @@ class FurtherSizes:
         return workload.problem.seed - self._space.problem.seed
 
     def of_tiles(self, instance: KernelInstance) -> Iterator[Workload]:
-        """The workloads at sizes that the configuration's own tiles make interesting.
+        """The workloads at sizes around the configuration's own tiles.
 
-        If it has integers of 16 bits, those at which its indices show that it cuts a size, or the number of
-        some tiles, come first, and others beyond these bits last: time may end.
+        If it has 16-bit integers, the sizes at which its indices truncate a size or a number of tiles come
+        first, and other sizes beyond 16 bits last, because time may run out.
         """
         config, timed, verified = instance.config, instance.workload, instance.verify_workloads
 
@@ -106,7 +106,7 @@ class FurtherSizes:
                 yield workload
 
     def at_changed_condition(self, instance: KernelInstance) -> Iterator[Workload]:
-        """The workload at which a condition comes out as at no size of the space, if there is room for it."""
+        """The workload at which a condition differs from all sizes of the space, if memory has room."""
         planned = self.index_limit(instance).changed
         room_bytes = min(MAX_CHANGED_BYTES, CHANGED_SHARE * self._space.device.memory_bytes)
         if planned is None or planned.size_bytes > room_bytes:
@@ -161,7 +161,7 @@ class FurtherSizes:
                 yield power, workloads._replace(few=(drawn, *workloads.few[1:]))
 
     def index_limit(self, instance: KernelInstance) -> IndexLimit:
-        """The sizes at which the configuration's indices overflow, as far as its kernels can be read."""
+        """The sizes at which the configuration's indices overflow; unknown if its kernels cannot be read."""
         with self._one_at_a_time:
             if instance.key not in self._limits:
                 runs, given = self._runs(instance), (instance.verify_workloads, instance.workload)
@@ -171,13 +171,13 @@ class FurtherSizes:
             return self._limits[instance.key]
 
     def _runs_of(self, instance: KernelInstance, workload: Workload) -> Sequence[IndexRun]:
-        """What a configuration does at the sizes of a workload; nothing where its kernels cannot be read."""
+        """The runs of a configuration's indices at a workload's sizes; none if its kernels cannot be read."""
         with self._one_at_a_time:
             runs = self._runs(instance)
             return [] if runs is None else runs.runs_of(workload)
 
     def _runs(self, instance: KernelInstance) -> IndexRuns | None:
-        """The kernels of a configuration; None where they cannot be read."""
+        """The kernels of a configuration; None if they cannot be read."""
         if instance.key not in self._kernels:
             runs = None
             with suppress(InputError):

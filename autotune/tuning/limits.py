@@ -41,7 +41,7 @@ class LastRoundTime:
 
 
 def options_before_last_round(options: Options) -> Options:
-    """The options of a search without its last round, whose part of the time is left."""
+    """The options of a search without its last round, for which they reserve time."""
     if options.budget.seconds is None:
         return options
     seconds = options.budget.seconds * (1 - LAST_ROUND_SHARE)

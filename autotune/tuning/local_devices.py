@@ -8,7 +8,7 @@ from autotune.devices.listing import ALL, Found, Listing
 from autotune.errors import InputError
 from autotune.evaluation.instance import environment
 
-MORE_S = 1.2  # by which several devices start later than one, and end later after the last trial
+MORE_S = 1.2  # how much later several devices begin than one, and end after the last trial
 TRIAL_S = 0.01  # the shipped kernels take 2 to 30 ms on an H200
 
 
@@ -36,7 +36,7 @@ def local_devices(text: str, listing: Listing) -> Found:
 
 
 def why_one(count: int, budget: Budget) -> str:
-    """The reason why one of so many devices searches as much as all in this budget; empty if more pay."""
+    """The reason why one of so many devices is enough for this budget; empty if several try more."""
     if count < 2:
         return "there is only one"
     least_s = MORE_S * count / (count - 1)  # from which on all have done more than one

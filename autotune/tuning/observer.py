@@ -37,7 +37,7 @@ class Observer:
         """Called before `count` finalists are verified again and timed in turns."""
 
     def over(self) -> None:
-        """Called after the last trial of all, before what else the command does."""
+        """Called after the last trial, before the command does anything else."""
 
 
 class Relay(Observer):

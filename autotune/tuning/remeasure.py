@@ -221,7 +221,7 @@ def fresh_workloads(maker: InstanceMaker, config: Config, seeds: Sequence[int]) 
 def begin_references(context: TuningContext) -> None:
     """Begin to compute the references of the last round next to the search, where that disturbs no timing.
 
-    Inputs that a file or a function gives are left out: to know them takes time as well.
+    It skips inputs from files and functions: reading or making them takes time as well.
     """
     task = context.task
     is_here = context.fleet is None or context.fleet.is_here

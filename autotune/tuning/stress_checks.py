@@ -90,7 +90,7 @@ def _often(
 
 
 def check_tile_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
-    """The outcome of each configuration at sizes that its own tiles make interesting.
+    """The outcome of each configuration at sizes around its own tiles.
 
     A failure counts if the sizes are divisible by what divides all sizes of the space. At other sizes, it
     counts if the default is right there; if not, a warning says that default and reference disagree.
@@ -112,7 +112,7 @@ def check_tile_sizes(context: TuningContext, builds: Builds, deadline: Deadline)
 def _check_one_at_tile_sizes(
     context: TuningContext, built: BuiltConfig, default: BuiltConfig | None, deadline: Deadline
 ) -> tuple[Outcome, list[Failure]]:
-    """The outcome of one configuration, and what is wrong of the default."""
+    """The outcome of one configuration, and the default's errors."""
     doubts: list[Failure] = []
     further = context.further_sizes
     verified = left_out = 0
@@ -226,7 +226,7 @@ def compile_schedules(context: TuningContext, instance: KernelInstance, _: Deadl
 
 
 def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) -> list[KernelInstance]:
-    """All of the configurations with one other schedule after the other; none where no order can show."""
+    """All configurations with one other schedule, then with the next; none if no order shows a mistake."""
     if not has_schedules(context):
         return []
     unchanged = tuple(instances)
@@ -234,10 +234,10 @@ def with_schedules(context: TuningContext, instances: Iterable[KernelInstance]) 
 
 
 def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadline) -> OutcomesByConfig:
-    """The outcome of reading how the kernels count, for sizes that memory has no room for.
+    """The outcome of reading the kernels' index arithmetic at sizes that do not fit into memory.
 
-    On a GPU, the first configuration also runs at a size that indices of 32 bits do not hold, unless reading
-    has found an index that overflows.
+    On a GPU, the first configuration also runs at a size whose indices exceed 32 bits, unless reading has
+    found an index that overflows.
     """
     by_config: dict[Config, Outcomes] = {}
     for config, built in builds.items():
@@ -255,7 +255,7 @@ def check_larger_sizes(context: TuningContext, builds: Builds, deadline: Deadlin
 
 
 def _read_outcome(context: TuningContext, limit: IndexLimit) -> Outcome:
-    """What reading found; an overflow counts where the default has none: callers may rely on that."""
+    """The outcome of reading; an overflow is a failure if the default has none: callers may rely on that."""
     if not limit.reason:
         return PASSED
     if limit.is_known and not context.further_sizes.index_limit(context.default).reason:
@@ -267,10 +267,10 @@ def _read_outcome(context: TuningContext, limit: IndexLimit) -> Outcome:
 def run_beyond(
     context: TuningContext, built: BuiltConfig, limit: IndexLimit, powers: Sequence[int] = LARGE
 ) -> Outcomes:
-    """The outcome of a run at a size that indices of 32 bits do not hold; empty if none makes sense.
+    """The outcome of a run at a size whose indices exceed 32 bits; empty if no such run makes sense.
 
     A wrong result is a limit of the kernel, like an index that overflows: no space asks for such a size.
-    `limit` is what reading the kernel found.
+    `limit` is the limit that reading found.
     """
     free_bytes = _FREE_SHARE * context.task.device.memory_bytes
     for power, workloads in context.further_sizes.large(built.instance, free_bytes, powers):
@@ -290,7 +290,7 @@ def run_beyond(
 
 
 def _left_unknown(limit: IndexLimit, power: int) -> Outcome:
-    """What a right run beyond a power of two leaves of a limit: a condition may change at another size."""
+    """The limit that remains after a right run beyond a power of two: a condition may change elsewhere."""
     if limit.changed is not None:
         return Limit(limit.reason)
     if not limit.is_known and power < max(LARGE):
@@ -299,5 +299,5 @@ def _left_unknown(limit: IndexLimit, power: int) -> Outcome:
 
 
 def has_indices(context: TuningContext) -> bool:
-    """True if it can be read how the source counts."""
+    """True if the source's index arithmetic can be read."""
     return context.task.is_c or context.task.spec.dialect == TRITON

@@ -21,7 +21,7 @@ MIN_ROUNDS = 3
 SHIFT = 0.03  # a larger relative change of a whole round's times is taken out
 LEAVING_ROUNDS = 6  # after so many, a few bad samples cannot put a fast configuration behind in every round
 FAR_SLOWER = 2.0  # a series that took so many times as long as the fastest in each of MIN_ROUNDS leaves then
-BEHIND = 0.6  # a series leaves after rounds times lag of this: 6 rounds that all took 10% longer, or 12 of 5%
+BEHIND = 0.6  # rounds times lag at which a series leaves: 6 rounds that all took 10% longer, or 12 of 5%
 MIN_SERIES = 4  # series that stay: changes common to all are changes of the machine
 
 

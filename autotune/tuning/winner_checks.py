@@ -76,9 +76,9 @@ class Check:
         name: The name of its stage, and of its outcome.
         run: Makes it, of the configurations that have not failed.
         obstacle: The reason why it cannot be made here, which is then its outcome.
-        applies: False where it makes no sense: there it has no outcomes.
-        is_concurrent: It needs no device process, and runs beside the other checks.
-        names: The names of its outcomes, where there are others; not all need be known before it is made.
+        applies: False if it makes no sense for a task; then it has no outcomes.
+        is_concurrent: It needs no device process, and runs at the same time as the other checks.
+        names: The names of its outcomes if they differ from `name`; some may be known only after it has run.
         early: Begins it on a likely winner, without a binary. If that gives no outcome, `run` follows.
         processes: Its processes, which wait without a device while likely winners are timed.
         cost: Its predicted time.
@@ -181,7 +181,7 @@ class WinnerChecks:
         all of it. A check that has begun is finished.
         """
         checked_before = [config for config in configs if config in self.outcomes]
-        # one that compiled before and cannot any more is not stored unchecked
+        # a configuration that no longer compiles is not stored unchecked
         builds, failures = context.build([config for config in configs if config not in checked_before])
         _note_failures(failures, {config: self.outcomes[config] for config in checked_before})
         outcomes = _make_checks(context, builds, failures, deadline, early or EarlyChecks())
@@ -214,7 +214,7 @@ def _make_checks(
         others = {config: built for config, built in configs.items() if config not in done}
         return {**done, **(check.run(context, others, until) if others else {})}
 
-    # after an interrupt, a sanitizer would go on for a minute: what the threads wait for is killed first
+    # kill what the threads wait for first: after an interrupt, a sanitizer would run on for a minute
     with ThreadPoolExecutor(len(CHECKS)) as threads, whole.killable, early.killable:
         concurrent = {
             check: threads.submit(run, check, builds, whole) for check in checks if check.is_concurrent

@@ -96,7 +96,7 @@ def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
 
 
 def beyond_array(fault: ArrayFault, findings: Sequence[Finding]) -> str:
-    """An access beyond an array that shows on indices alone, best of the one with the fault."""
+    """An access beyond an array that indices alone show, preferably beyond the array with the fault."""
     beyond = [finding for finding in findings if finding.kind == "out_of_bounds"]
     beyond.sort(key=lambda finding: finding.subject != fault.array)
     return f"{Path(beyond[0].place).name}: {beyond[0].detail}" if beyond else ""

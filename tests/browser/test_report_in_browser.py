@@ -463,7 +463,7 @@ def test_what_fails_and_what_belongs_together_is_told(opened):
     assert cells[2] == "BLOCK=1024 with WORK=16: 6 of the 6, 100% of its trials against 3.3% overall"
     title = opened.execute_script("return document.querySelector('#matrix h3').textContent")
     assert re.fullmatch(
-        r"What a second GPU would cost: the best of (\S+) takes 1 times as long on (\S+) as the best of \2; "
+        r"Slowdown on another device: the best of (\S+) takes 1 times as long on (\S+) as the best of \2; "
         "the reverse 1 times",
         title,
     )

@@ -416,7 +416,7 @@ def test_a_guessed_space_becomes_right_as_its_page_says(tmp_path):
     new = "autotune new products.cu"
     done = run_script(tmp_path, page, (new, f"{new} && cat products.yaml products.py > guessed\n#"))
     guessed = (tmp_path / "guessed").read_text()
-    section = page.split("## From what")[1].split("## ")[0]
+    section = page.split("## Complete a draft")[1].split("## ")[0]
     found = re.findall(r"^\d\. \*\*[\w ]+\*\*: `(.+?)`[.,] ", section, re.MULTILINE)
     assert len(found) == 6 and [one for one in found if one not in guessed] == []
     assert "9 valid of 9 combinations" in done.stdout and "no findings" in done.stdout

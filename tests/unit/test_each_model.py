@@ -35,7 +35,7 @@ def test_every_model_is_tuned_informed_by_the_other_and_compared(folder, schedul
     assert done.returncode == 0, done.stderr
     assert "double on Fake GPU (fake:0)" in done.stdout and "double on Fake GPU 2 (fake:1)" in done.stdout
     assert done.stderr.count("anyone who reaches this scheduler or its workers can run code") == 1
-    assert ", from 1 other result, in " in done.stdout
+    assert ", starting from 1 other result, in " in done.stdout
     assert "tuned on, run on:  fake-gpu  fake-gpu-2" in done.stdout
     for model, device in (("fake-gpu", "fake:0"), ("fake-gpu-2", "fake:1")):
         trials = read_trials(folder.path / "runs" / f"double.{model}.n1000.int32.jsonl")

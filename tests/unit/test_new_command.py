@@ -38,7 +38,7 @@ __kernel void shift(__global const float *x, __global float *y)
         (
             "blend.cu",
             PORTABLE,
-            "guessed from its formula",
+            "guessed from the kernel's formula",
             "portable",
             [
                 "next  autotune search blend.yaml",
@@ -166,7 +166,8 @@ def test_a_program_of_the_kernel_s_name_stays_and_the_reference_gets_another_nam
     (folder.path / "blend.cu").write_text(PORTABLE)
     (folder.path / "blend.py").write_text("print('the host')\n")
     done = folder.run("new", "blend.cu")
-    assert done.returncode == 0 and "wrote blend_reference.py: guessed from its formula\n" in done.stdout
+    assert done.returncode == 0
+    assert "wrote blend_reference.py: guessed from the kernel's formula\n" in done.stdout
     assert "\nreference: blend_reference.py\n" in (folder.path / "blend.yaml").read_text()
     assert (folder.path / "blend.py").read_text() == "print('the host')\n"
     done = folder.run("new", "blend.cu")
@@ -213,7 +214,7 @@ def test_a_header_that_is_not_there_is_empty_as_long_as_the_kernel_does_without(
     (folder.path / "shift.cl").write_text('#include "parts/own.h"\n' + UNCHECKED)
     done = folder.run("new", "shift.cl")
     assert done.returncode == 0 and "\ngood  the space has " in done.stdout
-    assert "wrote shift_headers: empty headers for those of the source that were not found" in done.stdout
+    assert "wrote shift_headers: empty headers for the source's headers that were not found" in done.stdout
     assert "In place of parts/own.h" in (folder.path / "shift_headers/parts/own.h").read_text()
     assert "include_dirs: [shift_headers]" in (folder.path / "shift.yaml").read_text()
 

@@ -136,7 +136,7 @@ def test_a_space_that_is_written_loads(folder, name, text):
     spaces = [file for file in folder.path.glob("*.yaml") if file.name not in before]
     if done.returncode:
         assert done.returncode == 2 and done.stderr.count("\n") == 1
-        assert f"{name}: no space was written, for the one that was guessed does not load: " in done.stderr
+        assert f"{name}: no space was written, because the guessed one does not load: " in done.stderr
         assert folder.files() == before
     else:
         assert len(count_space(Target(spaces[0], "sm_90"))[0]) > 0

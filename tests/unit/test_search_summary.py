@@ -101,9 +101,12 @@ LINES = [
         {},
         {"kept": "cache/c.json (trials: runs/j.jsonl)", "tried": "4 of 17 valid configurations with random"},
     ),
-    ({"beside_budget": 1}, {"tried": "4 ok; beyond the budget, the best in the cache was tried\n"}),
+    ({"beside_budget": 1}, {"tried": "4 ok; the best in the cache was tried beyond the budget\n"}),
     ({"default": measured(1234.0)}, {"default": "the best is 1,234 times as fast"}),
-    ({"default": measured(1.39)}, {"default": "1.39 times as fast; the default beats 50% of the others"}),
+    (
+        {"default": measured(1.39)},
+        {"default": "1.39 times as fast; the default beats 50% of the other timed ones"},
+    ),
     # the interval of the ratios in each round, where it says more than the gain
     (
         {
@@ -142,12 +145,12 @@ LINES = [
         },
     ),
     # the default is the best
-    (TO_DEFAULT, {"default": "3 ms: nothing that was tried is faster"}),
-    (TO_DEFAULT | {"trials": (trial(DEFAULT, 3.0),)}, {"default": "3 ms: nothing else was tried"}),
+    (TO_DEFAULT, {"default": "3 ms: no other configuration tried is faster"}),
+    (TO_DEFAULT | {"trials": (trial(DEFAULT, 3.0),)}, {"default": "3 ms: no other configuration was tried"}),
     (
         TO_DEFAULT | {"trials": (trial(DEFAULT, 3.0), *FAILED)},
         {
-            "default": "3 ms: all others that were tried failed",
+            "default": "3 ms: all other configurations tried failed",
             "failed": "3 crashed: died; autotune show runs/j.jsonl --status crashed",
         },
     ),
@@ -160,7 +163,7 @@ LINES = [
                 *(trial(Config({"A": a, "B": 1}), None) for a in (1, 4)),
             )
         },
-        {"failed": "2 crashed, all with B=1, which no trial with a time has: died; autotune show runs/"},
+        {"failed": "2 crashed, all with B=1, which no timed trial has: died; autotune show runs/"},
     ),
     (
         {"trials": (trial(DEFAULT, 3.0), trial(BEST, 1.0), trial(Config({"A": 1, "B": 1}), None))},
@@ -206,7 +209,7 @@ LINES = [
     ),
     (
         ENERGY | {"winner": trial(DEFAULT, 3.0), "final": measured(3.0, 2.0)},
-        {"default": "nothing that was tried takes less energy"},
+        {"default": "no other configuration tried takes less energy"},
     ),
     (
         {"front": ((BEST, 1.0, 2.0),)},
@@ -242,14 +245,14 @@ LINES = [
     (
         {"trials": (*(rejected(one, 0.5, "with data largest: y") for one in (OTHER, THIRD)), trial(BEST, 1))},
         {
-            "faster": "2, in the search, that failed a check: 2 with data largest; look at these "
+            "faster": "2 in the search, which failed a check: 2 with data largest; look at these "
             "first: autotune show runs/j.jsonl --status wrong_result\n",
             "failed": "in the last round: wrong_result: A=4 B=0: with data largest: y\n",
         },
     ),
     (
         {"trials": (rejected(OTHER, 0.5, "y is 1"),)},
-        {"faster": "1, in the search, that failed a check: 1 wrong_result; "},
+        {"faster": "1 in the search, which failed a check: 1 wrong_result; "},
     ),
     (
         {"trials": (rejected(OTHER, 2.0, "y is 1"),)},
@@ -257,8 +260,8 @@ LINES = [
     ),
     ({"time_was_over": True}, {"tried": "4 ok; time ran out\n"}),
     # what is there from before
-    ({"resumed": 3}, {"tried": "3 ok, 1 crashed; 3 of them were known"}),
-    ({"resumed": 4}, {"tried": "4 ok; all of them were known from the journal\n"}),
+    ({"resumed": 3}, {"tried": "3 ok, 1 crashed; 3 of them came from the journal"}),
+    ({"resumed": 4}, {"tried": "4 ok; all of them came from the journal\n"}),
     (
         {"was_served": True},
         {"kept": "cache/c.json, which already had this configuration (trials: runs/j.jsonl)"},
@@ -327,7 +330,7 @@ def test_every_line_says_what_the_others_allow(plain, changes, expected):
 def test_a_budget_that_leaves_out_the_cached_best_is_explained(folder):
     folder.search("--budget", "17")
     done = folder.run("search", "double.yaml", "--device", "fake", "--fresh", "--budget", "1")
-    assert re.search("tried   2 of .*: 2 ok; beyond the budget, the best in the cache", done.stdout)
+    assert re.search("tried   2 of .*: 2 ok; the best in the cache", done.stdout)
 
 
 def test_a_learnt_line_of_energy_is_of_energy(plain):
@@ -410,7 +413,7 @@ def test_what_indices_cannot_hold_has_a_line_of_its_own_and_leaves_a_result_veri
 
 def test_ties_that_were_not_checked_are_named(plain):
     text = result_text(told(plain, ties=(THIRD,), unchecked_ties=(OTHER, DEFAULT)))
-    told_so = "        2 of them lack the last checks, so are not in the cache:\n"
+    told_so = "        2 of them lack the last checks; the cache omits them:\n"
     among = "cannot be told from the best, the default among them"
     (lines,) = re.findall(
         rf"^ties    3 more {among}; they differ in A\n{told_so}(.*\n.*)\n", text, re.MULTILINE

@@ -38,8 +38,8 @@ function addBeside() {
     ],
     draw: (context, width, height, colours, { show, unit }) => drawBeside(context, width, height, colours, chosen(), show, unit),
     caption: ({ show }) => show === "progress"
-      ? "The line falls where a trial was faster than all before it. A search of the cache has no order, so no line."
-      : "All times that a search took, once for each trial, from the fastest to the slowest: the further right a line stays low, the more trials were fast.",
+      ? "The line falls where a trial was faster than all earlier ones. Results of the cache have no order, so no line."
+      : "The times of all trials of a search, from the fastest to the slowest: the further right a line stays low, the more trials were fast.",
     rows: () => [["search", "best (ms)", "median (ms)", "trials", "failed"], chosen().map((one) =>
       [nameOf(one), one.bestTime, quantile(sortedTimes(one), 0.5), one.count, one.failed.length])],
   });

@@ -33,7 +33,7 @@ const percentOf = (part, all) => `${number((100 * part) / all, 2)}%`;
 
 /** What each constraint leaves of all combinations, and at last the limits of the device. */
 function addFunnel() {
-  const grid = section("funnel", "How the constraints carve it");
+  const grid = section("funnel", "What the constraints remove");
   const steps = [{ text: "all combinations", left: data.combinations, isExact: true }, ...data.constraints,
     { text: "limits of the device", left: data.valid, isExact: true }];
   let before = data.combinations;
@@ -46,7 +46,7 @@ function addFunnel() {
   });
   const isLog = data.combinations > 20 * data.valid;
   addChart(grid, {
-    id: "funnel-chart", title: "Combinations that are left after each line", isWide: true, height: (width) => barHeight(bars, width),
+    id: "funnel-chart", title: "Combinations left after each line", isWide: true, height: (width) => barHeight(bars, width),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars, { unit: isLog ? "combinations, logarithmic" : "combinations", isLog, labelMost: 80 }),
     caption: () => `The other colour marks a line that removes more than half of what was left.${steps.every((step) => step.isExact) ? "" : " Numbers with “about” are estimated from 200,000 random combinations."}`,
     rows: () => [["line", "constraint", "left", "removes alone", "valid without it"], data.constraints.map((one) =>
@@ -121,7 +121,7 @@ function addTies() {
     view.heat.figure.scrollIntoView();
   };
   addChart(grid, {
-    id: "ties-chart", title: "How much one value says of another", isWide: true, height: () => 26 * names.length + 110, minWidth: () => 46 * names.length + 150,
+    id: "ties-chart", title: "How much one value says about another", isWide: true, height: () => 26 * names.length + 110, minWidth: () => 46 * names.length + 150,
     draw: (context, width, height, colours) => {
       const left = Math.min(170, 14 + Math.max(...names.map((name) => context.measureText(plain(name)).width)));
       const top = 100;

@@ -19,9 +19,9 @@ function addComparison() {
     if (share !== null) cell.dataset.share = share;
     return cell;
   })));
-  grid.append(el("div", { class: "panel", id: "matrix" }, el("h3", { text: `What a second GPU would cost: ${costOf(names, matrix)}` }),
+  grid.append(el("div", { class: "panel", id: "matrix" }, el("h3", { text: `Slowdown on another device: ${costOf(names, matrix)}` }),
     el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Slowdown matrix" }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...body))),
-    el("p", { class: "soft", text: `The best configuration of one device, run on another: how many times as long as the other's own best it takes. – means not measured. ${data.notCompared}` }),
+    el("p", { class: "soft", text: `The time of one device's best configuration on another, relative to the other's own best. – means not measured. ${data.notCompared}` }),
     el("p", { text: `One configuration for all takes at most ${number(portable.worst, 3)} times as long as the best of each.` }),
     el("p", {}, bdi(assignments(portable.config)))));
   addChart(grid, {

@@ -25,8 +25,8 @@ function showFolder() {
   };
   $("main").append(el("form", { id: "chosen", action: "/report" }));
   list("journals", "Searches", journals, ["journal", "kernel", "device", "problem", "trials", "failed", "best (ms)", "last trial"],
-    "No journal is in this folder yet. A search writes one to runs/.");
-  list("cached", "Tuned kernels", cached, ["kernel", "cache"], "No cache is in this folder yet. A search stores its result in cache/.");
+    "This folder has no journal yet. A search writes one to runs/.");
+  list("cached", "Tuned kernels", cached, ["kernel", "cache"], "This folder has no cache yet. A search stores its result in cache/.");
 }
 
 function age(seconds) {

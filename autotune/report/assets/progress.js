@@ -137,9 +137,9 @@ function addCosts(grid) {
   addChart(grid, {
     id: isWhole ? "stages" : "costs", title: "Where the time went", isWide: true, height: (width) => barHeight(bars(), width),
     draw: (context, width, height, colours) => drawBars(context, width, height, colours, bars(), { unit: isWhole ? "seconds" : "seconds, summed over trials" }),
-    caption: () => isWhole ? `The search took ${number(sumOf(view.stages), 3)} s from its first configuration to the stored result. Checks run beside each other: each counts as long as nothing else was waited for. --timeline FILE shows every step of every process.`
+    caption: () => isWhole ? `The search took ${number(sumOf(view.stages), 3)} s from its first configuration to the stored result. Checks run in parallel: each counts only while the search waited for nothing else. --timeline FILE shows every step of every process.`
       : view.isImported ? "Summed over trials, as the file records them."
-      : "Compilers work ahead of the device and beside each other, so the sum exceeds the time that passed.",
+      : "Compilers work ahead of the device and in parallel, so the sum exceeds the elapsed time.",
     rows: () => [[isWhole ? "stage" : "part", "seconds"], parts()],
   });
 }

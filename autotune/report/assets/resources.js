@@ -7,10 +7,10 @@ function addResources() {
   if (!time || (!known.length && !hasRate)) return;
   const grid = section("resources", "Resources and rates");
   if (known.length) addChart(grid, {
-    id: "resources-chart", title: "What the binary takes, and the time", height: 340,
+    id: "resources-chart", title: "What the binary uses, and the time", height: 340,
     choices: [{ name: "x", label: "x", options: known.map((id) => [id, view.axis(id).title]), value: known[0] }],
     draw: (context, width, height, colours, { x }) => drawScatter(context, width, height, colours, view.axis(x), time, view.limit),
-    caption: () => (view.limit ? "Colour: what admits no more blocks on a multiprocessor." : "Colour: the time; the launch or the architecture is not known, so no occupancy is.") + pointsText(),
+    caption: () => (view.limit ? "Colour: what limits the blocks on a multiprocessor." : "Colour: the time. The occupancy is not known: the launch or the architecture is not.") + pointsText(),
     rows: ({ x }) => pointRows(view.axis(x), time),
   });
   if (hasRate) addRoofline(grid, time);
@@ -68,7 +68,7 @@ function addRoofline(grid, time) {
     caption: () => {
       const said = [];
       if (view.best !== null && memory) said.push(`The best reaches ${percent(bytes[view.best] / view.bestTime * 1e-6 / memory)} of the memory's ${view.bandwidth.measured ? "measured " : ""}bandwidth.`);
-      if (view.best !== null && ceilings.length) said.push(`It does ${number((100 * rate[view.best]) / peak, 2)}% of the operations that ${ceilings[0][0]} without tensor cores could (${ceilings[0][2]}).`);
+      if (view.best !== null && ceilings.length) said.push(`The best does ${number((100 * rate[view.best]) / peak, 2)}% of the operations that ${ceilings[0][0]} without tensor cores could (${ceilings[0][2]}).`);
       if (!memory) said.push("The device's bandwidth is not known here.");
       if (flops && !ceilings.length) said.push("The arithmetic ceilings of this device or type are not known.");
       return said.join(" ") + pointsText();
@@ -109,7 +109,7 @@ function addLadder() {
     caption: ({ unit = "ms" }) => {
       const isSaid = all.some((step) => saidBy(step, unit).length);
       const mistakes = view.landmarks.filter(({ expected }) => expected !== "ok").map(({ name, note }) => ` ${name} is declared wrong, and has no time: ${note}.`);
-      const hollow = view.hasLastRound ? " A hollow bar is a time of the search only." : "";
+      const hollow = view.hasLastRound ? " A hollow bar is a time from the search only." : "";
       return `${whole(steps.length)} of the space's landmarks have times.${hollow}${isSaid ? " ◇ is what the step's source measured, on its own device and problem." : ""}${mistakes.join("")}`;
     },
     rows: () => [["step", ...units.map((unit) => `in ${unit}`), "speed-up", "what it is, and the source's figure"],

@@ -90,7 +90,7 @@ function addParallel(grid) {
         if (hit.length) applyFilters();
       } };
     },
-    caption: () => view.isSpace ? "Each line joins two values that some valid configuration has; the wider, the more. Drag along an axis or click values to filter."
+    caption: () => view.isSpace ? "Each line joins two values that some valid configuration has; a wider line stands for more. Drag along an axis or click values to filter."
       : `Each line joins two values that some trial has: its colour is their mean rank (${theme === "dark" ? "brighter" : "darker"} is faster), its width their number. The thick line is the best.${searchClock()} Drag along an axis or click values to filter.`,
     rows: () => {
       if (view.isSpace) return [["parameter", "value", "configurations"], view.varying.flatMap((axis) => statsOf(axis).map((one) => [axis.title, one.value, one.count]))];

@@ -48,7 +48,7 @@ function addTimeline(grid) {
       const isIn = (mark, x, y) => x >= mark.left && x <= mark.left + mark.width && y >= mark.top && y <= mark.top + mark.height;
       return { list: () => marks, find: (x, y) => marks.findLast((mark) => isIn(mark, x, y)) };
     },
-    caption: () => "A process, then its threads that do more than wait. What lies on top is a part of what it lies on; point at a wait to see for what.",
+    caption: () => "Each process, then its threads that do more than wait. A bar on top of another is a part of it; point at a wait to see its cause.",
     rows: () => [["process", "work", "seconds", "spans"], rows.flatMap((row) => used.flatMap((kind) => {
       const taken = row.spans.filter((span) => span[2] === kind);
       return taken.length ? [[nameOf(row), kinds[kind], taken.reduce((sum, [from, to]) => sum + to - from, 0), whole(taken.length)]] : [];
