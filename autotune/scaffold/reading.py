@@ -304,8 +304,7 @@ def _kernel(
             "becomes a parameter"
         )
     template = read_template(place, function, own, types)
-    whole = {item.name: item.given for item in template if item.kind == "type"}
-    given = {name: text.partition("<")[0] for name, text in whole.items()}
+    given = {item.name: item.given for item in template if item.kind == "type"}
     given_types, types = types, replace(types, aliases={**types.aliases, **given})
     arguments, structures = _arguments(place, function, types)
     kinds_inside = {kind for one in structures.values() for _, kind in one.fields}
@@ -337,7 +336,7 @@ def _kernel(
         function,
         wanted,
         ", ".join(
-            WORD.sub(lambda word: whole.get(word[0], word[0]), one.type_text) for one in function.parameters
+            WORD.sub(lambda word: given.get(word[0], word[0]), one.type_text) for one in function.parameters
         ),
     )
 
@@ -415,6 +414,7 @@ def _arguments(
         if not (parameter.pointers or parameter.is_reference or parameter.is_function)
     }
     names = Counter(_field_name(member) for members in inside.values() for member in members)
+    names.update(f"{name}_{_field_name(member)}" for name, members in inside.items() for member in members)
     names.update(parameter.name for parameter in function.parameters)
     names.update((*function.declared, *RESERVED_NAMES))
     arguments: list[KernelArgument] = []

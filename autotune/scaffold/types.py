@@ -129,7 +129,8 @@ class KnownTypes(TypeLayouts):
             if member.pointers or member.type == self.resolved(kind):
                 return f"{member.name} is a pointer"
             if inner := self.obstacle(member.type, with_pointers=with_pointers):
-                return f"{member.name}.{inner}".removeprefix(".")
+                is_path = inner.endswith(" is a pointer")
+                return f"{member.name}.{inner}".removeprefix(".") if is_path else inner
             if self.layout(self._known(member.type))[0] == UNKNOWN:
                 return f"the type {member.type} of {member.name} is not known"
             if self.count(member) == 0:

@@ -282,6 +282,18 @@ def test_the_arrays_and_sizes_of_structures_are_found_where_the_kernel_uses_them
     assert shapes["C_elements"] == ("C_height", "C_width")
 
 
+def test_parts_of_structures_have_names_of_their_own():
+    text = """
+        struct Grid { float *f; int n; };
+        struct All { Grid now, other; int f_n; };
+        __global__ void k(All a, Grid now, int i) { int n = now.n; if (i < n) a.now.f[i] = now.f[i]; }
+        """
+    found = made(text)
+    names = [item.name for item in found.kernel.arguments]
+    assert names == ["a_now_f", "a_now_n", "other_f", "other_n", "f_n", "f", "now_n", "i"]
+    assert len({*names}) == len(names)
+
+
 def test_a_structure_that_is_passed_on_may_be_written_wherever_it_points():
     text = """
         struct Params { const float *a; float *b, *c; int n; };
@@ -326,6 +338,16 @@ def test_a_structure_without_data_is_passed_as_the_byte_that_it_takes():
         """
     found = made(text)
     assert found.kernel.entry == "k<Twice>" and "{name: f, dtype: uint8, value: 1}" in found.space
+
+
+def test_a_function_with_data_that_a_template_makes_is_passed_with_it():
+    text = """
+        template <class T> struct Scale { T by; __device__ T operator()(T x) const { return by * x; } };
+        template <class T, class F> __global__ void k(T *y, F f, int n) { if (n > 0) y[n] = f(y[n]); }
+        """
+    found = made(text)
+    assert found.kernel.entry == "k<float, Scale<float>>"
+    assert "{name: f, fields: {by: float32}, value: {by: 2}}" in found.space
 
 
 @pytest.mark.skipif(not has_nvrtc(), reason="NVRTC is not installed")
@@ -718,6 +740,7 @@ def test_a_function_object_that_a_template_has_by_default_is_left_to_the_compile
         ("float (*f)(float);", "it has a base, bit fields or parts that cannot be read"),
         ("int n : 3;", "it has a base, bit fields or parts that cannot be read"),
         ("Box<int> in;", "the type Box<int> of in is not known"),
+        ("struct { Box<int> in; } own;", "the type Box<int> of in is not known"),
         ("int v[(LENGTH + 3) / 4];", "the extent of v is not known (--define LENGTH=NUMBER gives it)"),
     ],
 )
