@@ -535,17 +535,25 @@ def _call(launch: Launch, workload: Workload, places: Mapping[str, str]) -> tupl
     views = {view.name: view for view in workload.views}
     values = {scalar.name: scalar.value for scalar in workload.scalars}
     passed: list[int | float] = []
+
+    def number(value: int | float) -> str:
+        passed.append(value)
+        return f"autotune::numbers[{len(passed) - 1}].{'whole' if isinstance(value, int) else 'real'}"
+
+    def word(part: int | float | str) -> str:
+        """A number, or the address of an array or a view."""
+        if not isinstance(part, str):
+            return repr(part)
+        view = views.get(part)
+        return f"{places[view.of]}.from({number(view.offset_bytes)})" if view else places[part]
+
     words = []
     for name in launch.arguments:
-        number, value = f"autotune::numbers[{len(passed)}]", values.get(name)
-        if name in views:
-            passed.append(views[name].offset_bytes)
-            words.append(f"{places[views[name].of]}.from({number}.whole)")
-        elif isinstance(value, int | float):
-            passed.append(value)
-            words.append(f"{number}.{'whole' if isinstance(value, int) else 'real'}")
+        value = values.get(name, name)
+        if isinstance(value, tuple):  # the parts of a complex number or a structure
+            words.append(f"{{{', '.join(map(word, value))}}}")
         else:
-            words.append(repr(value) if value else places[name])
+            words.append(word(value) if isinstance(value, str) else number(value))
     call = f"({launch.entry})({', '.join(words)});"  # never a function of threads.h with this name
     return f"[] {{ {call} }}", passed
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from autotune.core.c_types import element_bytes, integer_limits, is_complex, is_floating, struct_fields
+from autotune.core.c_types import (
+    POINTER,
+    element_bytes,
+    integer_limits,
+    is_complex,
+    is_floating,
+    struct_fields,
+)
 from autotune.core.expressions import as_integer, as_number, at_least, parse
 from autotune.core.records import Argument, ArgumentSpec, ScalarValue
 from autotune.errors import ExpressionError
@@ -15,10 +22,15 @@ ARGUMENT_ROLES = ("in", "out", "inout", "scratch", "local", "scalar", "view")
 
 def arguments(specs: Iterable[ArgumentSpec], values: Mapping[str, Any], dtype: str) -> tuple[Argument, ...]:
     """Evaluate the arguments of a problem whose element type is `dtype`; raises ExpressionError."""
-    evaluated = []
+    evaluated: list[Argument] = []
+    memory: set[str] = set()  # the arrays and views so far
     for number, spec in enumerate(specs):
         try:
-            evaluated.append(_argument(spec, values, dtype))
+            argument = _argument(spec, values, dtype)
+            if lost := {*pointed(argument.value)} - memory:
+                raise ExpressionError(f"argument {spec.name}: no earlier array or view is called {min(lost)}")
+            evaluated.append(argument)
+            memory |= {spec.name} if argument.value is None else set()
         except ExpressionError as error:
             raise error.at(f"arguments[{number}]") from None
     return tuple(evaluated)
@@ -41,6 +53,8 @@ def _argument(spec: ArgumentSpec, values: Mapping[str, Any], problem_dtype: str)
 def _scalar(name: str, text: str, values: Mapping[str, Any], dtype: str) -> ScalarValue:
     """The value of a scalar: a list for a structure; a number, or a list of two, for a complex type.
 
+    A pointer in a structure has the name of what it points to.
+
     Raises ExpressionError if the type cannot hold it.
     """
     value = parse(text)(values)
@@ -52,8 +66,16 @@ def _scalar(name: str, text: str, values: Mapping[str, Any], dtype: str) -> Scal
             raise ExpressionError(
                 f"argument {name}: {text!r} gives {len(parts)} values for {len(kinds)} fields"
             )
-        return tuple(_number(name, text, part, kind) for part, (_, kind, _) in zip(parts, kinds, strict=True))
+        pairs = zip(parts, kinds, strict=True)
+        return tuple(
+            str(part) if kind == POINTER else _number(name, text, part, kind) for part, (_, kind, _) in pairs
+        )
     return _number(name, text, value, dtype)
+
+
+def pointed(value: ScalarValue | None) -> tuple[str, ...]:
+    """The arrays and views that the pointers in a structure point to."""
+    return tuple(part for part in value if isinstance(part, str)) if isinstance(value, tuple) else ()
 
 
 def _number(name: str, text: str, result: Any, dtype: str) -> int | float:

@@ -28,6 +28,7 @@ C_TYPES = {
 }
 # For inputs of Triton kernels; without the headers of CUDA's toolkit, C has no type for it.
 FLOAT8 = "float8_e4m3fn"
+POINTER = "pointer"  # a field of a structure that is passed by value: the address of an array
 # Compiled at first use: few look-ups need it.
 _FIELD = r"([A-Za-z_]\w{0,63}):([a-z0-9]{1,10})(?:\[([1-9]\d{0,3})\])?"
 SCALARS = {
@@ -85,12 +86,12 @@ def struct_fields(dtype: str) -> tuple[Field, ...]:
         return ()
     matches = [re.fullmatch(_FIELD, text) for text in dtype[7:-1].split(",")]
     fields = tuple((match[1], match[2], int(match[3] or 0)) for match in matches if match)
-    names = {name for name, kind, _ in fields if kind in C_TYPES}
+    names = {name for name, kind, _ in fields if kind in (*C_TYPES, POINTER)}
     return fields if len(names) == len(matches) else ()
 
 
 def is_dtype(text: object) -> bool:
-    """True if a text names an element type: one of C_TYPES, FLOAT8, or a structure of C_TYPES."""
+    """True if a text names an element type: one of C_TYPES, FLOAT8, or a structure."""
     return isinstance(text, str) and (text in (*C_TYPES, FLOAT8) or bool(struct_fields(text)))
 
 

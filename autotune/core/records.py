@@ -15,7 +15,8 @@ from autotune.core.frozen import dataclass, field
 
 Value = int | float | str | bool
 Sizes = Mapping[str, int]
-ScalarValue = int | float | tuple[int | float, ...]  # the parts of a complex number or a structure
+# A number, or the parts of a complex number or a structure; a pointer has the name of an array or view.
+ScalarValue = int | float | tuple[int | float | str, ...]
 Grid = tuple[int, int, int]
 Front = tuple[tuple["Config", float, float], ...]  # configuration, time in ms, energy in J; fastest first
 ProblemKey = tuple[str, tuple[tuple[str, int], ...], str]  # element type, sizes by name, name of the data

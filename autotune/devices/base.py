@@ -70,6 +70,10 @@ class Device(Protocol):
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
         """A part of a buffer, usable as a buffer. Some devices need offsets aligned to up to 4096 bytes."""
 
+    def address(self, buffer: Buffer) -> int:
+        """Where a buffer begins, as a pointer of a kernel has it."""
+        return int(buffer)
+
     def write(self, buffer: Buffer, data: Bytes) -> None:
         """Copy host bytes to the start of a buffer."""
 

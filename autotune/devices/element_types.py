@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from autotune.core.c_types import FLOAT8, is_complex, struct_fields
+from autotune.core.c_types import FLOAT8, POINTER, is_complex, struct_fields
 from autotune.core.records import ScalarValue
 
 if TYPE_CHECKING:  # importing it takes as long as loading a kernel
     from numpy.typing import NDArray
 
 _NARROW = ("bfloat16", FLOAT8)
+NO_ADDRESSES: Mapping[str, int] = {}
 
 
 @cache
@@ -26,6 +27,8 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
         dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
         return dtype
+    if name == POINTER:
+        return np.dtype(np.uint64)
     fields = struct_fields(name)
     if not fields:
         return np.dtype(name)
@@ -44,13 +47,16 @@ def is_floating(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or dtype.name in _NARROW
 
 
-def scalar_of(name: str, value: ScalarValue) -> np.generic:
-    """A scalar argument in a kernel's form."""
+def scalar_of(name: str, value: ScalarValue, addresses: Mapping[str, int] = NO_ADDRESSES) -> np.generic:
+    """A scalar argument in a kernel's form, with the addresses of what it points to, or 0."""
     dtype = numpy_dtype(name)
+    if isinstance(value, tuple):
+        value = tuple(addresses.get(part, 0) if isinstance(part, str) else part for part in value)
     if is_complex(name) and isinstance(value, tuple):
         return dtype.type(complex(*value))  # type: ignore[no-any-return]
-    scalar: np.generic = np.array([value], dtype)[0]
-    return scalar
+    scalar = np.zeros(1, dtype)  # gaps of structures, too: graphs are told apart by all bytes
+    scalar[0] = value
+    return scalar[0]  # type: ignore[no-any-return]
 
 
 def loaded(values: NDArray[Any], name: str) -> NDArray[Any]:

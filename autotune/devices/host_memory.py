@@ -18,6 +18,10 @@ class HostBuffers(Device):
         """A view whose `.base` is the whole allocation."""
         return buffer[offset_bytes : offset_bytes + size_bytes]
 
+    def address(self, buffer: Buffer) -> int:
+        """The address of the array's first byte."""
+        return int(buffer.ctypes.data)
+
     def write(self, buffer: Buffer, data: Bytes) -> None:
         """Copy into the array."""
         buffer[: data.size] = data

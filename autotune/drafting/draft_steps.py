@@ -184,11 +184,9 @@ def _described(made: Scaffold, kernel: KernelFile, stand_ins: str) -> SpaceDraft
     macros += [(macro.name, f"left at {macro.default}") for macro in launch.fixed_macros]
     arrays = [item for item in made.guess.arguments if item.role not in (None, Role.LOCAL)]
     formulas = launch.names  # what a value is worked out from for each call
-    numbers = [
-        item
-        for item in made.guess.arguments
-        if item.role is None and not item.argument.fields and formulas.isdisjoint(WORD.findall(item.value))
-    ]
+    passed = launch.kernel.passed
+    own = [item for item in made.guess.arguments if item.role is None and item.argument.name in passed]
+    numbers = [item for item in own if formulas.isdisjoint(WORD.findall(item.value))]
     notes = [*source.refusals.values()][:1] if kernel.entry is None else []
     notes += launch.doubts
     if source.dialect != OPENCL and has_host_code(path):

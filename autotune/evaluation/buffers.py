@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from autotune.core.argument_values import pointed
 from autotune.core.launch_plan import Settings
 from autotune.devices.array_compare import ArrayComparison, Difference
 from autotune.devices.base import Arguments, Buffer, Device, LocalMemory, Program
@@ -145,11 +146,15 @@ def launch_arguments(
     `parts` has a function for each array in memory: it returns the array from an offset in bytes on.
     """
     arguments: dict[str, Buffer | np.generic | LocalMemory] = {
-        scalar.name: scalar_of(scalar.dtype, scalar.value) for scalar in workload.scalars
+        item.name: LocalMemory(array_bytes(item.dtype, item.shape)) for item in workload.local
     }
-    arguments |= {item.name: LocalMemory(array_bytes(item.dtype, item.shape)) for item in workload.local}
     arguments |= {name: part(0) for name, part in parts.items()}
     arguments |= {view.name: parts[view.of](view.offset_bytes) for view in workload.views if view.of in parts}
+    for scalar in workload.scalars:
+        addresses = {
+            name: device.address(arguments[name]) for name in pointed(scalar.value) if name in arguments
+        }
+        arguments[scalar.name] = scalar_of(scalar.dtype, scalar.value, addresses)
     for array in workload.arrays:
         if array.symbol and array.name in parts:
             device.set_variable(program, array.symbol, arguments[array.name], array.size_bytes)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from autotune.core.argument_values import pointed
 from autotune.core.launch_plan import Settings
 from autotune.core.records import Argument, Launch, ScalarValue, Sizes, Value
 from autotune.core.trials import Problem
@@ -96,6 +97,7 @@ class Workload:
     def used_names(self) -> frozenset[str]:
         """The names that the launches use: arguments that they pass, and arrays in variables."""
         passed = {name for launch in self.launches for name in launch.arguments}
+        passed |= {name for item in self.scalars if item.name in passed for name in pointed(item.value)}
         passed |= {view.of for view in self.views if view.name in passed}
         return frozenset(passed | {array.name for array in self.arrays if array.symbol})
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from autotune.core.argument_values import pointed
 from autotune.core.c_types import struct_fields
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Argument, CallSpec, Sizes
@@ -68,6 +69,8 @@ class CallPlanner:
         if self._is_triton:
             self._require_no_integers(given.numbers)
         passed = self._passed()
+        pointers = [pointer for item in passed for pointer in _pointers(item)]
+        passed = list(dict.fromkeys([*passed, *(self.arguments[target] for _, _, target in pointers)]))
         views = [argument for argument in passed if argument.role == "view"]
         variables = [argument for argument in self.arguments.values() if argument.symbol]
         used = list(dict.fromkeys([*passed, *(self.arguments[item.of] for item in views), *variables]))
@@ -95,6 +98,7 @@ class CallPlanner:
             launches=self.launches,
             local={item.name: _size_bytes(item) for item in used if item.role == "local"},
             views=tuple((item.name, item.of, item.offset_bytes) for item in views),
+            pointers=tuple(pointers),
         )
 
     def number(self, name: str, value: Any) -> np.generic:
@@ -150,6 +154,15 @@ class CallPlanner:
 
     def _expected(self, argument: Argument) -> str:
         return f"{self._kernel}: {argument.name}: expected {argument.dtype} of shape {argument.shape}"
+
+
+def _pointers(argument: Argument) -> Iterator[tuple[str, int, str]]:
+    """The pointers in a structure: its name, their places in bytes, and what they point to."""
+    layout: Mapping[str, Any] = numpy_dtype(argument.dtype).fields or {}
+    if isinstance(argument.value, tuple) and pointed(argument.value):
+        for part, (name, _, _) in zip(argument.value, struct_fields(argument.dtype), strict=True):
+            if isinstance(part, str):
+                yield argument.name, layout[name][1], part
 
 
 def _size_bytes(argument: Argument) -> int:

@@ -200,6 +200,10 @@ class _Prepared:
         for name, parent, offset_bytes in plan.views:
             values[name] = ctypes.c_uint64(values[parent].value + offset_bytes)
             views.append((values[name], values[parent], offset_bytes))
+        for name, place, target in plan.pointers:  # like views whose address is a part of a structure
+            address = ctypes.c_uint64.from_buffer(values[name], place)
+            address.value = values[target].value
+            views.append((address, values[target], 0))
         copies = [
             (f"copy to {array.name}", values[array.name], array.copy_of, array.size_bytes)
             for array in plan.hidden

@@ -51,6 +51,7 @@ class CallPlan(NamedTuple):
     launches: tuple[Launch, ...]
     local: Mapping[str, int] = {}  # OpenCL's local memory: bytes by name
     views: tuple[tuple[str, str, int], ...] = ()  # pointers into arrays: name, array, offset in bytes
+    pointers: tuple[tuple[str, int, str], ...] = ()  # in structures: structure, place in bytes, array or view
 
 
 class Prepared(Protocol):

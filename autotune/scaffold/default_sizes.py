@@ -54,10 +54,8 @@ def _of_host(launch: GuessedLaunch) -> dict[str, int]:
         return {}
     host = launch.source.host
     known: Mapping[str, ast.expr] = {**host.constants, **kernel.launch.variables}
-    names = (item.name for item in kernel.arguments if not item.symbol)
-    numbers = {
-        name: number_of(value, known) for name, value in zip(names, kernel.launch.arguments, strict=False)
-    }
+    passed = zip(kernel.passed, kernel.launch.arguments, strict=False)
+    numbers = {name: number_of(value, known) for name, value in passed}
     if launch.host:
         numbers |= {name: launch.host.default(name) for name in launch.host.sizes}
     return {

@@ -154,9 +154,9 @@ class GuessedLaunch:
             return argument.name, ""
         if _BLOCKS.fullmatch(argument.name):
             return self.grid[0], _ANY
-        place = self.kernel.arguments.index(argument)
-        given = self.host.number(place) if self.host and "int" in argument.dtype else ""
-        if given and not argument.fields:
+        passed = self.kernel.passed
+        is_given = self.host and "int" in argument.dtype and argument.name in passed
+        if self.host and is_given and (given := self.host.number(passed.index(argument.name))):
             return given, OF_HOST
         value = scalar_value(argument, self.kernel, self.facts, self.sizes)
         return value, "" if value in self.sizes else _ANY
@@ -224,8 +224,7 @@ def _host(launch: GuessedLaunch) -> HostFormulas:
     used = {part.id for one in functions for part in one.parts if isinstance(part, ast.Name)}
     used |= {name for one in functions for name in one.declared}
     known = KnownNames(launch.names, launch.constants, used, KnownTypes.of(kernel.function.source).bytes_of)
-    arguments = [argument.name for argument in kernel.arguments]
-    return HostFormulas.of(kernel.launch, source.host, arguments, launch.block, known)
+    return HostFormulas.of(kernel.launch, source.host, kernel.passed, launch.block, known)
 
 
 def _parameters_and_block(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from autotune.core.c_types import C_TYPES, SCALARS
+from autotune.core.launch_plan import RESERVED_NAMES
 from autotune.errors import InputError, KernelUnread
 from autotune.scaffold.macros import OpenMacro, find_macros
 from autotune.scaffold.templates import ReadTemplate, read_template
-from autotune.scaffold.types import KnownTypes
+from autotune.scaffold.types import KnownTypes, Member
 from autotune.sources.bare_code import WORD, without_comments
 from autotune.sources.branches import Branches, kernels_of_branches, read_branches, readings_of_branches
-from autotune.sources.dialects import INTRODUCER, OPENCL, portable_macros
+from autotune.sources.dialects import CUDA, INTRODUCER, OPENCL, portable_macros
 from autotune.sources.facts import Facts, facts
 from autotune.sources.kernel_source import (
     Function,
@@ -70,12 +72,19 @@ class KernelArgument:
     width: int
     is_pointer: bool
     is_const: bool
-    type_text: str = ""  # as overloads are told apart
     type_name: str = ""
     shape: str = ""  # of an array whose declaration gives it
     symbol: str = ""  # the variable that it is, for it is no argument then
     is_local: bool = False  # local memory of OpenCL
-    fields: tuple[tuple[str, str], ...] = ()  # names and types, of a structure that is passed by value
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A structure that is passed by value: its numbers, and the arrays behind its pointers, are arguments."""
+
+    text: str
+    fields: tuple[tuple[str, str], ...]  # names and types
+    members: Mapping[str, str]  # the arguments behind the fields, by the way to each: `p.at.x`
 
 
 @dataclass(frozen=True)
@@ -84,12 +93,20 @@ class FoundKernel:
 
     name: str  # in the source
     entry: str  # in a launch plan: with namespaces, template arguments and types where needed
-    arguments: tuple[KernelArgument, ...]  # of a launch, and variables that the kernel uses
+    # of a launch, and variables that the kernel uses; in place of a structure what is in it
+    arguments: tuple[KernelArgument, ...]
+    structures: Mapping[str, Structure]  # those that are passed by value, by parameter
     template: tuple[ReadTemplate, ...]  # the numbers that its template takes
     types: Mapping[str, str]  # guesses for types that the source leaves to its user
     launch: HostLaunch | None  # the first by the host's code
     function: Function
     wanted: Mapping[str, str]  # what the conditions around it want of macros
+    signature: str  # as overloads are told apart
+
+    @property
+    def passed(self) -> list[str]:
+        """The names of what a launch passes."""
+        return [parameter.name for parameter in self.function.parameters]
 
     @property
     def host_block(self) -> tuple[ast.expr, ...]:
@@ -105,7 +122,7 @@ class FoundKernel:
     @property
     def integers(self) -> list[str]:
         """The whole numbers that a launch passes, and that are wide enough for a size."""
-        numbers = (item for item in self.arguments if not (item.is_pointer or item.fields))
+        numbers = (item for item in self.arguments if not item.is_pointer)
         return [item.name for item in numbers if item.dtype.endswith(("int32", "int64"))]
 
     @cached_property
@@ -118,7 +135,8 @@ class FoundKernel:
             for function in source.device_functions
             if not function.is_kernel
         }
-        return facts(self.function.body, arrays, functions)
+        members = {path: name for one in self.structures.values() for path, name in one.members.items()}
+        return facts(self.function.body, arrays, functions, members)
 
 
 @dataclass(frozen=True)
@@ -286,14 +304,12 @@ def _kernel(
             "becomes a parameter"
         )
     template = read_template(place, function, own, types)
-    whole = {item.name: item.given for item in template if item.kind == "type"}
-    given = {name: text.partition("<")[0] for name, text in whole.items()}
-    types = replace(types, aliases={**types.aliases, **given})
-    arguments = [_argument(place, parameter, types) for parameter in function.parameters]
-    arguments = [
-        replace(one, type_text=WORD.sub(lambda word: whole.get(word[0], word[0]), one.type_text))
-        for one in arguments
-    ]
+    given = {item.name: item.given for item in template if item.kind == "type"}
+    given_types, types = types, replace(types, aliases={**types.aliases, **given})
+    arguments, structures = _arguments(place, function, types)
+    kinds_inside = {kind for one in structures.values() for _, kind in one.fields}
+    if "DTYPE" in kinds_inside and types.generic == "DTYPE":  # no field of a space follows `dtypes`
+        return _kernel(name, function, replace(given_types, generic="float"), own, wanted)
     kinds = dict.fromkeys(argument.type_name for argument in arguments if argument.dtype == UNKNOWN)
     called = function.name
     if source.dialect == "cuda":
@@ -312,12 +328,16 @@ def _kernel(
             argument if argument.dtype != UNKNOWN else _with_stand_in(argument, types)
             for argument in arguments
         ),
+        structures,
         tuple(item for item in template if item.kind != "type"),
         {kind: types.stand_in(kind) for kind in kinds if kind not in source.types.declared}
         | ({"size_t": "ulong"} if replaced and source.dialect == "opencl" else {}),
         own[0] if own else None,
         function,
         wanted,
+        ", ".join(
+            WORD.sub(lambda word: given.get(word[0], word[0]), one.type_text) for one in function.parameters
+        ),
     )
 
 
@@ -336,8 +356,7 @@ def _told_apart(kernels: Sequence[FoundKernel], dialect: str) -> list[FoundKerne
     """Kernels of one name by their argument types."""
     first: dict[tuple[str, str], FoundKernel] = {}
     for kernel in kernels:
-        typed = (item.type_text for item in kernel.arguments if dialect == "cuda" and not item.symbol)
-        first.setdefault((kernel.entry, ", ".join(typed)), kernel)
+        first.setdefault((kernel.entry, kernel.signature if dialect == "cuda" else ""), kernel)
     entries = [entry for entry, _ in first]
     return [
         replace(kernel, entry=f"{entry}({types})") if entries.count(entry) > 1 else kernel
@@ -382,7 +401,66 @@ def _is_used(variable: Variable, function: Function) -> bool:
     )
 
 
-def _argument(place: str, declared: FunctionParameter, types: KnownTypes) -> KernelArgument:
+def _arguments(
+    place: str, function: Function, types: KnownTypes
+) -> tuple[list[KernelArgument], dict[str, Structure]]:
+    """The arguments of a kernel, and the structures that are passed by value, which are taken apart.
+
+    A part is called like its field where nothing else is, else like the way to it: `A.width` is `A_width`.
+    """
+    inside = {
+        parameter.name: types.members(parameter.type)
+        for parameter in function.parameters
+        if not (parameter.pointers or parameter.is_reference or parameter.is_function)
+    }
+    names = Counter(_field_name(member) for members in inside.values() for member in members)
+    names.update(f"{name}_{_field_name(member)}" for name, members in inside.items() for member in members)
+    names.update(parameter.name for parameter in function.parameters)
+    names.update((*function.declared, *RESERVED_NAMES))
+    arguments: list[KernelArgument] = []
+    structures: dict[str, Structure] = {}
+    for parameter in function.parameters:
+        _require_plain(place, parameter, types)
+        members = inside.get(parameter.name, ())
+        if not members:
+            arguments.append(_argument(place, parameter, types))
+            continue
+        parts = []
+        for member in members:
+            short = _field_name(member)
+            name = short if names[short] == 1 else f"{parameter.name}_{short}"
+            parts.append(_part(place, name, f"{parameter.name}{member.path}", member, types))
+        arguments += parts
+        structures[parameter.name] = Structure(
+            parameter.text,
+            tuple((_field_name(member), member.dtype) for member in members),
+            {f"{parameter.name}{one.path}": part.name for one, part in zip(members, parts, strict=True)},
+        )
+    return arguments, structures
+
+
+def _field_name(member: Member) -> str:
+    return "_".join(WORD.findall(member.path.replace("[", "_")))
+
+
+def _part(place: str, name: str, path: str, member: Member, types: KnownTypes) -> KernelArgument:
+    """The number, or the array behind the pointer, in a structure that is passed by value."""
+    field = member.field
+    if field is None:
+        return KernelArgument(name, path, member.dtype, 1, is_pointer=False, is_const=True)
+    if types.source.dialect != CUDA:
+        raise InputError(
+            f"{place}: {path} is a pointer in a structure that is passed by value, which OpenCL does not "
+            "allow; pass it as an argument of its own"
+        )
+    text = f"{'const ' * field.is_const}{field.type} {'*' * field.pointers}{path}"
+    array = FunctionParameter(name, text, field.type, field.pointers, field.is_const)
+    _require_plain(place, array, types)
+    return _argument(place, array, types)
+
+
+def _require_plain(place: str, declared: FunctionParameter, types: KnownTypes) -> None:
+    """Raise InputError for an image, for what is no array or number, and for what cannot be read."""
     name, kind = declared.name, declared.type
     if _IMAGE.fullmatch(kind):
         raise InputError(f"{place}: {name} is an image; {_AN_ARRAY}")
@@ -398,6 +476,10 @@ def _argument(place: str, declared: FunctionParameter, types: KnownTypes) -> Ker
             f"{place}: {declared.text.strip()}: autotune passes plain arrays and numbers only; take one "
             "array, and the number of elements from one part of it to the next, instead"
         )
+
+
+def _argument(place: str, declared: FunctionParameter, types: KnownTypes) -> KernelArgument:
+    name, kind = declared.name, declared.type
     dtype, width = types.layout(kind)
     is_pointer = declared.pointers > 0
     is_made = "<" in kind and dtype == UNKNOWN
@@ -406,10 +488,11 @@ def _argument(place: str, declared: FunctionParameter, types: KnownTypes) -> Ker
             f"{place}: the type {kind or 'missing'!r} of {name} is not known; expected a type of C, "
             "or DTYPE, which autotune defines"
         )
-    fields = () if is_pointer else types.fields_of(kind)
-    if dtype == STRUCT or is_made or (width > 1 and not is_pointer and not fields):
+    if dtype == STRUCT or is_made or (width > 1 and not is_pointer):
         why = (
-            f"{kind} is made from a template" if is_made else types.obstacle(kind)
+            f"{kind} is made from a template"
+            if is_made
+            else types.obstacle(kind, with_pointers=not is_pointer)
         ) or "it is passed by value, and is no plain list of a few numbers without gaps"
         raise InputError(
             f"{place}: {name} is a structure that autotune cannot make: {why}; pass its fields as arguments "
@@ -422,8 +505,6 @@ def _argument(place: str, declared: FunctionParameter, types: KnownTypes) -> Ker
         width,
         is_pointer,
         declared.is_const,
-        type_text=declared.type_text,
         type_name=kind,
         is_local=declared.is_shared,
-        fields=fields,
     )

@@ -55,8 +55,6 @@ def scalar_value(argument: KernelArgument, kernel: FoundKernel, facts: Facts, si
     """
     if argument.name in sizes:
         return argument.name
-    if argument.fields:
-        return "1"
     if "int" not in argument.dtype:
         floats = [item.name for item in kernel.arguments if not (item.is_pointer or "int" in item.dtype)]
         return str(2 + floats.index(argument.name))

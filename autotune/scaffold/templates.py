@@ -124,7 +124,7 @@ def _function_object(
     values = [structure.name for structure in function.parameters if structure.type == parameter]
     if member == "operator()" and values and not objects:
         raise InputError(
-            f"{place}: {values[0]} is a function, and autotune passes arrays and numbers only; write a "
-            f"kernel that takes the rest and creates it: `const {parameter} {values[0]};` in its body"
+            f"{place}: {values[0]} is a function, and the source has no structure that could be passed; "
+            f"write one with __device__ operator() above the kernel, and {parameter} stands for it"
         )
     return next((text for name, text in objects.items() if name in named), next(iter(objects.values()), ""))

@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
+from autotune.core.c_types import POINTER
 from autotune.core.expression_ops import round_up
 from autotune.sources.facts import names_in
 from autotune.sources.kernel_source import KernelSource
@@ -19,10 +21,34 @@ from autotune.sources.type_layouts import (
     TypeLayouts,
     assumed_bytes,
 )
+from autotune.sources.type_table import StructField
 
 _OF_VECTOR = re.compile(r"[xyzw]{1,4}|[sS][0-9a-fA-F]+|lo|hi|odd|even")
 _MAX_FIELDS = 64  # of a structure that is passed by value, with the elements of its arrays
+_POINTER_BYTES = 8
 _BITS = (ast.LShift, ast.RShift, ast.Mod, ast.BitXor, ast.BitAnd, ast.BitOr)
+
+
+class Member(NamedTuple):
+    """A number or a pointer in a structure that is passed by value."""
+
+    path: str  # from the structure to it: `.at.x`, `.w[0]`; empty for a number that is in none
+    place: int  # in bytes
+    dtype: str
+    field: StructField | None = None  # of a pointer
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size, of which its place is a multiple where nothing is around it."""
+        return _POINTER_BYTES if self.dtype == POINTER else assumed_bytes(self.dtype)
+
+
+class _Placed(NamedTuple):
+    """A type that is passed by value."""
+
+    members: tuple[Member, ...]
+    size_bytes: int
+    alignment_bytes: int
 
 
 @dataclass(frozen=True)
@@ -37,26 +63,74 @@ class KnownTypes(TypeLayouts):
         """The types of a source."""
         return cls(source, {**ALIASES_OF_CUDA, **source.types.aliases}, source.constants, generic)
 
-    def fields_of(self, kind: str) -> tuple[tuple[str, str], ...]:
-        """Names and types of the numbers in a structure or a vector; empty for any other type."""
-        kind = self.resolved(kind)
-        if kind in self.source.types.structures:
-            return self._fields(kind)
-        dtype, width = self.layout(kind)
-        if width == 1 or dtype in (UNKNOWN, STRUCT):
-            return ()
-        names = "xyzw"[:width] if width <= 4 else [f"s{number}" for number in range(width)]
-        return tuple((name, dtype) for name in names)
+    def members(self, kind: str) -> tuple[Member, ...]:
+        """The numbers and pointers in a structure or a vector, also those of its arrays: `w[0]`, `at.x`.
 
-    def obstacle(self, kind: str) -> str:
+        Empty for any other type, and where they do not lie as they would without what is around them.
+        """
+        placed = self._placed(kind)
+        if placed is None or self.layout(kind)[0] == UNKNOWN:
+            return ()
+        end, widest = 0, 1
+        for member in placed.members:
+            size_bytes = member.size_bytes
+            end, widest = round_up(end, size_bytes), max(widest, size_bytes)
+            if end != member.place:
+                return ()
+            end += size_bytes
+        is_alike = round_up(end, placed.alignment_bytes) == round_up(end, widest)
+        is_number = len(placed.members) == 1 and not placed.members[0].path
+        return () if is_number or not is_alike else placed.members
+
+    def _placed(self, kind: str) -> _Placed | None:
+        """Where everything in a type lies; None if that cannot be told, or if there is too much of it."""
+        declared = self.declared(kind)
+        if declared is None or declared.is_union:
+            dtype, width = self.layout(self._known(kind))
+            if dtype in (UNKNOWN, STRUCT) or width > _MAX_FIELDS:
+                return None
+            names = ["xyzw"[one] if width <= 4 else f"s{one:X}" for one in range(width)]
+            paths = [f".{name}" for name in names] if width > 1 else [""]
+            if declared:
+                paths = [f".{declared.fields[0].name}"] if width == 1 else []
+            size_bytes = assumed_bytes(dtype)
+            numbers = [Member(path, one * size_bytes, dtype) for one, path in enumerate(paths)]
+            return _Placed((*numbers,), width * size_bytes, self.alignment_bytes(kind))
+        if not declared.is_plain or declared.is_packed:
+            return None
+        members: list[Member] = []
+        end, widest = 0, max([1, *(self.constant(text) or 1 for text in declared.alignment)])
+        for one in declared.fields:
+            count = self.count(one)
+            pointer = _Placed((Member("", 0, POINTER, one),), _POINTER_BYTES, _POINTER_BYTES)
+            inside = pointer if one.pointers else self._placed(one.type)
+            if inside is None or not 1 <= count <= _MAX_FIELDS:
+                return None
+            widest = max(widest, inside.alignment_bytes)
+            before = f".{one.name}" if one.name else ""
+            for number in range(count):
+                end = round_up(end, inside.alignment_bytes)
+                start = before + (f"[{number}]" if one.extents else "")
+                members += [
+                    part._replace(path=start + part.path, place=end + part.place) for part in inside.members
+                ]
+                end += inside.size_bytes
+        if len(members) > _MAX_FIELDS:
+            return None
+        return _Placed((*members,), max(1, round_up(end, widest)), widest)
+
+    def obstacle(self, kind: str, *, with_pointers: bool = False) -> str:
         """Why nobody can tell how the values of a structure lie; empty for another type."""
-        kind = self.resolved(kind)
-        declared = self.source.types.structures.get(kind)
+        declared = self.declared(kind)
+        is_skipped = with_pointers and declared is not None and not declared.is_union
         for member in declared.fields if declared else ():
-            if member.is_pointer or member.type == kind:
+            if member.pointers and is_skipped:
+                continue
+            if member.pointers or member.type == self.resolved(kind):
                 return f"{member.name} is a pointer"
-            if inner := self.obstacle(member.type):
-                return f"{member.name}.{inner}"
+            if inner := self.obstacle(member.type, with_pointers=with_pointers):
+                is_path = inner.endswith(" is a pointer")
+                return f"{member.name}.{inner}".removeprefix(".") if is_path else inner
             if self.layout(self._known(member.type))[0] == UNKNOWN:
                 return f"the type {member.type} of {member.name} is not known"
             if self.count(member) == 0:
@@ -135,33 +209,6 @@ class KnownTypes(TypeLayouts):
         """A type itself, or what stands in for one that the source leaves to its user."""
         is_unknown = kind.isidentifier() and self.layout(kind)[0] == UNKNOWN
         return self.stand_in(kind) if is_unknown else kind
-
-    def _fields(self, name: str) -> tuple[tuple[str, str], ...]:
-        """Names and types of the numbers in a structure, also those of its arrays and vectors: `w_0`, `w_1`.
-
-        Empty if a field holds anything else, or does not lie where the numbers alone would.
-        """
-        declared, whole = self.source.types.structures[name], self.structure(name)
-        found: list[tuple[str, str]] = []
-        place, widest = 0, 1
-        if whole.dtype == STRUCT or declared.is_union or declared.is_packed or declared.alignment:
-            return ()
-        for member in declared.fields:
-            kind = self._known(member.type)
-            dtype, width = self.layout(kind)
-            dtypes = {dtype for _, dtype in self.fields_of(kind)}
-            if width > 1 and dtypes != {dtype}:  # bytes of several types
-                return ()
-            widest = max(widest, assumed_bytes(dtype))
-            place = round_up(place, assumed_bytes(dtype))
-            if place % self.alignment_bytes(kind):
-                return ()
-            numbers = range(self.count(member) * width)
-            place += len(numbers) * assumed_bytes(dtype)
-            names = [member.name] if len(numbers) == 1 else [f"{member.name}_{number}" for number in numbers]
-            found += [(name, dtype) for name in names]
-        is_alike = round_up(place, whole.alignment_bytes) == round_up(place, widest)
-        return tuple(found) if is_alike and len(found) <= _MAX_FIELDS else ()
 
 
 def _is_whole(names: set[str], parts: Iterable[ast.AST]) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from autotune.core.c_types import SCALARS
+from autotune.core.c_types import POINTER, SCALARS
 from autotune.core.error_bounds import rtol_by_type
 from autotune.core.records import Value
 from autotune.scaffold.guessed_arguments import GuessedArgument
@@ -46,7 +46,7 @@ def space_text(
             *_parameters(guess),
             "",
             "arguments:",
-            *(_argument(item) for item in guess.arguments),
+            *_arguments(guess),
             *_stand_in(guess),
             "",
             *_launch(guess),
@@ -164,13 +164,24 @@ def quoted(text: str) -> str:
     return f'"{text}"' if "," in text else text
 
 
+def _arguments(guess: Guess) -> Iterator[str]:
+    """A line for each argument; structures come after the arrays that they point to."""
+    kernel = guess.launch.kernel
+    values = {item.argument.name: item.value or item.argument.name for item in guess.arguments}
+    for item in guess.arguments:
+        if item.role is not None or item.argument.name in kernel.passed:
+            yield _argument(item)
+    for name, structure in kernel.structures.items():
+        pairs = [*zip(structure.fields, structure.members.values(), strict=True)]
+        kinds = ", ".join(f"{field}: {kind}" for (field, kind), _ in pairs)
+        given = ", ".join(f"{field}: {quoted(values[argument])}" for (field, _), argument in pairs)
+        remark = ": are its numbers right?" if any(kind != POINTER for _, kind in structure.fields) else ""
+        yield f"  - {{name: {name}, fields: {{{kinds}}}, value: {{{given}}}}}  # {structure.text}{remark}"
+
+
 def _argument(item: GuessedArgument) -> str:
     dtype, name = item.argument.dtype, item.argument.name
-    if item.argument.fields:
-        kinds = ", ".join(f"{field}: {kind}" for field, kind in item.argument.fields)
-        values = ", ".join(f"{field}: {item.value}" for field, _ in item.argument.fields)
-        entry = f"{{name: {name}, fields: {{{kinds}}}, value: {{{values}}}}}"
-    elif item.role is None:
+    if item.role is None:
         entry = f"{{name: {name}, dtype: {dtype}, value: {quoted(item.value)}}}"
     else:
         symbol = f", symbol: {item.argument.symbol}" if item.argument.symbol else ""
@@ -205,7 +216,7 @@ def _options(launch: GuessedLaunch, option: str) -> list[str]:
 
 def _launch(guess: Guess) -> list[str]:
     grid = ", ".join(f'"{part}"' for part in guess.launch.grid)
-    names = ", ".join(item.argument.name for item in guess.arguments if not item.argument.symbol)
+    names = ", ".join(guess.launch.kernel.passed)
     own = guess.launch.kernel.entry
     entry = own if own.isidentifier() else f'"{own}"'
     lines = [
@@ -220,8 +231,7 @@ def _launch(guess: Guess) -> list[str]:
         lines.append(f"    shared_bytes: {shared_bytes}  # {remark}")
     for kernel in guess.launch.source.kernels:
         if kernel.entry != own:
-            names = ", ".join(item.name for item in kernel.arguments if not item.symbol)
-            listed = "" if kernel.entry.endswith(")") else f"({names})"
+            listed = "" if kernel.entry.endswith(")") else f"({', '.join(kernel.passed)})"
             lines.append(f"  # there is also {kernel.entry}{listed}")
     lines += [f"  # cannot be tuned as it is: {refusal}" for refusal in guess.launch.source.refusals.values()]
     return lines

@@ -130,9 +130,17 @@ class Facts:
         return self._values[name.id]
 
 
-def facts(body: Iterable[ast.stmt], arrays: Collection[str], functions: Functions | None = None) -> Facts:
-    """What statements do that get some arrays; `functions` that only return a value are written out."""
-    reading = _Reading(arrays, functions or {})
+def facts(
+    body: Iterable[ast.stmt],
+    arrays: Collection[str],
+    functions: Functions | None = None,
+    members: Mapping[str, str] | None = None,
+) -> Facts:
+    """What statements do that get some arrays; `functions` that only return a value are written out.
+
+    `members` has names for parts of structures: `p.a`, `p.w[0]`.
+    """
+    reading = _Reading(arrays, functions or {}, members or {})
     reading.block([*body], ())
     return reading.found
 
@@ -151,16 +159,29 @@ class _Place(NamedTuple):
 class _Reading:
     """One pass over the statements."""
 
-    def __init__(self, arrays: Collection[str], functions: Functions) -> None:
+    def __init__(self, arrays: Collection[str], functions: Functions, members: Mapping[str, str]) -> None:
         self.found = Facts()
         self._arrays = {*arrays}
         self._pointers: dict[str, ast.expr] = {}  # what a pointer was made from
-        self._functions = functions
+        self._functions, self._members = functions, members
         self._loops: tuple[ast.expr, ...] = ()  # the heads of those around a statement
         self._set_in: dict[str, list[_Around]] = defaultdict(list)  # what is around all that set a variable
 
     def _of(self, node: ast.expr) -> ast.expr:
-        return inlined(node, self._functions)
+        written = inlined(node, self._functions)
+        return substituted(written, self._member) if self._members else written
+
+    def _member(self, node: ast.expr) -> ast.expr:
+        """The name of a part of a structure; any other expression itself."""
+        name = self._members.get(_path(node))
+        return ast.Name(name) if name else node
+
+    def _is_structure(self, node: ast.expr) -> bool:
+        """True for a structure, or a part of one with parts: its arrays go to what is not known."""
+        begins = tuple(f"{_path(node)}{mark}" for mark in ".[") if self._members else ()
+        inside = [name for path, name in self._members.items() if path.startswith(begins)]
+        self.found.escaped += [name for name in inside if name in self._arrays]
+        return bool(inside)
 
     def block(self, body: Sequence[ast.stmt], guards: tuple[ast.expr, ...]) -> None:
         for statement in body:
@@ -178,21 +199,21 @@ class _Reading:
                 if value is not None:
                     self._assigned(name, self._of(value), guards)
             case ast.Assign(targets=[target], value=value):
-                value = self._of(value)
+                target, value = self._of(target), self._of(value)
                 if isinstance(target, ast.Name):
                     self._set(target.id, value, guards)
                 else:
                     self._expression(value, guards)
-                    self._stored(self._of(target), guards, value=value)
+                    self._stored(target, guards, value=value)
             case ast.AugAssign(target=target, op=operator, value=value):
-                value = self._of(value)
+                target, value = self._of(target), self._of(value)
                 self._expression(value, guards)
                 if isinstance(target, ast.Name):
                     signed = ast.UnaryOp(ast.USub(), value) if isinstance(operator, ast.Sub) else value
                     self._changed(target.id, operator, signed, guards)
                     found.expressions.append(ast.BinOp(ast.Name(target.id), operator, value))
                 else:
-                    self._stored(self._of(target), guards, operator=operator, value=value)
+                    self._stored(target, guards, operator=operator, value=value)
             case ast.If(test=test, body=body, orelse=orelse):
                 test = self._of(test)
                 self._expression(test, guards)
@@ -322,6 +343,8 @@ class _Reading:
 
     def _expression(self, node: ast.expr, guards: tuple[ast.expr, ...], *, is_loop: bool = False) -> None:
         found = self.found
+        if self._is_structure(node):
+            return
         match node:
             case ast.Subscript():
                 access = self._access(node)
@@ -409,6 +432,18 @@ def _last_of_vector(offset: ast.expr, count: int) -> ast.expr:
     """The last element of a vector of `count`, before which there are `offset` others."""
     first = offset if count == 1 or is_zero(offset) else ast.BinOp(offset, ast.Mult(), ast.Constant(count))
     return first if count == 1 else ast.BinOp(first, ast.Add(), ast.Constant(count - 1))
+
+
+def _path(node: ast.expr) -> str:
+    """The way from a variable to a part of it: `p.at.x`, `p.w[0]`; empty for any other expression."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=name):
+            return (path := _path(value)) and f"{path}.{name}"
+        case ast.Subscript(value=value, slice=ast.Constant(value=int(number))):
+            return (path := _path(value)) and f"{path}[{number}]"
+    return ""
 
 
 def _leaves(body: Sequence[ast.stmt]) -> bool:

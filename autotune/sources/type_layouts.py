@@ -13,7 +13,7 @@ from autotune.core.c_types import C_TYPES, SCALARS, element_bytes
 from autotune.core.expression_ops import round_up
 from autotune.sources.kernel_source import KernelSource
 from autotune.sources.statements import parsed_expression
-from autotune.sources.type_table import StructField
+from autotune.sources.type_table import StructField, StructureType, split_arguments
 from autotune.sources.whole_numbers import number_of
 
 UNKNOWN, STRUCT = "unknown", "structure"
@@ -67,8 +67,8 @@ class TypeLayouts:
             return SCALARS[kind], 1
         if kind == "void":  # of a pointer to bytes
             return "uint8", 1
-        if kind in self.source.types.structures:
-            return self.structure(kind)[:2]
+        if declared := self.declared(kind):
+            return self.structure(declared)[:2]
         vector = VECTOR.fullmatch(kind)
         if vector is not None and vector[1] in SCALARS:
             return SCALARS[vector[1]], self.of_three if vector[2] == "3" else int(vector[2])
@@ -77,8 +77,8 @@ class TypeLayouts:
     def alignment_bytes(self, kind: str) -> int:
         """What addresses of a type are multiples of."""
         kind = self.resolved(kind)
-        if kind in self.source.types.structures:
-            return self.structure(kind).alignment_bytes
+        if declared := self.declared(kind):
+            return self.structure(declared).alignment_bytes
         dtype, width = self.layout(kind)
         is_vector = width % 2 == 0 or self.of_three == 4
         aligned = assumed_bytes(dtype) * (width if is_vector else 1)
@@ -111,15 +111,23 @@ class TypeLayouts:
         """The number of elements of a field; 0 if that is not known."""
         return prod(self.constant(text) or 0 for text in declared.extents)
 
-    def structure(self, name: str) -> Layout:
+    def declared(self, kind: str) -> StructureType | None:
+        """The structure that a type names, with what a template is given in place of its parameters."""
+        kind, structures = self.resolved(kind), self.source.types.structures
+        name, bracket, given = kind.partition("<")
+        if kind in structures or not bracket:
+            return structures.get(kind)
+        found = structures.get(name.rpartition("::")[2].strip())
+        return found and found.instance(split_arguments(given.rpartition(">")[0]))
+
+    def structure(self, declared: StructureType) -> Layout:
         """A structure: its elements are bytes where the types of its fields differ."""
-        declared = self.source.types.structures[name]
         alignments = [self.constant(text) or 1 for text in declared.alignment]
         widest = max([1, *alignments])
         dtypes: set[str] = set()
         size_bytes = 0
         if not declared.is_plain or any(
-            member.is_pointer or member.type == name for member in declared.fields
+            member.pointers or member.type == declared.name for member in declared.fields
         ):
             return _NO_LAYOUT
         for member in declared.fields:

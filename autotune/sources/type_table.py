@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
@@ -18,9 +19,10 @@ class StructField:
     """A field of a structure: its type, its name and the extents of an array."""
 
     type: str
-    name: str  # of its first part, for a structure in it without a name
+    name: str  # empty for a structure in it without a name
     extents: tuple[str, ...]
-    is_pointer: bool
+    pointers: int = 0  # how often it has to be followed to reach a value of the type
+    is_const: bool = False  # of the value
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,25 @@ class StructureType:
     alignment: tuple[str, ...]
     members: frozenset[str]  # the functions that it has
     template: tuple[str, ...] = ()
+
+    def instance(self, given: Sequence[str]) -> StructureType | None:
+        """The structure that a template makes of types and numbers; None for a template with a pack."""
+        words = {}
+        for number, text in enumerate(self.template):
+            declared, _, default = text.partition("=")
+            name, value = declared.split()[-1], given[number] if number < len(given) else default.strip()
+            if "..." in declared or not value:
+                return None
+            words[name] = value
+
+        def written(text: str) -> str:
+            return re.sub(r"\b[A-Za-z_]\w*", lambda word: words.get(word[0], word[0]), text)
+
+        fields = tuple(
+            replace(member, type=written(member.type), extents=tuple(map(written, member.extents)))
+            for member in self.fields
+        )
+        return replace(self, fields=fields, template=())
 
 
 @dataclass(frozen=True)
@@ -92,6 +113,18 @@ def read_types(tree: SourceTree) -> TypeTable:
     )
 
 
+def split_arguments(text: str) -> list[str]:
+    """What a template is given, without the brackets around it."""
+    given, depth = [""], 0
+    for letter in text:
+        depth += (letter in "<([") - (letter in ">)]")
+        if letter == "," and depth == 0:
+            given.append("")
+        else:
+            given[-1] += letter
+    return [part.strip() for part in given]
+
+
 def _structure(tree: SourceTree, node: Node, name: str, whole: Node) -> StructureType:
     body = field(node, "body")
     inside = body.named_children if body else []
@@ -146,16 +179,19 @@ def _fields(tree: SourceTree, node: Node) -> Iterator[StructField | None]:
     named = node.children_by_field_name("declarator")
     inside = field(kind, "body") if kind is not None and kind.type in _STRUCTURES else None
     if inside is not None and not named:
-        parts_of_it = (member for child in inside.named_children for member in _fields(tree, child))
-        first = next(parts_of_it, None)
-        yield first and StructField(type_name(tree, kind), first.name, (), is_pointer=False)
+        yield StructField(type_name(tree, kind), "", ())
         return
     for declared in named:
         parts = [*declarators(declared)]
         if any("function" in part.type for part in parts):
+            if "pointer" in parts[-2].type:  # to a function
+                yield None
             continue
         extents = [tree.of(field(part, "size")) for part in parts if part.type == "array_declarator"]
-        is_pointer = any("pointer" in part.type or "reference" in part.type for part in parts)
         yield StructField(
-            type_name(tree, kind), tree.of(declarator_name(declared)), (*reversed(extents),), is_pointer
+            type_name(tree, kind),
+            tree.of(declarator_name(declared)),
+            (*reversed(extents),),
+            sum("pointer" in part.type or "reference" in part.type for part in parts),
+            "const" in words,
         )

@@ -9,6 +9,7 @@ from autotune.core.argument_values import ARGUMENT_ROLES
 from autotune.core.c_types import (
     C_TYPES,
     FLOAT8,
+    POINTER,
     SCALARS,
     element_bytes,
     integer_limits,
@@ -17,7 +18,7 @@ from autotune.core.c_types import (
 )
 from autotune.core.fills import RANDOM_FILLS
 from autotune.core.json_values import is_name
-from autotune.core.launch_plan import TRITON, is_entry
+from autotune.core.launch_plan import PYTHON, TRITON, is_entry
 from autotune.core.records import ArgumentSpec, CallSpec, Value
 from autotune.core.text import hint
 from autotune.space.value_advice import fill_advice
@@ -59,7 +60,7 @@ def read_arguments(
     for element in section.items():
         keys = element.mapping(example="{name: a, dtype: float32, value: 1}")
         if "value" in keys:
-            argument = _scalar(element, names)
+            argument = _scalar(element, names, arguments, dialect)
         elif "of" in keys:
             argument = _view(element, names, arguments)
         elif not {"shape", "role"} & keys.keys():
@@ -88,18 +89,17 @@ def read_dtype(element: Element, known: Collection[str]) -> str:
     return element.choice(known)
 
 
-def _scalar(element: Element, names: Collection[str]) -> FilledArgument:
+def _scalar(
+    element: Element, names: Collection[str], earlier: Mapping[str, FilledArgument], dialect: str
+) -> FilledArgument:
     entries = element.record(("name", _type_key(element), "value"), (), _EXAMPLES)
-    dtype = _element_type(entries)
-    is_struct = bool(struct_fields(dtype))
-    return FilledArgument(
-        name=entries["name"].identifier(),
-        dtype=dtype,
-        role="scalar",
-        value=_read_struct_value(entries["value"], dtype, names)
-        if is_struct
-        else entries["value"].expression(names),
-    )
+    if "fields" in entries:
+        pointers = (POINTER,) if dialect in ("cuda", PYTHON) else ()
+        dtype = _read_fields(entries["fields"], (*C_TYPES, *pointers))
+        value = _read_struct_value(entries["value"], dtype, names, earlier)
+    else:
+        dtype, value = _element_type(entries), entries["value"].expression(names)
+    return FilledArgument(name=entries["name"].identifier(), dtype=dtype, role="scalar", value=value)
 
 
 def _view(element: Element, names: Collection[str], earlier: Mapping[str, FilledArgument]) -> FilledArgument:
@@ -124,7 +124,7 @@ def _type_key(element: Element) -> str:
 
 def _element_type(entries: Mapping[str, Element]) -> str:
     if "fields" in entries:
-        return _read_fields(entries["fields"])
+        return _read_fields(entries["fields"], tuple(C_TYPES))
     return read_dtype(entries["dtype"], (*C_TYPES, "DTYPE"))
 
 
@@ -252,7 +252,7 @@ def _check_fill(
                 raise element.error(f"expected numbers from {lowest} to {highest}, as {dtype} holds")
 
 
-def _read_fields(element: Element) -> str:
+def _read_fields(element: Element, known: Sequence[str]) -> str:
     """The element type of a structure: names to types, or to a type and a number of elements."""
     fields = []
     for name, entry in element.mapping().items():
@@ -264,18 +264,37 @@ def _read_fields(element: Element) -> str:
         number = count[0].integer() if count else 0
         if count and not 1 <= number <= _MAX_ELEMENTS:
             raise count[0].error(f"expected a whole number from 1 to {_MAX_ELEMENTS}, found {number}")
-        fields.append((name, kind.choice(C_TYPES), number))
+        if POINTER not in known and kind.shown == POINTER:
+            raise kind.error(
+                "only a structure that is passed by value to a kernel of dialect cuda has pointers: OpenCL "
+                "and Triton take none in structures, and nothing fills those of an array"
+            )
+        fields.append((name, kind.choice(known), number))
     return struct_dtype(fields)
 
 
-def _read_struct_value(element: Element, dtype: str, names: Collection[str]) -> str:
-    """The expression of a structure that is passed by value: a list with a value for each field."""
+def _read_struct_value(
+    element: Element, dtype: str, names: Collection[str], earlier: Mapping[str, FilledArgument]
+) -> str:
+    """The expression of a structure that is passed by value: a list with a value for each field.
+
+    For a pointer it is the name of an array or a view.
+    """
     fields = struct_fields(dtype)
+    memory = [item.name for item in earlier.values() if item.value is None and item.role != "local"]
     for name, _, count in fields:
         if count:
             raise element.error(f"{name} is an array: a structure that is passed by value has only numbers")
     entries = element.record([name for name, _, _ in fields])
-    values = [f"({entries[name].expression(names)})" for name, _, _ in fields]
+    for name in (name for name, kind, _ in fields if kind == POINTER):
+        if (array := entries[name].shown) not in memory:
+            raise entries[name].error(
+                f"expected an earlier array or view, found {array!r}{hint(array, memory)}"
+            )
+    values = [
+        repr(entries[name].shown) if kind == POINTER else f"({entries[name].expression(names)})"
+        for name, kind, _ in fields
+    ]
     return f"({', '.join(values)},)"
 
 

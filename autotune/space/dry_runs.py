@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from autotune.core.argument_values import arguments
+from autotune.core.argument_values import arguments, pointed
 from autotune.core.c_types import element_bytes, struct_fields
 from autotune.core.expressions import names_behind, parse
 from autotune.core.launch_plan import NO_ARRAY
@@ -256,6 +256,10 @@ class _Plan:
             raise NotUnderstood
         if argument.value is None:
             return self._memories[name]
+        for array in pointed(argument.value):  # which statements reach in a way that is not followed
+            if array not in self._memories:
+                raise NotUnderstood
+            self._memories[array].is_lost = True
         return argument.value if isinstance(argument.value, int) else None
 
     def _findings_of(self, run: LaunchRun) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from autotune.errors import InputError
 from autotune.sources.bare_code import without_comments
 from autotune.sources.branches import kernels_of_branches, read_branches, readings_of_branches
 from autotune.sources.kernel_source import Function, FunctionParameter, KernelSource, read_kernel_source
+from autotune.sources.type_table import split_arguments
 from autotune.space.findings import Finding
 from autotune.space.source_places import source_place
 from autotune.space.space import ValidSpace
@@ -233,14 +234,7 @@ def arguments_of_template(entry: str) -> tuple[str, ...] | None:
     """What an entry gives a template; None without angle brackets."""
     if "<" not in entry:
         return None
-    given, depth = [""], 0
-    for letter in entry.partition("<")[2].rpartition(">")[0]:
-        depth += (letter in "<([") - (letter in ">)]")
-        if letter == "," and depth == 0:
-            given.append("")
-        else:
-            given[-1] += letter
-    return tuple(text.strip() for text in given)
+    return (*split_arguments(entry.partition("<")[2].rpartition(">")[0]),)
 
 
 def _parameters(function: Function, bound: Mapping[str, str]) -> list[FunctionParameter] | None:

@@ -76,3 +76,38 @@ def test_a_kernel_sees_them(folder, name):
     done = folder.run("run", "move.yaml", "--device", f"{name}:0", "--config", "WEIGHT=2", "--json")
     assert done.returncode == 0, done.stderr
     assert '"status": "ok"' in done.stdout
+
+
+POINTED = """
+struct All { int n; const float *x; float *total; };
+extern "C" __global__ void move(All all)
+{
+    for (int i = 0; i < all.n; i++)
+        atomicAdd(all.total, WEIGHT * all.x[i]);
+}
+"""
+ARGUMENTS = """
+  - {name: x, dtype: float32, shape: [2 * n], role: in, fill: {integers: [0, 9]}}
+  - {name: total, dtype: float32, shape: [1], role: inout, fill: {constant: 0}}
+  - {name: right, dtype: float32, of: x, offset: n}
+  - {name: all, fields: {n: int32, x: pointer, total: pointer}, value: {n: n, x: right, total: total}}
+launch:
+  - {entry: move, grid: [1], block: [1], arguments: [all]}
+verify: {rtol: 0, atol: 0}
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["cuda", "pycuda"])
+@pytest.mark.parametrize(("factor", "status"), [(2, "ok"), (3, "wrong_result")])
+def test_a_kernel_follows_the_pointers_of_a_structure(folder, name, factor, status):
+    devices_here(name)
+    (folder.path / "move.cl").write_text(POINTED)
+    before = SPACE.partition("arguments:")[0].replace("DIALECT", "cuda")
+    (folder.path / "move.yaml").write_text(f"{before}arguments:{ARGUMENTS}")
+    (folder.path / "reference.py").write_text(
+        "def reference(inputs, sizes):\n"
+        f"    return {{'total': [{factor} * inputs['x'][sizes['n'] :].sum()]}}\n"
+    )
+    done = folder.run("run", "move.yaml", "--device", f"{name}:0", "--config", "WEIGHT=2", "--json")
+    assert f'"status": "{status}"' in done.stdout, done.stderr

@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parents[1] / "golden" / "strange"
 REFUSED = {
     "pointer_to_pointers": "float **rows: autotune passes plain arrays and numbers only",
     "texture": "image is a texture",
-    "unknown_function": "transform: f is a function, and autotune passes arrays and numbers only",
+    "unknown_function": "transform: f is a function, and the source has no structure that could be passed",
 }
 NEEDED = {
     "bfloat16": "cuda_bf16.h",

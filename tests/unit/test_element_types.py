@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 
+from autotune import best_config
 from autotune.core.c_types import is_dtype, struct_fields
 from autotune.devices.array_compare import ArrayComparison, Tolerance, compared_on_host
 from autotune.devices.element_types import numpy_dtype, scalar_of
 from autotune.errors import SpaceError
+from autotune.runtime.call_plan import CallArguments, CallPlanner
+from autotune.runtime.call_signature import CallSignature
+from autotune.runtime.prepared import View
 from autotune.space import load_space
 
 KERNEL = """\
@@ -211,3 +215,79 @@ def test_an_argument_may_point_into_another(folder):
     assert (
         "arguments[1].of: expected an earlier array, found 'z'" in folder.run("space", "double.yaml").stderr
     )
+
+
+POINTED_KERNEL = """
+from ctypes import c_int32
+
+def double(grid, block, all):
+    n, out, x = int(all["n"]), *(int(all[name]) for name in ("out", "x"))
+    given = (c_int32 * n).from_address(x)
+    found = (c_int32 * (n + (A == 2))).from_address(out)
+    for place in range(n + (A == 2)):
+        found[place] = 2 * given[place] if place < n and A != 3 else 1
+    return 1.0 + A
+"""
+
+
+@pytest.fixture
+def pointed(folder):
+    """A kernel that gets all arrays by a structure, and is wrong with A=3, and beyond the end with A=2."""
+    folder.write(POINTED_KERNEL)
+    folder.edit("A: [1, 2, 3, 4, 5, 6]", "A: [1, 2, 3]")
+    folder.edit("B: [0, 1, 2]", "B: [0]")
+    folder.edit(
+        "{name: n, dtype: int32, value: n}",
+        "{name: all, fields: {n: int32, out: pointer, unused: int8, x: pointer}, "
+        "value: {n: n, out: y, unused: 1, x: x}}",
+    )
+    folder.edit("[x, y, n]", "[all]")
+    return folder
+
+
+def test_pointers_in_a_structure_lead_to_arrays_which_are_verified_with_their_guard_zones(pointed):
+    assert pointed.search()["counts"] == {"ok": 1, "wrong_result": 1, "out_of_bounds": 1}
+    cached = (pointed.path / "cache/fake-gpu/double.json").read_text()
+    assert '"struct(n:int32,out:pointer,unused:int8,x:pointer)"' in cached
+
+
+def test_a_pointer_in_a_structure_may_lead_to_a_view(pointed):
+    pointed.edit("shape: [n], role: in", "shape: [2 * n], role: in")
+    pointed.edit("  - {name: y", "  - {name: right, dtype: int32, of: x, offset: n}\n  - {name: y")
+    pointed.edit("x: x}", "x: right}")
+    (pointed.path / "reference.py").write_text(
+        "def reference(inputs, sizes):\n    return {'y': 2 * inputs['x'][sizes['n'] :]}\n"
+    )
+    assert pointed.search("--budget", "1")["counts"] == {"ok": 1}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("out: y", "out: z", "arguments[2].value.out: expected an earlier array or view, found 'z'"),
+        ("x: x}", "x: n}", "arguments[2].value.x: expected an earlier array or view, found 'n'"),
+        ("n: int32, out", "n: [pointer, 2], out", "n is an array: a structure that"),
+        ("dialect: python", "dialect: opencl", "fields.out: only a structure that is passed by value to a "),
+        (
+            "y, dtype: int32",
+            "y, fields: {at: pointer}",
+            "fields.at: only a structure that is passed by value",
+        ),
+    ],
+)
+def test_a_pointer_that_nothing_can_fill_is_refused(pointed, old, new, message):
+    pointed.edit(old, new)
+    with pytest.raises(SpaceError) as error:
+        load_space(pointed.space)
+    assert message in str(error.value)
+
+
+def test_a_call_gives_the_arrays_to_which_a_structure_points(pointed):
+    pointed.search("--budget", "1")
+    best = best_config("double", device="fake-gpu", cache=pointed.path / "cache", n=100)
+    views = {name: View(None, "int32", (100,), 400, None) for name in "xy"}
+    given = CallArguments(CallSignature("double", best.record), ("x", "y"), {}, views, None, {}, {})
+    plan = CallPlanner("double", best, {"n": 100}).plan(given)
+    assert (plan.given, plan.hidden) == (("x", "y"), ())
+    assert plan.pointers == (("all", 8, "y"), ("all", 24, "x"))
+    assert plan.scalars["all"].item() == (100, 0, 1, 0)

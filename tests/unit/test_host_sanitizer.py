@@ -162,6 +162,34 @@ def test_a_finding_is_named_with_its_place(old, new, status, words, tmp_path, mo
         assert found.status is status and re.match("run on the CPU: " + words, found.detail), found.detail
 
 
+POINTED = Workload(
+    Problem({"n": N}, "int32"),
+    (Array("x", "int32", (N,), "in", ("constant", 1)), Array("sum", "int32", (1,), "out", None)),
+    (Scalar("all", "struct(n:int32,x:pointer,last:pointer,sum:pointer)", (N, "x", "last", "sum")),),
+    (Launch("total", (1, 1, 1), (1, 1, 1), 0, ("all",)),),
+    0.0,
+    0.0,
+    views=(Argument("last", "int32", "view", of="x", offset_bytes=4 * (N - 1)),),
+)
+
+
+@pytest.mark.parametrize(("place", "is_inside"), [("0", True), ("1", False)])
+def test_arrays_behind_the_pointers_of_a_structure_are_watched(place, is_inside, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    host = find_host_sanitizer()
+    if host is None:
+        pytest.skip("needs g++")
+    text = f"""
+        struct All {{ int n; const int *x, *last; int *sum; }};
+        __global__ void total(All all) {{ *all.sum = all.x[0] + all.last[{place}] * all.n; }}
+        """
+    found = host.check(render(source_of_text(text, "total.cu"), {}), [POINTED], Deadline())
+    if is_inside:
+        assert found is PASSED
+    else:
+        assert found.status is BOUNDS and "read outside of all arrays in total" in found.detail
+
+
 WRITE = "if (i == 1) parts[BLOCK_INDEX(x)] = x[i];"
 
 

@@ -1,11 +1,14 @@
 """Bound and repeated launches as graphs, on a double of the CUDA driver; tests/gpu has them on GPUs."""
 
 import ctypes
+import struct
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from autotune.core.records import Launch
+from autotune.devices.element_types import scalar_of
 from autotune.runtime import cuda
 from autotune.runtime.prepared import LEGACY, PER_THREAD, CallPlan, Hidden, Workspace
 from tests.driver_double import CONTEXT, driver_double
@@ -119,3 +122,23 @@ def test_a_thread_without_a_context_calls_on_its_own_stream(driver):
     driver.enter(0)
     run([])
     assert driver.runs == 1
+
+
+def test_the_pointers_of_a_structure_follow_the_arrays_of_each_call(driver, monkeypatch):
+    """The bytes of a structure of two pointers and a number, one of which leads to a view of the array."""
+    passed = []
+
+    def launch_call(step, function, arguments, stream):
+        return lambda: passed.append(bytes(arguments[0])) or 0
+
+    monkeypatch.setattr(cuda, "launch_call", launch_call)
+    all_of_it = scalar_of("struct(x:pointer,n:int32,right:pointer)", ("x", 7, "right"))
+    plan = {
+        "scalars": {"all": all_of_it},
+        "views": (("right", "x", 4),),
+        "pointers": (("all", 0, "x"), ("all", 16, "right")),
+    }
+    prepared = prepare(STREAM, (replace(STEP, arguments=("all",)),), **plan)
+    prepared.run([11])
+    prepared.run([96])
+    assert passed == [struct.pack("Qi4xQ", array, 7, array + 4) for array in (11, 96)]

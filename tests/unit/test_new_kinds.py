@@ -7,12 +7,16 @@ import pytest
 
 from autotune.compilers.cuda_headers import find_header
 from autotune.compilers.nvidia_tools import find_tool
+from autotune.compilers.nvrtc import CudaCompiler
 from autotune.compilers.source_text import read_source, render
+from autotune.core.c_types import struct_dtype
+from autotune.devices.element_types import numpy_dtype
 from autotune.devices.listing import find_devices
-from autotune.drafting.compiled_draft import KernelFile, compiled_scaffold, plain_scaffold
+from autotune.drafting.compiled_draft import KernelFile, compiled_scaffold, has_nvrtc, plain_scaffold
 from autotune.drafting.draft_steps import compiled
 from autotune.errors import InputError
 from autotune.scaffold import Assumptions, scaffold
+from autotune.scaffold.roles import Role
 
 
 def made(text, host="", **options):
@@ -216,10 +220,10 @@ KERNEL_OF_P = "__global__ void fill(float *y, P p) { y[threadIdx.x] = 1; }"
     [
         ("int n; float w[2];", "fields: {n: int32, w_0: float32, w_1: float32}"),
         ("float2 at; float mass;", ""),  # padded at its end
-        ("float3 at; float mass;", "fields: {at_0: float32, at_1: float32, at_2: float32, mass: float32}"),
+        ("float3 at; float mass;", "fields: {at_x: float32, at_y: float32, at_z: float32, mass: float32}"),
         ("float mass; float2 at;", ""),
-        ("Pair at; float mass;", "fields: {at_0: float32, at_1: float32, mass: float32}"),
-        ("struct { int at, to; } part; int n;", "fields: {part_0: int32, part_1: int32, n: int32}"),
+        ("Pair at; float mass;", "fields: {at_x: float32, at_y: float32, mass: float32}"),
+        ("struct { int at, to; } part; int n;", "fields: {part_at: int32, part_to: int32, n: int32}"),
         ("union { int at; int to; }; int n;", "fields: {at: int32, n: int32}"),
     ],
 )
@@ -245,12 +249,125 @@ def test_a_structure_in_another_one_begins_at_a_multiple_of_its_widest_field():
     assert made(packed).kernel.arguments[0].width == 9
 
 
-@pytest.mark.parametrize("before", ["char kind;", ""], ids=["with a gap", "without"])
-def test_a_structure_of_several_types_in_another_one_is_not_passed_by_value(before):
-    nested = NESTED.replace("char kind;", before)
-    text = f"{nested} __global__ void fill(float *y, Outer p) {{ y[threadIdx.x] = 1; }}"
-    with pytest.raises(InputError, match="p is a structure that autotune cannot make: "):
-        made(text)
+def test_a_structure_of_several_types_in_another_one_is_passed_by_value():
+    text = f"{NESTED} __global__ void fill(float *y, Outer p) {{ y[threadIdx.x] = p.inner.n; }}"
+    assert "fields: {kind: int8, inner_n: int32, inner_w: float32}" in made(text).space
+
+
+MATRICES = """
+typedef struct { int width, height; float *elements; } Matrix;
+__device__ float at(Matrix M, int row, int col) { return M.elements[row * M.width + col]; }
+__global__ void product(const Matrix A, const Matrix B, Matrix C)
+{
+    int row = blockIdx.y * blockDim.y + threadIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+    for (int e = 0; e < A.width; ++e)
+        sum += at(A, row, e) * at(B, e, col);
+    if (row < C.height && col < C.width)
+        C.elements[row * C.width + col] = sum;
+}
+"""
+
+
+def test_the_arrays_and_sizes_of_structures_are_found_where_the_kernel_uses_them():
+    found = made(MATRICES)
+    fields = "fields: {width: int32, height: int32, elements: pointer}"
+    assert f"{{name: A, {fields}, value: {{width: A_width, height: 1, elements: A_elements}}}}" in found.space
+    assert "arguments: [A, B, C]" in found.space
+    assert {*found.guess.sizes} == {"A_width", "C_width", "C_height"}
+    roles = {item.argument.name: item.role for item in found.guess.arguments if item.role}
+    assert roles == {"A_elements": Role.IN, "B_elements": Role.IN, "C_elements": Role.INOUT}
+    shapes = {item.argument.name: item.shape for item in found.guess.arguments if item.role}
+    assert shapes["A_elements"] == ("C_height", "A_width")
+    assert shapes["C_elements"] == ("C_height", "C_width")
+
+
+def test_parts_of_structures_have_names_of_their_own():
+    text = """
+        struct Grid { float *f; int n; };
+        struct All { Grid now; double f_n; };
+        __global__ void k(All a, Grid now, int i) { int n = now.n; if (i < n) a.now.f[i] = now.f[i]; }
+        """
+    found = made(text)
+    names = [item.name for item in found.kernel.arguments]
+    assert names == ["a_now_f", "a_now_n", "f_n", "f", "now_n", "i"]
+
+
+def test_a_structure_that_is_passed_on_may_be_written_wherever_it_points():
+    text = """
+        struct Params { const float *a; float *b, *c; int n; };
+        __device__ void store(Params p, int i, float x) { p.b[i] = x; }
+        __global__ void k(Params p) { int i = threadIdx.x; if (i < p.n) store(p, i, p.a[i] + p.c[i]); }
+        """
+    roles = {item.argument.name: item.role for item in made(text).guess.arguments if item.role}
+    assert roles == {"a": Role.IN, "b": Role.INOUT, "c": Role.INOUT}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "entry", "fields"),
+    [
+        ("void k(Box<float, 2> p)", "k", "at: pointer, size_0: int32, size_1: int32, w: float32"),
+        ("void k(own::Box<double> p)", "k", "at: pointer, size_0: int32, w: float64"),
+        ("void k(Box<Pair> p)", "k", "at: pointer, size_0: int32, w_x: int16, w_y: int16"),
+    ],
+)
+def test_a_structure_may_be_made_from_a_template(kernel, entry, fields):
+    text = f"""
+        struct Pair {{ short x, y; }};
+        namespace own {{ template <typename T, int N = 1> struct Box {{ const T *at; int size[N]; T w; }}; }}
+        __global__ {kernel} {{ int i = threadIdx.x; }}
+        """
+    found = made(text)
+    assert found.kernel.entry == entry and f"fields: {{{fields}}}" in found.space
+
+
+def test_a_number_of_a_templates_type_in_a_structure_fixes_that_type():
+    text = """
+        template <class T> struct Line { T *y; T factor; };
+        template <class T> __global__ void k(Line<T> p, int n) { if (threadIdx.x < n) p.y[n] = p.factor; }
+        """
+    found = made(text)
+    assert found.kernel.entry == "k<float>" and "fields: {y: pointer, factor: float32}" in found.space
+
+
+def test_a_structure_without_data_is_passed_as_the_byte_that_it_takes():
+    text = """
+        struct Twice { __device__ float operator()(float x) const { return 2 * x; } };
+        template <class F> __global__ void k(float *y, F f, int n) { if (threadIdx.x < n) y[n] = f(y[n]); }
+        """
+    found = made(text)
+    assert found.kernel.entry == "k<Twice>" and "{name: f, dtype: uint8, value: 1}" in found.space
+
+
+def test_a_function_with_data_that_a_template_makes_is_passed_with_it():
+    text = """
+        template <class T> struct Scale { T by; __device__ T operator()(T x) const { return by * x; } };
+        template <class T, class F> __global__ void k(T *y, F f, int n) { if (n > 0) y[n] = f(y[n]); }
+        """
+    found = made(text)
+    assert found.kernel.entry == "k<float, Scale<float>>"
+    assert "{name: f, fields: {by: float32}, value: {by: 2}}" in found.space
+
+
+@pytest.mark.skipif(not has_nvrtc(), reason="NVRTC is not installed")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "float *a; const int *b; int n;",
+        "char kind; double *a; short s; float3 at; Inner inner; unsigned long long m;",
+        "struct { int n; float *a; } one; int2 v; int *c[2]; bool is;",
+    ],
+)
+def test_structures_lie_as_the_compiler_has_them(fields):
+    compiler = CudaCompiler("sm_90")
+    text = f"struct Inner {{ char c; float w[2]; }}; struct P {{ {fields} }}; {KERNEL_OF_P}"
+    structure = made(text).kernel.structures["p"]
+    layout = numpy_dtype(struct_dtype((name, kind, 0) for name, kind in structure.fields))
+    places = [place for _, place in layout.fields.values()]
+    paths = [path.removeprefix("p.") for path in structure.members]
+    asserted = [f"sizeof(P) == {layout.itemsize}"]
+    asserted += [f"__builtin_offsetof(P, {path}) == {at}" for path, at in zip(paths, places, strict=True)]
+    compiler.compile(text + "".join(f'static_assert({one}, "");' for one in asserted), ())
 
 
 def test_an_enumeration_is_a_whole_number_whether_or_not_the_source_declares_it():
@@ -569,8 +686,7 @@ def test_a_structure_of_the_source_may_be_in_a_namespace():
         namespace own { struct pair { int a; float b; }; }
         template <typename T> __global__ void k(own::pair p, T *y) { y[p.a] = p.b; }
         """
-    found = {item.name: item.fields for item in made(text).kernel.arguments}
-    assert found["p"] == (("a", "int32"), ("b", "float32"))
+    assert made(text).kernel.structures["p"].fields == (("a", "int32"), ("b", "float32"))
 
 
 def test_names_that_belong_to_the_compiler_are_no_macros():
@@ -600,9 +716,9 @@ def test_a_structure_that_is_passed_is_no_size_and_an_unknown_type_before_bracke
         """
     found = made(text)
     assert list(found.guess.sizes) == ["n"]
-    shape = next(item for item in found.guess.arguments if item.argument.name == "s")
-    assert [kind for _, kind in shape.argument.fields] == ["int32"] * 3
-    assert (shape.value, found.kernel.types["VALUE8"]) == ("1", "float8")
+    assert [kind for _, kind in found.kernel.structures["s"].fields] == ["int32"] * 3
+    assert "value: {extents_0: 1, extents_1: 1, offset: 0}" in found.space
+    assert found.kernel.types["VALUE8"] == "float8"
 
 
 def test_a_function_object_that_a_template_has_by_default_is_left_to_the_compiler():
@@ -619,11 +735,11 @@ def test_a_function_object_that_a_template_has_by_default_is_left_to_the_compile
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ("struct { float *at; } own;", "own.at is a pointer"),
-        ("union { float *at; int n; };", "at.at is a pointer"),
+        ("union { float *at; int n; };", "at is a pointer"),
+        ("float (*f)(float);", "it has a base, bit fields or parts that cannot be read"),
         ("int n : 3;", "it has a base, bit fields or parts that cannot be read"),
-        ("Inner in;", "in.at is a pointer"),
         ("Box<int> in;", "the type Box<int> of in is not known"),
+        ("struct { Box<int> in; } own;", "the type Box<int> of in is not known"),
         ("int v[(LENGTH + 3) / 4];", "the extent of v is not known (--define LENGTH=NUMBER gives it)"),
     ],
 )

@@ -555,11 +555,12 @@ def test_no_reference_is_guessed_without_a_single_formula(body):
             "sample.cu:1: sample is a template, and nothing can be guessed for its parameter 'typename... T'",
         ),
         (
-            "struct P { int n, *k; }; " + kernel("", "P m"),
-            "m is a structure that autotune cannot make: k is a pointer; ",
+            "typedef struct { int n, *k; } P; __kernel void sample(P m) {}",
+            "m.k is a pointer in a structure that is passed by value, which OpenCL does not allow; ",
         ),
+        ("struct P { int n, **k; }; " + kernel("", "P m"), "sample: int **m.k: autotune passes plain arrays"),
         (
-            "template <class T> struct P { T *p; }; " + kernel("", "P<float> x"),
+            kernel("", "P<float> x"),
             "x is a structure that autotune cannot make: P<float> is made from a template; ",
         ),
         (kernel("", "float **m"), "float **m: autotune passes plain arrays and numbers only"),
