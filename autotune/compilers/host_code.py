@@ -256,8 +256,8 @@ def _is_of_host(tree: SourceTree, node: Node, words: frozenset[str]) -> bool:
     declared = inside.children_by_field_name("declarator")
     parts = (part for declarator in declared for part in descendants(declarator))
     is_prototype = any(part.type == "function_declarator" for part in parts)
-    before = {tree.of(word) for word in inside.children}
-    return bool(declared) and ("typedef" if is_prototype else "const") not in before
+    written = {tree.of(word) for word in inside.children}
+    return bool(declared) and ("typedef" if is_prototype else "const") not in written
 
 
 def _head(tree: SourceTree, node: Node) -> str:

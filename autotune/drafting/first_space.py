@@ -198,11 +198,11 @@ class _Work:
             count = self.workshop.run(
                 "trials.count", space, has_device=can_run, limit_s=self.limits.reading_s
             )
-        except Stopped as why:
-            advice = f"write the space by hand (docs/space-format.md){self._or_more_time(why)}"
+        except Stopped as stopped:
+            advice = f"write the space by hand (docs/space-format.md){self._or_more_time(stopped)}"
             raise InputError(
                 f"{kernel.path}: no space was written, for loading the one that was guessed did not end: "
-                f"{why}; {advice}"
+                f"{stopped}; {advice}"
             ) from None
         except (InputError, SetupError) as error:
             why = re.sub(rf"^{re.escape(str(space))}:(?:\d+:)?", "", str(error)).strip()

@@ -73,7 +73,9 @@ def test_a_kernel_whose_signature_macros_write_stays(path):
 
 
 def test_a_kernel_stays_whose_first_word_follows_a_macro_without_a_semicolon():
-    text = "#define MAKES(f, type) struct type { };\nMAKES(\n  f, made)\n__global__ void f(int *x) { x[0] = 1; }\n"
+    text = (
+        "#define MAKES(f, type) struct type { };\nMAKES(\n  f, made)\n__global__ void f(int *x) { *x = 1; }\n"
+    )
     assert device_part(text) == text
 
 
