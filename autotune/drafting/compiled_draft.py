@@ -67,7 +67,7 @@ class Deadlines:
     @property
     def compiler_s(self) -> float:
         """The time limit of a compiler that starts now."""
-        return min(_TIMEOUT_S, max(_LEAST_S, self.compiled_s - time.monotonic()))
+        return round(min(_TIMEOUT_S, max(_LEAST_S, self.compiled_s - time.monotonic())))
 
 
 UNLIMITED = Deadlines()
