@@ -12,7 +12,7 @@ from autotune.compilers.nvidia_tools import find_tool
 from autotune.compilers.source_text import missing_headers, read_source, source_text
 from autotune.core.launch_plan import TRITON_TYPES
 from autotune.core.text import first_error
-from autotune.drafting.missing_definitions import what_helps
+from autotune.drafting.missing_definitions import other_definition, what_helps
 from autotune.scaffold import Scaffold
 from autotune.scaffold.triton_guesses import TritonGuess
 from autotune.scaffold.types import KnownTypes
@@ -24,6 +24,8 @@ from autotune.sources.triton_places import Place
 
 _OF_TYPES = {"dtype", "type", "types", "pointer", *TRITON_TYPES, *TRITON_TYPES.values()}
 _OF_THE_SOURCE = ("NameError", "AttributeError", "TypeError")
+_OF_HOST = {"std", "thrust"}  # namespaces, of which kernels have parts
+_SCOPE = re.compile(r"namespace|qualified name")
 _SHOWN = 4
 _TOO_LONG = "the compiler took more than"  # as a pool of compilers says it
 _NAMED = re.compile(r"(?:error: )?([^\s:()]+)[:(](\d+)")  # the file and line of an error
@@ -91,13 +93,17 @@ def _remedy(made: Scaffold, path: Path) -> str:
     compiler = (
         "" if find_tool("nvcc") else f", or write `compiler: nvcc` into {made.name}.yaml if nvcc takes it"
     )
-    if place.include and "std" in WORD.findall(place.text):
-        return (
-            f"; {place.include} leads there, to the host's library: move the kernel into a file that does "
-            f"without{compiler}"
-        )
-    if guesses := _template_guesses(made) or _guesses_at(place, made):
-        return guesses
+    if not _OF_HOST.isdisjoint(WORD.findall(place.text)):
+        if place.include:
+            return (
+                f"; {place.include} leads there, to the host's library: move the kernel into a file that "
+                f"does without{compiler}"
+            )
+        if _SCOPE.search(first_error(made.complaint)):
+            return f"; the host's library is not there for kernels: write what that line does without it{compiler}"
+    remedy = other_definition(made.complaint, place.text, path)
+    if remedy := remedy or _template_guesses(made) or _guesses_at(place, made):
+        return remedy
     if not place.include:
         return f"; correct that line{compiler if made.source.dialect == CUDA else ''}"
     return f"; {place.include} leads there: correct it, or move the kernel into a file that does without"

@@ -34,6 +34,8 @@ _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
 )
 _OF_A_VENDOR = re.compile(r"unsupported OpenCL extension '(cl_(?!khr|ext)\w+)'")
 _OF_HOST = re.compile(r'calling a (?:constexpr )?__host__ function\("?([^"(]+)')
+_OTHER_ARGUMENTS = re.compile(r"too (?:few|many) arguments|no instance of")
+_CALLED = re.compile(r"(\w+)\s*\(")
 _ASSEMBLY = re.compile(r"\bin asm\b|'asm'")
 
 
@@ -80,6 +82,18 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     if missing in called and missing.isupper():
         return f"{nowhere}, which the host may give: write #define {missing}(...) {place}"
     return f"{nowhere}: write it, or #include the file that does, {place}"
+
+
+def other_definition(complaint: str, line: str, source: Path) -> str:
+    """The remedy for a call with other arguments than its function has, by a neighbour with one of its name.
+
+    `line` is that of the complaint; the remedy is the end of a sentence, and empty without such a neighbour.
+    """
+    for word in _CALLED.findall(line) if _OTHER_ARGUMENTS.search(first_error(complaint)) else ():
+        if files := defining_files(word, source):
+            name = os.path.relpath(files[0], source.parent)
+            return f'; {name} defines {word}, too: write #include "{name}" at the top of {source.name}'
+    return ""
 
 
 def _asked_for(name: str, text: str) -> list[str]:

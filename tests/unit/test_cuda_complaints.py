@@ -61,6 +61,14 @@ def test_the_hosts_library_in_a_header_is_the_cause(said):
     )
 
 
+def test_the_hosts_library_in_a_kernel_is_no_mistake_of_its_line(said):
+    line = said(kernel("thrust::default_random_engine(n)()", "#include <thrust/sort.h>\n"))
+    assert (
+        "; the host's library is not there for kernels: write what that line does without it, or write"
+        in line
+    )
+
+
 @pytest.mark.parametrize(
     ("check", "guesses"),
     [
@@ -78,6 +86,16 @@ def test_a_mistake_of_the_source_is_to_be_corrected_there(said):
     assert said(kernel("x[i] +")) == (
         "k.cu(1): error: expected an expression; correct that line, or write `compiler: nvcc` into k.yaml if "
         "nvcc takes it"
+    )
+
+
+def test_a_call_that_another_file_has_a_function_for_names_that_file(said):
+    line = said(
+        kernel("make_float2(x[i]).x"), vectors="__device__ float2 make_float2(float x) { return {x, x}; }\n"
+    )
+    assert line == (
+        "k.cu(1): error: too few arguments in function call; vectors.cuh defines make_float2, too: write "
+        '#include "vectors.cuh" at the top of k.cu'
     )
 
 
