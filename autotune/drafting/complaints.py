@@ -100,7 +100,7 @@ def _remedy(made: Scaffold, path: Path) -> str:
                 f"does without{compiler}"
             )
         if _SCOPE.search(first_error(made.complaint)):
-            return f"; the host's library is not there for kernels: write what that line does without it{compiler}"
+            return f"; kernels do not have all of the host's library: write that line without it{compiler}"
     remedy = other_definition(made.complaint, place.text, path)
     if remedy := remedy or _template_guesses(made) or _guesses_at(place, made):
         return remedy
