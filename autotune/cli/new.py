@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from autotune.cli import options as opt
 from autotune.cli.output import emit
 from autotune.core.stages import Stage
+from autotune.drafting.space_draft import USUAL_LIMITS, Limits
 
 if TYPE_CHECKING:
     from autotune.drafting.first_space import FirstSpace
@@ -43,6 +44,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a folder of headers, also for the space; repeat for more",
     )
+    parser.add_argument(
+        "--time",
+        metavar="SECONDS",
+        type=opt.seconds,
+        default=USUAL_LIMITS.total_s,
+        help="time limit of reading, compiling and running, all together (default %(default)g)",
+    )
     opt.add_verbosity(parser)
 
 
@@ -57,6 +65,7 @@ def run(parsed: argparse.Namespace) -> None:
             progress.stage,
             include_dirs=parsed.include,
             definitions=parsed.define,
+            limits=Limits.of(parsed.time),
         )
     emit("\n".join((findings(result), *map(str, result.notes), next_steps(result))))
 

@@ -19,7 +19,8 @@ _UNDEFINED = re.compile(  # but for what an absolute path names before, a header
     r'^(?!/).*identifier "(\w+)" is undefined|'
     r"use of undeclared identifier '(\w+)'|unknown type name '(\w+)'|"
     r"name '(\w+)' is not defined|implicit declaration of function '(\w+)'|"
-    r"Symbols not found: \[ (\w+)|[Uu]nresolved extern function '(\w+)'",
+    r"Symbols not found: \[ (\w+)|[Uu]nresolved extern function '(\w+)'|"
+    r"Undefined reference to '(\w+)'",
     re.MULTILINE,
 )
 

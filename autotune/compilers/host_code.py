@@ -246,6 +246,9 @@ def _is_of_host(tree: SourceTree, node: Node, words: frozenset[str]) -> bool:
     kind, head = field(inside, "type"), _head(tree, node)
     if words & {*_WORD.findall(head)} or "__global__" in tree.of(node):  # a macro hides what `node` is
         return False
+    before = node.prev_sibling  # a macro without a semicolon takes the first words of what follows it
+    if before is not None and before.is_error and words & {*_WORD.findall(tree.of(before))}:
+        return False
     if inside.type == "function_definition":  # macros may stand for the words before one without a type
         return kind is not None or "::" in head
     if inside.type != "declaration" or field(kind, "body"):
@@ -253,8 +256,8 @@ def _is_of_host(tree: SourceTree, node: Node, words: frozenset[str]) -> bool:
     declared = inside.children_by_field_name("declarator")
     parts = (part for declarator in declared for part in descendants(declarator))
     is_prototype = any(part.type == "function_declarator" for part in parts)
-    before = {tree.of(word) for word in inside.children}
-    return bool(declared) and ("typedef" if is_prototype else "const") not in before
+    written = {tree.of(word) for word in inside.children}
+    return bool(declared) and ("typedef" if is_prototype else "const") not in written
 
 
 def _head(tree: SourceTree, node: Node) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 MAX_SAID = 20_000  # letters of a message from a compiler, a driver or a kernel
+_WARNING = re.compile(r"(?:(?!\berror\b).)*\b(?:warning|remark)\b")  # it may quote a variable `error`
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K"))
 
 
@@ -83,4 +85,5 @@ def shortened(text: str) -> str:
 def first_error(log: str) -> str:
     """The first line of a compiler's log that has an error, else the first line."""
     lines = log.splitlines() or [""]
-    return next((line for line in lines if "error" in line), lines[0]).strip()
+    errors = (line for line in lines if "error" in line and not _WARNING.match(line))
+    return next(errors, lines[0]).strip()

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import inf, prod
 from pathlib import Path
@@ -42,21 +42,48 @@ from autotune.sources.preprocessor import compiled_lines
 
 _ATTEMPTS = 4  # to find what the source leaves to its user
 _BRANCHES, _SWITCHES = 8, 2  # that are read, and that are compiled
-_OPTION, _ERROR = "-cl-std=CL2.0", "error:"  # for variables in global memory, and functions of groups
-_TIMEOUT_S = 120.0
+_NEWER = {  # options for variables in global memory and functions of groups, and for concepts
+    OPENCL: "-cl-std=CL2.0",
+    CUDA: "--std=c++20",
+}
+_ERROR = "error:"
+_TIMEOUT_S, _LEAST_S = 120.0, 1.0
 _MOST_CONFIGURATIONS = 1_000_000  # before constraints
 _PORTABLE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]portable\.h", re.MULTILINE)
 
 
-def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: float = inf) -> Scaffold:
+@dataclass(frozen=True)
+class Deadlines:
+    """On the monotonic clock: when no further guess is tried any more, and when a compiler is stopped."""
+
+    tried_s: float = inf
+    compiled_s: float = inf
+
+    @property
+    def are_over(self) -> bool:
+        """True if nothing more is tried."""
+        return time.monotonic() > self.tried_s
+
+    @property
+    def compiler_s(self) -> float:
+        """The time limit of a compiler that starts now."""
+        return round(min(_TIMEOUT_S, max(_LEAST_S, self.compiled_s - time.monotonic())))
+
+
+UNLIMITED = Deadlines()
+
+
+def compiled_scaffold(
+    kernel: KernelFile, assumed: Assumptions = USUAL, deadlines: Deadlines = UNLIMITED
+) -> Scaffold:
     """Write a space whose default compiles; the complaint is empty without a compiler, too.
 
     A template that no floating-point type fits is tried with whole numbers, and a word that a branch of the
-    source defines which is left out with that branch, until `end_s` on the monotonic clock. Raises InputError
-    if it is no kernel's source or an include is missing.
+    source defines which is left out with that branch. Raises InputError if it is no kernel's source or an
+    include is missing.
     """
     assumed = replace(assumed, defined=kernel.definitions)
-    made = _without_unknown_words(kernel, assumed)
+    made = _without_unknown_words(kernel, assumed, deadlines)
     if not made.complaint:
         return made
     others = [replace(assumed, generic="int")] if "DTYPE" in made.kernel.entry else []
@@ -64,10 +91,10 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: f
     if any(item.default == 1 for item in made.guess.launch.parameters):
         others.append(replace(assumed, is_large=True))
     for assumption in others:
-        if time.monotonic() > end_s:
+        if deadlines.are_over:
             break
         with suppress(InputError):  # with these definitions it has no kernel
-            other_made = _without_unknown_words(kernel, assumption)
+            other_made = _without_unknown_words(kernel, assumption, deadlines)
             if not other_made.complaint:
                 return other_made
     return made
@@ -76,7 +103,8 @@ def compiled_scaffold(kernel: KernelFile, assumed: Assumptions = USUAL, end_s: f
 def with_nvcc(kernel: KernelFile, made: Scaffold, end_s: float) -> Scaffold:
     """A space for nvcc, which has the host's headers, if it compiles the default, or says more than NVRTC.
 
-    What was assumed for NVRTC counts only where nvcc does not take the source as it is.
+    That is more of an error in a header, which may only need the host's library. What was assumed for NVRTC
+    counts only where nvcc does not take the source as it is.
     """
     is_of_toolkit = "pip install" in made.complaint  # a header that nvcc would lack, too
     if made.source.dialect != CUDA or is_of_toolkit or find_tool("nvcc") is None:
@@ -91,7 +119,10 @@ def with_nvcc(kernel: KernelFile, made: Scaffold, end_s: float) -> Scaffold:
         other = replace(other, complaint=_complaint(other, _source(kernel), left_s))
         if not other.complaint or draft.space == made.space:
             break
-    return made if "error" in made.complaint and other.complaint else other
+    said, other_said = first_error(made.complaint), first_error(other.complaint)
+    is_own = said.startswith(kernel.path.name)
+    says_more = "error" not in said or ("error" in other_said and not is_own)
+    return other if says_more or not other.complaint else made
 
 
 def _switches(made: Scaffold) -> Iterator[tuple[tuple[str, str], ...]]:
@@ -127,21 +158,22 @@ def _known(read: KernelSource) -> set[str]:
     return {*read.declared_names, *read.types.declared, *read.code.macros, *local, *passed}
 
 
-def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold:
+def _without_unknown_words(kernel: KernelFile, assumed: Assumptions, deadlines: Deadlines) -> Scaffold:
     """Write a space in which what the compiler does not know is a parameter or a type.
 
-    A default that takes too much shared memory gives way to one that takes little, and OpenCL C to a newer
+    A default that takes too much shared memory gives way to one that takes little, and a language to a newer
     version with fewer errors.
     """
     for attempt in range(_ATTEMPTS):
         made = plain_scaffold(kernel, assumed)
         source = _source(kernel)
-        made = replace(made, complaint=_complaint(made, source))
-        if made.complaint and attempt == 0 and made.source.dialect == OPENCL:
-            newer = replace(made, option=_OPTION)
-            newer = replace(newer, complaint=_complaint(newer, source))
+        made = replace(made, complaint=_complaint(made, source, deadlines.compiler_s))
+        option = _NEWER.get(made.source.dialect, "")
+        if _ERROR in made.complaint and attempt == 0 and option and not deadlines.are_over:
+            newer = replace(made, option=option)
+            newer = replace(newer, complaint=_complaint(newer, source, deadlines.compiler_s))
             if newer.complaint.count(_ERROR) < made.complaint.count(_ERROR):
-                made, assumed = newer, replace(assumed, option=_OPTION)
+                made, assumed = newer, replace(assumed, option=option)
         called = {name for function in made.source.read.device_functions for name in function.called}
         known = {*assumed.undefined, *called, *_known(made.source.read)}  # these follow from other errors
         fresh = [word for word in _unknown_words(made.complaint, source.text) if word not in known]
@@ -149,7 +181,7 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions) -> Scaffold
             better = replace(assumed, undefined=(*assumed.undefined, *dict.fromkeys(fresh)))
         else:
             better = replace(assumed, is_small=assumed.is_small or "shared" in made.complaint)
-        if better == assumed:
+        if better == assumed or deadlines.are_over:
             break
         assumed = better
     return made

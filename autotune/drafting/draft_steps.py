@@ -14,6 +14,7 @@ from autotune.core.text import count_text
 from autotune.devices import BACKENDS, WITHOUT_HARDWARE
 from autotune.devices.listing import find_devices
 from autotune.drafting.compiled_draft import (
+    Deadlines,
     compiled_scaffold,
     has_host_code,
     plain_scaffold,
@@ -81,18 +82,19 @@ def compiled(kernel: KernelFile, stand_ins: str, front: Path, within_s: float) -
     What the source leaves to its host is written into the file `front`, which includes the source.
     """
     end_s = time.monotonic() + within_s
-    made = compiled_scaffold(_with_headers(kernel, stand_ins), end_s=end_s)
+    deadlines = Deadlines(end_s, end_s + within_s / 2)
+    made = compiled_scaffold(_with_headers(kernel, stand_ins), deadlines=deadlines)
     if stand_ins and made.complaint:
         missing = missing_headers(kernel.path, _folders(kernel))
         own = kernel.path.with_name(Path(stand_ins).parts[0])
         folders = folders_of_headers(kernel.path, missing, own)
         kernel = replace(kernel, include_dirs=(*kernel.include_dirs, *folders))
         stand_ins = stand_ins if folders else ""
-        made = compiled_scaffold(_with_headers(kernel, stand_ins), end_s=end_s)
-    if made.complaint and (fronted := with_front(_with_headers(kernel, stand_ins), made, front, end_s)):
+        made = compiled_scaffold(_with_headers(kernel, stand_ins), deadlines=deadlines)
+    if made.complaint and (fronted := with_front(_with_headers(kernel, stand_ins), made, front, deadlines)):
         kernel, made = fronted
     if made.complaint:
-        made = with_nvcc(_with_headers(kernel, stand_ins), made, end_s + within_s / 2)
+        made = with_nvcc(_with_headers(kernel, stand_ins), made, deadlines.compiled_s)
     return _described(made, kernel, stand_ins)
 
 

@@ -16,7 +16,7 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.stages import OnStage, Stage
 from autotune.core.text import count_text
 from autotune.devices import BACKENDS
-from autotune.drafting.space_draft import ARCHITECTURE, KernelFile, Note, SpaceDraft
+from autotune.drafting.space_draft import ARCHITECTURE, USUAL_LIMITS, KernelFile, Limits, Note, SpaceDraft
 from autotune.drafting.workshop import Stopped, Workshop
 from autotune.errors import InputError, SetupError
 from autotune.processes.files import writing
@@ -28,17 +28,6 @@ _ALONE = {  # what a step does, as a command
     "trials.run_on_cpu": "space {} --run",
     "trials.compile_default": f"space {{}} --compile --device {ARCHITECTURE}",
 }
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Time limits: for reading and for loading, in seconds, and for all together."""
-
-    reading_s: float = 10.0
-    total_s: float = 28.0
-
-
-LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -60,7 +49,7 @@ def first_space(
     *,
     include_dirs: Sequence[Path] = (),
     definitions: Sequence[tuple[str, str]] = (),
-    limits: Limits = LIMITS,
+    limits: Limits = USUAL_LIMITS,
 ) -> FirstSpace:
     """Write both files next to a kernel's source; they load, or nothing is written.
 
@@ -170,7 +159,7 @@ class _Work:
         try:
             return self.workshop.run(step, *arguments, limit_s=self.limits.reading_s)
         except Stopped as why:
-            advice = "move the kernel and what it uses to a file of its own"
+            advice = f"move the kernel and what it uses to a file of its own{self._or_more_time(why)}"
             raise InputError(f"{kernel.path}: not read: {why}; {advice}") from None
 
     def _compiled(self, draft: SpaceDraft, step: str, *arguments: object) -> SpaceDraft:
@@ -189,6 +178,11 @@ class _Work:
         """The time limit of a step after which the space has to be loaded still."""
         return self.workshop.left_s - self.limits.reading_s
 
+    def _or_more_time(self, why: Stopped) -> str:
+        """The other remedy for a step that took too long, as the end of a sentence."""
+        more = f", or give all steps more than their {self.limits.total_s:g} s with --time SECONDS"
+        return more if why.is_late else ""
+
     def _can_run(self, dialect: str) -> bool:
         """True if a device of this machine takes a dialect; one that stalls takes none."""
         self.on_stage(Stage("finding devices"))
@@ -204,7 +198,13 @@ class _Work:
             count = self.workshop.run(
                 "trials.count", space, has_device=can_run, limit_s=self.limits.reading_s
             )
-        except (InputError, SetupError, Stopped) as error:
+        except Stopped as stopped:
+            advice = f"write the space by hand (docs/space-format.md){self._or_more_time(stopped)}"
+            raise InputError(
+                f"{kernel.path}: no space was written, for loading the one that was guessed did not end: "
+                f"{stopped}; {advice}"
+            ) from None
+        except (InputError, SetupError) as error:
             why = re.sub(rf"^{re.escape(str(space))}:(?:\d+:)?", "", str(error)).strip()
             raise InputError(
                 f"{kernel.path}: no space was written, because the guessed one does not load: {why}; "
@@ -256,7 +256,8 @@ def _unlimited(why: Stopped, space: Path, step: str) -> str:
     """Why a step was stopped; if it took too long, how to do the same without a time limit."""
     if not why.is_late:
         return str(why)
-    return f"{why}; without a time limit: autotune {_ALONE[step].format(shlex.quote(str(space)))}"
+    alone = _ALONE[step].format(shlex.quote(str(space)))
+    return f"this {why}; without a time limit: autotune {alone}"
 
 
 def _write(file: Path, text: str, mode: str) -> None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Container, Iterator, Set
 from dataclasses import replace
-from math import inf
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
 from autotune.compilers.source_text import source_text
 from autotune.core.text import first_error
-from autotune.drafting.compiled_draft import compiled_scaffold
+from autotune.drafting.compiled_draft import UNLIMITED, Deadlines, compiled_scaffold
 from autotune.drafting.missing_definitions import defining_files
 from autotune.drafting.space_draft import KernelFile
 from autotune.errors import InputError
@@ -32,12 +30,11 @@ _CONVERSION = re.compile(r"CONVERT_(\w+)")
 
 
 def with_front(
-    kernel: KernelFile, made: Scaffold, front: Path, end_s: float = inf
+    kernel: KernelFile, made: Scaffold, front: Path, deadlines: Deadlines = UNLIMITED
 ) -> tuple[KernelFile, Scaffold] | None:
     """Draft a space for a file `front` that has definitions and includes a source; None without any that fit.
 
-    Each word that the source leaves to its host is what a file next to it says. The search for them ends
-    at `end_s` on the monotonic clock.
+    Each word that the source leaves to its host is what a file next to it says.
     Raises WriteError if the file cannot be written.
     """
     lines: dict[str, str] = {}
@@ -45,13 +42,13 @@ def with_front(
     best = None
     for _ in range(_ROUNDS):
         fresh = dict(_definitions(kernel.path, made, front, lines.keys(), refused))
-        if not fresh or time.monotonic() > end_s:
+        if not fresh or deadlines.are_over:
             break
         lines = fresh | lines  # what another definition needs stands before it
         own = replace(kernel, path=front, front=_text(kernel.path, lines))
         write_text(front, own.front)
         try:
-            made = compiled_scaffold(own, end_s=end_s)
+            made = compiled_scaffold(own, deadlines=deadlines)
         except InputError:  # of a neighbour that cannot be included
             refused |= {*fresh.values()}
             lines = {word: line for word, line in lines.items() if word not in fresh}

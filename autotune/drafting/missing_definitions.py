@@ -33,6 +33,9 @@ _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
     ),
 )
 _OF_A_VENDOR = re.compile(r"unsupported OpenCL extension '(cl_(?!khr|ext)\w+)'")
+_OF_HOST = re.compile(r'calling a (?:constexpr )?__host__ function\("?([^"(]+)')
+_OTHER_ARGUMENTS = re.compile(r"too (?:few|many) arguments|no instance of")
+_CALLED = re.compile(r"(\w+)\s*\(")
 _ASSEMBLY = re.compile(r"\bin asm\b|'asm'")
 
 
@@ -50,6 +53,8 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
             "; since CUDA 12 no kernel waits for those that it launches: leave that out, and launch what has "
             "to come after them into cudaStreamTailLaunch"
         )
+    if of_host := _OF_HOST.search(first_error(complaint)):
+        return f"; kernels cannot call {of_host[1]}: write __device__ before it, or call another function"
     if _ASSEMBLY.search(first_error(complaint)):
         return "; it is in the assembly of another device: search on that one, or write it in C"
     code = bare_code(text)
@@ -69,10 +74,26 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
         return f"; {' and '.join(names[:3])} define {missing}: write an #include of the right one {place}"
     if names:
         return f'; {names[0]} defines {missing}: write #include "{names[0]}" {place}'
+    if missing in called and missing in definitions(text):
+        return (
+            f"; {missing} is a function of the host: write __device__ before it, or leave out what calls it"
+        )
     nowhere = f"; no file around {source.name} defines {missing}"
     if missing in called and missing.isupper():
         return f"{nowhere}, which the host may give: write #define {missing}(...) {place}"
     return f"{nowhere}: write it, or #include the file that does, {place}"
+
+
+def other_definition(complaint: str, line: str, source: Path) -> str:
+    """The remedy for a call with other arguments than its function has, by a neighbour with one of its name.
+
+    `line` is that of the complaint; the remedy is the end of a sentence, and empty without such a neighbour.
+    """
+    for word in _CALLED.findall(line) if _OTHER_ARGUMENTS.search(first_error(complaint)) else ():
+        if files := defining_files(word, source):
+            name = os.path.relpath(files[0], source.parent)
+            return f'; {name} defines {word}, too: write #include "{name}" at the top of {source.name}'
+    return ""
 
 
 def _asked_for(name: str, text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What is known of a kernel before and after its source was read; it travels between processes."""
+"""What is known of a kernel before and after its source was read, and the time that this may take."""
 
 from __future__ import annotations
 
@@ -6,6 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ARCHITECTURE = "sm_90"  # that is compiled for where no GPU is
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Time limits: for reading and for loading, in seconds, and for all together."""
+
+    reading_s: float = 10.0
+    total_s: float = 28.0
+
+    @classmethod
+    def of(cls, total_s: float) -> Limits:
+        """The usual shares of a time for all."""
+        return cls(total_s * cls.reading_s / cls.total_s, total_s)
+
+
+USUAL_LIMITS = Limits()
 
 
 @dataclass(frozen=True)

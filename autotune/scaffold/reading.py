@@ -353,15 +353,26 @@ def reads(function: Function, name: str) -> bool:
 
 
 def _told_apart(kernels: Sequence[FoundKernel], dialect: str) -> list[FoundKernel]:
-    """Kernels of one name by their argument types."""
+    """Kernels of one name, or with that of another function, by their argument types."""
     first: dict[tuple[str, str], FoundKernel] = {}
     for kernel in kernels:
         first.setdefault((kernel.entry, kernel.signature if dialect == "cuda" else ""), kernel)
     entries = [entry for entry, _ in first]
     return [
-        replace(kernel, entry=f"{entry}({types})") if entries.count(entry) > 1 else kernel
+        replace(kernel, entry=f"{entry}({types})")
+        if entries.count(entry) > 1 or (dialect == "cuda" and _has_namesake(kernel))
+        else kernel
         for (entry, types), kernel in first.items()
     ]
+
+
+def _has_namesake(kernel: FoundKernel) -> bool:
+    """True if a function that kernels call has the name of a kernel."""
+    own = kernel.function
+    return any(
+        (other.name, other.namespace) == (own.name, own.namespace) and not other.is_kernel
+        for other in own.source.functions
+    )
 
 
 def _variable(place: str, variable: Variable, types: KnownTypes) -> KernelArgument:

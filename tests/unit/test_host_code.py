@@ -72,6 +72,13 @@ def test_a_kernel_whose_signature_macros_write_stays(path):
     assert device_part(source) == source
 
 
+def test_a_kernel_stays_whose_first_word_follows_a_macro_without_a_semicolon():
+    text = (
+        "#define MAKES(f, type) struct type { };\nMAKES(\n  f, made)\n__global__ void f(int *x) { *x = 1; }\n"
+    )
+    assert device_part(text) == text
+
+
 def test_a_source_without_host_code_stays_as_it_is():
     text = SOURCE[SOURCE.index("__constant__") : SOURCE.index("static const")]
     assert device_part(text) == text
