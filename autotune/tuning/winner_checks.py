@@ -28,7 +28,7 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage, of_last_round
 from autotune.core.trials import Failure, Trial
 from autotune.evaluation.instance import KernelInstance
-from autotune.processes.deadline import Deadline, Killable
+from autotune.processes.deadline import Deadline
 from autotune.tuning.check_outcomes import OutcomesByConfig
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.data_checks import OTHER_DATA, VARIANTS, check_other_data, check_variants
@@ -116,7 +116,7 @@ class EarlyChecks:
     """The checks that run on likely winners while these are timed."""
 
     runs: Mapping[tuple[Check, Config], Future[Outcomes]] = field(default_factory=dict)
-    killable: Killable = field(default_factory=Killable)  # child processes that the runs wait for
+    deadline: Deadline = field(default_factory=Deadline)  # of the runs, with the processes that they wait for
 
     def outcomes(self, check: Check, configs: Iterable[Config]) -> dict[Config, Outcomes]:
         """Wait for a check of configurations, and return the outcomes of the configurations that have any."""
@@ -139,7 +139,7 @@ def early_checks(
     with ExitStack() as opened:
         for check in checks:
             opened.enter_context(check.processes(context))
-        opened.enter_context(deadline.killable)
+        opened.enter_context(deadline)
         opened.callback(threads.shutdown, wait=False, cancel_futures=True)
         runs = {
             (check, config): threads.submit(check.early, context, instance, deadline)
@@ -147,7 +147,7 @@ def early_checks(
             if check.early is not None
             for config, instance in instances.items()
         }
-        yield EarlyChecks(runs, deadline.killable)
+        yield EarlyChecks(runs, deadline)
 
 
 @dataclass
@@ -215,7 +215,7 @@ def _make_checks(
         return {**done, **(check.run(context, others, until) if others else {})}
 
     # after an interrupt, a sanitizer would go on for a minute: what the threads wait for is killed first
-    with ThreadPoolExecutor(len(CHECKS)) as threads, whole.killable, early.killable:
+    with ThreadPoolExecutor(len(CHECKS)) as threads, whole, early.deadline:
         concurrent = {
             check: threads.submit(run, check, builds, whole) for check in checks if check.is_concurrent
         }
