@@ -49,7 +49,7 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
         return
     context.observer.stage(Stage(f"comparing {len(names)} devices"))
     builds = [*context.build(calibration_configs(context.task.space))[0].values()]
-    there = {name: replace(context, worker=fleet.worker(name), observer=Observer()) for name in names}
+    there = {name: replace(context, worker=fleet.worker_of(name), observer=Observer()) for name in names}
     with ThreadPoolExecutor(len(names)) as threads:
         timed = {
             name: threads.submit(_times, device_context, builds) for name, device_context in there.items()
@@ -141,7 +141,7 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, setting: LastRou
             continue
         with _SecondDevice(context, fleet, used) as second:
             try:
-                here = replace(context, worker=fleet.worker(used))
+                here = replace(context, worker=fleet.worker_of(used))
                 result = finish_search(here, replace(setting, measure_again=second.measure_again))
             except DeviceGone as error:
                 fleet.leave_out(error.device, error.reason)
@@ -157,7 +157,7 @@ class _SecondDevice:
     def __init__(self, context: TuningContext, fleet: Fleet, used: str) -> None:
         self._context, self._used = context, used
         self._name = next((name for name in fleet.present() if name != used), "")
-        worker = fleet.worker(self._name) if self._name else context.worker
+        worker = fleet.worker_of(self._name) if self._name else context.worker
         self._there = replace(context, worker=worker, observer=Observer())
         self._threads = ThreadPoolExecutor(1)
         self._trials: Sequence[Trial] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
@@ -16,10 +16,12 @@ from autotune.compilers.binary_cache import default_folder
 from autotune.core.stages import unobserved
 from autotune.core.trials import Problem
 from autotune.devices import Address, cold_variables
+from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting
-from autotune.evaluation.fleet import Fleet
+from autotune.evaluation.fleet import Fleet, LocalFleet
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.evaluation.job_runner import JobRunner, OneDevice
 from autotune.evaluation.references import References
 from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.worker import Worker
@@ -29,6 +31,7 @@ from autotune.problem.stored_inputs import StoredInputs
 from autotune.problem.workload import Workload
 from autotune.processes.files import user_folder
 from autotune.processes.scratch_folder import scratch_folder
+from autotune.space import SpaceSpec
 from autotune.space.spec import TRUSTED
 from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.observer import Observer
@@ -108,7 +111,33 @@ class Processes:
             self._makers[journaled] = maker
         return self._makers[journaled]
 
-    def workers(self, maker: InstanceMaker, default: KernelInstance) -> Mapping[Address, Worker]:
+    @contextmanager
+    def devices(
+        self,
+        maker: InstanceMaker,
+        default: KernelInstance,
+        cluster: Cluster | None,
+        on_lost: Callable[[str, str], None],
+    ) -> Iterator[JobRunner]:
+        """Begin to open the task's devices, or those that the workers of a cluster claim.
+
+        `on_lost` gets one of several that fails, and the reason.
+        """
+        if cluster is not None or self._task.others:
+            _require_parallel(maker.space.spec)
+        if cluster is not None:
+            with self._cluster_fleet(default, cluster, on_lost) as fleet:
+                yield fleet
+            return
+        workers = self._workers_for(maker, default)
+        if self._task.others:
+            with closing(LocalFleet(workers, on_lost)) as fleet:
+                yield fleet
+        else:
+            (single,) = workers.values()
+            yield OneDevice(single)
+
+    def _workers_for(self, maker: InstanceMaker, default: KernelInstance) -> Mapping[Address, Worker]:
         """Begin to open the task's devices, each in a process of its own.
 
         Later problems share the processes, except for trusted kernels: each problem has its own workers.
@@ -147,10 +176,10 @@ class Processes:
             self.variables,
         )
 
-    def cluster_fleet(
+    def _cluster_fleet(
         self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]
     ) -> AbstractContextManager[Fleet]:
-        """Let the workers of a cluster claim their devices; `on_lost` gets one that fails, and the reason."""
+        """Let the workers of a cluster claim their devices."""
         from autotune.cluster.device_host import HostSetting
         from autotune.cluster.fleet import open_fleet
         from autotune.cluster.travelling_files import paths_of
@@ -174,6 +203,14 @@ def open_processes(task: TuningTask, options: Options, observer: Observer) -> It
     """Open the processes of a run, and close them at the end whatever happens."""
     with ExitStack() as opened:
         yield Processes(task, options, observer, opened)
+
+
+def _require_parallel(spec: SpaceSpec) -> None:
+    """Raise InputError for features that need one device process for all configurations."""
+    if spec.full == TRUSTED:
+        raise InputError(f"{spec.path}: full: {TRUSTED}: search with one device, or write `full: reference`")
+    if spec.functions.verify is not None:
+        raise InputError(f"{spec.path}: a Python function verifies results: search with one device")
 
 
 def compiler_processes(kind: str) -> int:
