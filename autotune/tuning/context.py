@@ -20,7 +20,7 @@ from autotune.evaluation.fleet import Fleet
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.ledger import Ledger
-from autotune.evaluation.memory_check import enough_memory, memory_warning
+from autotune.evaluation.memory_check import MemoryCheck
 from autotune.evaluation.references import References
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
@@ -191,8 +191,9 @@ def open_context(
         processes = processes or opened.enter_context(open_processes(task, options, observer))
         maker = processes.maker(journaled)
         default = maker.make(task.spec.default)
-        opened.enter_context(enough_memory(maker, default.workload))
-        if warning := memory_warning(maker, default.workload):
+        memory = MemoryCheck(maker, default.workload, is_sampled=task.reference.may_return_samples)
+        opened.enter_context(memory.enough_memory())
+        if warning := memory.warning():
             observer.warn(warning)
         journal = Journal(
             journaled.journal_path,
