@@ -323,7 +323,7 @@ class Evaluator:
             trial,
             submission.instance,
             submission.binary,
-            is_known=submission.known_trial is not None,
+            is_journaled=submission.is_journaled,
             devices=self._devices.count,
         )
         self._under_way.discard(trial.config)
