@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
@@ -106,9 +107,8 @@ class Processes:
                     self._stored[1].close()
                 self._stored = problem, StoredInputs(task.spec, Path(self.scratch), self.variables)
                 self._opened.callback(self._stored[1].close)
-            stored = self._stored[1]
-            maker = InstanceMaker(task.space, task.source, task.dialect, task.environment, stored)
-            self._makers[journaled] = maker
+            given = task.space, task.source, task.dialect, task.environment, self._stored[1]
+            self._makers[journaled] = InstanceMaker(*given)
         return self._makers[journaled]
 
     @contextmanager
@@ -160,21 +160,19 @@ class Processes:
         task = self._task
         on_stage = unobserved if task.others else self._on_stage  # several would report at the same time
         for address in (task.address, *task.others):
-            setting = DeviceSetting(
-                address, task.spec.reference, workloads, self.wrong_arrays, self._reference_cache
-            )
+            setting = self._setting(address, workloads)
             worker = self._workers[address] = make(setting, self.variables, on_stage)
             self._opened.callback(worker.end, waits=False)
             self._awaited.callback(worker.end)
             worker.start()
 
+    def _setting(self, address: Address, workloads: tuple[Workload, ...]) -> DeviceSetting:
+        reference = self._task.spec.reference
+        return DeviceSetting(address, reference, workloads, self.wrong_arrays, self._reference_cache)
+
     def references(self) -> References:
         """Return the process for later references; it starts when it is first used."""
-        task = self._task
-        return References(
-            DeviceSetting(task.address, task.spec.reference, reference_cache=self._reference_cache),
-            self.variables,
-        )
+        return References(self._task.spec.reference, self._reference_cache, self.variables)
 
     def _cluster_fleet(
         self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]
@@ -185,14 +183,13 @@ class Processes:
         from autotune.cluster.travelling_files import paths_of
 
         workloads = (*default.verify_workloads, default.workload)
-        reference = self._task.spec.reference.absolute()
+        process = self._setting(cluster.address, workloads)
+        reference = process.reference.absolute()
         setting = HostSetting(
             search=uuid.uuid4().hex[:12],
             run=cluster.run,
             list_addresses=cluster.list_addresses,
-            process=DeviceSetting(
-                cluster.address, reference, workloads, self.wrong_arrays, self._reference_cache
-            ),
+            process=replace(process, reference=reference),
             files={path: Path(path).read_bytes() for path in (str(reference), *paths_of(workloads))},
         )
         return open_fleet(cluster.client, setting, on_lost)

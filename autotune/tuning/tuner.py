@@ -92,10 +92,9 @@ def search(
         explore(context, searcher, search_options, note, cpu_at_start, last_round_follows=True)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
-        seconds = context.ledger.spent_s
+        seconds, seed = context.ledger.spent_s, options.seed
         time = last_round_time(options, seconds)
-        all_priors = tuple(priors)
-        setting = LastRoundSetting(root, label, options.seed, seconds, cpu_at_start, time, all_priors)
+        setting = LastRoundSetting(root, label, seed, seconds, cpu_at_start, time, tuple(priors))
         if context.fleet is None:
             result = finish_search(context, setting)
         else:

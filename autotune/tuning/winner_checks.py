@@ -260,10 +260,6 @@ def outcomes_so_far(context: TuningContext) -> Outcomes:
     return outcomes
 
 
-def _named(*names: str) -> Callable[[TuningContext], Iterable[str]]:
-    return lambda _: names
-
-
 def _lacks_sizes(context: TuningContext) -> Unchecked | None:
     return None if context.default.verify_workloads else Unchecked("no verify_sizes are given")
 
@@ -292,7 +288,7 @@ CHECKS: tuple[Check, ...] = (  # in this order
         early=compile_schedules,
         cost=Cost(0.2, trials=1.0),
     ),
-    Check(OTHER_DATA, check_other_data, names=_named(), cost=Cost(0.2, trials=0.45, steps=11)),
+    Check(OTHER_DATA, check_other_data, names=lambda _: (), cost=Cost(0.2, trials=0.45, steps=11)),
     Check(
         VARIANTS,
         check_variants,
@@ -308,7 +304,7 @@ CHECKS: tuple[Check, ...] = (  # in this order
         _lacks_host_sanitizer,
         applies=lambda context: context.task.is_c,
         is_concurrent=True,
-        names=_named(*HOST_TOOLS, LOOPS),
+        names=lambda _: (*HOST_TOOLS, LOOPS),
         early=check_on_host,
         cost=Cost(1.5),
     ),
@@ -318,7 +314,7 @@ CHECKS: tuple[Check, ...] = (  # in this order
         _lacks_device_sanitizer,
         applies=lambda context: context.task.address.is_nvidia or bool(context.processes.sanitizer),
         is_concurrent=True,
-        names=_named(*TOOLS),
+        names=lambda _: TOOLS,
         processes=sanitizer_processes,
     ),
 )
