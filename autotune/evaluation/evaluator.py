@@ -153,7 +153,7 @@ class Evaluator:
         try:
             self._compile_waiting()
             self._fill_devices()
-            if (self._queue.is_compiling or self._jobs.are_running) and not self._ended:
+            if (self._queue.is_compiling or self._jobs.running) and not self._ended:
                 self._wait_for_events()
             # the device goes on while trials are journaled and a searcher chooses
             if not (self._shares_cores or self._ledger.is_time_over):
@@ -164,7 +164,7 @@ class Evaluator:
     def _end_search(self) -> None:
         """Drop what no device has begun, let the running configurations end, and raise NoMoreTrials."""
         self.time_was_over |= self._queue.drop() or bool(self._jobs.retries)
-        while self._jobs.are_running:
+        while self._jobs.running:
             self._wait_for_events()
             self._ledger.report()
         # jobs that ended meanwhile leave duplicates that are ready, and retries
@@ -176,9 +176,9 @@ class Evaluator:
 
     def _compile_waiting(self) -> None:
         """Begin to compile waiting configurations, a few ahead of the devices."""
-        if self._shares_cores and (self._queue.is_begun or self._jobs.are_running):
+        if self._shares_cores and (self._queue.is_begun or self._jobs.running):
             return
-        is_idle = not (self._queue.ready or self._jobs.are_running)
+        is_idle = not (self._queue.ready or self._jobs.running)
         self._queue.begin(self._ahead + self._devices.slots * self._devices.job_items)
         if is_idle and self._queue.is_begun:
             self._tell_compiling()
@@ -261,11 +261,11 @@ class Evaluator:
     def _wait_for_events(self) -> None:
         """Wait for an event, and take all that have happened."""
         try:
-            with timeline.span("wait: devices" if self._jobs.are_running else "wait: compilers"):
+            with timeline.span("wait: devices" if self._jobs.running else "wait: compilers"):
                 self._devices.finish_jobs()  # one device is waited for here, several by threads
                 events = [self._events.get(timeout=_PATIENCE_S)]
         except Empty:
-            self._jobs.begin_waiting_again()
+            self._jobs.begin_again(self._devices.without_device())
             return
         while not self._events.empty():
             events.append(self._events.get())
@@ -276,7 +276,7 @@ class Evaluator:
 
     def _tell_compiling(self) -> None:
         """Report how many configurations are compiled, while no device runs any."""
-        if not self._jobs.are_running:
+        if not self._jobs.running:
             self._on_stage(self._queue.stage)
 
     def _end_item(self, running: RunningItem, result: ItemResult) -> None:

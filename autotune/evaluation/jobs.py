@@ -41,14 +41,9 @@ class Jobs:
         """Begin nothing yet; `on_done` is called, in any thread, with each job when it is done."""
         self._devices, self._on_done, self._on_stage = devices, on_done, on_stage
         self.limit_s = limit_s  # for each item of the jobs to come
-        self._running: dict[Future[list[ItemResult]], Sequence[RunningItem]] = {}
+        self.running: dict[Future[list[ItemResult]], Sequence[RunningItem]] = {}
         self.retries: deque[RunningItem] = deque()
         self._retry: Future[list[ItemResult]] | None = None
-
-    @property
-    def are_running(self) -> bool:
-        """True if a device has a job."""
-        return bool(self._running)
 
     def next_count(self, ready: int, has_more: bool) -> int:
         """The number of items for the next job, of those that are ready; 0 if none should begin now.
@@ -56,7 +51,7 @@ class Jobs:
         It is a fair share: 6 of 12 if two of four slots are free. While all devices are busy and `has_more`
         are to come, a small job waits for these.
         """
-        devices, running = self._devices, len(self._running)
+        devices, running = self._devices, len(self.running)
         can_grow = has_more and ready < devices.job_items and running >= devices.count
         if not ready or running >= devices.slots or can_grow:
             return 0
@@ -65,20 +60,20 @@ class Jobs:
     def begin(self, job: Sequence[RunningItem]) -> Future[list[ItemResult]]:
         """Send a job to whichever device is free next."""
         future = self._devices.submit([running.item for running in job], self.limit_s)
-        self._running[future] = job
+        self.running[future] = job
         future.add_done_callback(self._on_done)
         self._on_stage(self._devices.stage)
         return future
 
     def begin_retry(self) -> None:
         """Run one of the retries again, unless one is running."""
-        if self.retries and self._retry not in self._running:
+        if self.retries and self._retry not in self.running:
             self._retry = self.begin([self.retries.popleft()])
 
     def ended(self, events: Iterable[Future[Any]]) -> Iterator[tuple[RunningItem, ItemResult]]:
         """The items of jobs among the events, with their results; what is lost begins again."""
         for event in events:
-            if (job := self._running.pop(event, None)) is None:  # a compilation
+            if (job := self.running.pop(event, None)) is None:  # a compilation
                 continue
             try:
                 yield from zip(job, self._devices.result(event), strict=True)
@@ -89,12 +84,9 @@ class Jobs:
                     self.retries.extend(job)
                 else:
                     yield job[0], ItemResult(LOST, "", 0.0)
-        self._begin_again(self._devices.stranded())
+        self.begin_again(self._devices.stranded())
 
-    def begin_waiting_again(self) -> None:
-        """Begin again what has waited in vain; raises SetupError if no device is left."""
-        self._begin_again(self._devices.without_device())
-
-    def _begin_again(self, futures: Iterable[Future[list[ItemResult]]]) -> None:
+    def begin_again(self, futures: Iterable[Future[list[ItemResult]]]) -> None:
+        """Begin again the jobs of futures that the devices have dropped."""
         for future in futures:
-            self.begin(self._running.pop(future))
+            self.begin(self.running.pop(future))

@@ -72,9 +72,9 @@ def recommended_configs(task: TuningTask) -> list[Config]:
 
 
 def priors_text(priors: Sequence[PriorResults]) -> str:
-    """A short text of what a search starts from: `1 other result: NVIDIA A100, n=1000 (12)`."""
+    """What a search starts from: `started from 1 other result: NVIDIA A100, n=1000 (12)`; may be empty."""
     named = "; ".join(f"{prior.origin} ({len(prior.results):,})" for prior in priors)
-    return f"{count_text(len(priors), 'other result')}: {named}"
+    return f"started from {count_text(len(priors), 'other result')}: {named}" if priors else ""
 
 
 def _from_caches(task: TuningTask, cache: Path | None) -> Iterator[tuple[str, Traits, _Times]]:

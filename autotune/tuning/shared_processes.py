@@ -77,8 +77,8 @@ class Processes:
             compiler_setting(task.address, task.device, task.spec.compiler),
             size=options.compilers or compiler_processes(task.device.kind),
             timeout_s=options.compile_timeout_s,
-            binaries=self.binaries if options.binary_cache else None,
-            scratch=self.binaries,
+            binaries=self.binaries,
+            are_kept=options.binary_cache,
             variables=self.variables,
         )
         self._opened.callback(pool.close)

@@ -87,8 +87,7 @@ def search(
         context.evaluator.on_spent = partial(begin_spare, context)
         context.evaluator.prefetch([task.spec.default])
         searcher = pending_searcher.result()
-        priors_at_start = tuple(priors)
-        note = f"started from {priors_text(priors_at_start)}" if priors_at_start else ""
+        note = priors_text(tuple(priors))
         explore(context, searcher, search_options, note, cpu_at_start, last_round_follows=True)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine

@@ -70,29 +70,21 @@ class Cost:
 
 @dataclass(frozen=True)
 class Check:
-    """A check of winners, or several that are made together: a row of CHECKS.
+    """A check of winners, or several that are made together: a row of CHECKS."""
 
-    Attributes:
-        name: The name of its stage, and of its outcome.
-        run: Makes it, of the configurations that have not failed.
-        obstacle: The reason why it cannot be made here, which is then its outcome.
-        applies: False where it makes no sense: there it has no outcomes.
-        is_concurrent: It needs no device process, and runs beside the other checks.
-        names: The names of its outcomes, where there are others; not all need be known before it is made.
-        early: Begins it on a likely winner, without a binary. If that gives no outcome, `run` follows.
-        processes: Its processes, which wait without a device while likely winners are timed.
-        cost: Its predicted time.
-    """
-
-    name: str
-    run: Callable[[TuningContext, Builds, Deadline], OutcomesByConfig]
+    name: str  # of its stage, and of its outcome
+    run: Callable[[TuningContext, Builds, Deadline], OutcomesByConfig]  # of what has not failed
+    # the reason why it cannot be made here, which is then its outcome
     obstacle: Callable[[TuningContext], Unchecked | None] = lambda _: None
-    applies: Callable[[TuningContext], bool] = lambda _: True
-    is_concurrent: bool = False
+    applies: Callable[[TuningContext], bool] = lambda _: True  # False where it makes no sense: no outcomes
+    is_concurrent: bool = False  # it needs no device process, and runs beside the other checks
+    # of its outcomes, where there are others; not all need be known before it is made
     names: Callable[[TuningContext], Iterable[str]] | None = None
+    # begins it on a likely winner, without a binary; if that gives no outcome, `run` follows
     early: Callable[[TuningContext, KernelInstance, Deadline], Outcomes] | None = None
+    # its processes, which wait without a device while likely winners are timed
     processes: Callable[[TuningContext], AbstractContextManager[None]] = lambda _: nullcontext()
-    cost: Cost = Cost()
+    cost: Cost = Cost()  # its predicted time
 
     @property
     def stage(self) -> str:
