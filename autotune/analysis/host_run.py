@@ -142,7 +142,7 @@ def run_on_host(
         maker = InstanceMaker(space, source, spec.dialect, {}, stored)
         threads = opened.enter_context(ThreadPoolExecutor(len(os.sched_getaffinity(0))))
         opened.callback(way.close)
-        opened.callback(deadline.killable.kill)
+        opened.enter_context(deadline)
         chosen = list(_named(space)) if config is None else [HostRun("as given", config, _RIGHT, NO_TIME)]
         further = FurtherSizes(maker) if at_tiles else None
         begun = [threads.submit(_run, planned, maker, way, further) for planned in chosen]

@@ -141,7 +141,7 @@ class Sanitizer:
         begun, ended = 0, 0
         child = self._standing_by.pop(tool, None) or self._new_child(tool)
         try:
-            with deadline.killable.holding(partial(child.kill, waits=False)):
+            with deadline.holding(partial(child.kill, waits=False)):
                 with suppress(ChildDied, ChildRaised):
                     child.call(open_device, timeout_s=deadline.left_s(TIMEOUT_S))
                     for binary, workloads in runs:

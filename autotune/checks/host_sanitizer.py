@@ -375,10 +375,7 @@ def _run_command(
         subprocess.Popen, command, stdout=pipe, stderr=pipe, text=True, errors="replace", **options
     )
     # ETXTBSY: a process that another thread is starting still has the new program open
-    with (
-        retried(begin, OSError, errno.ETXTBSY) as process,
-        deadline.killable.holding(process.kill),
-    ):
+    with retried(begin, OSError, errno.ETXTBSY) as process, deadline.holding(process.kill):
         try:
             out, err = process.communicate(timeout=deadline.left_s(TIMEOUT_S))
         except subprocess.TimeoutExpired:

@@ -155,7 +155,7 @@ class ClusterFleet(Fleet):
             raise SetupError("no worker with a device is left; start some, then the same command resumes")
         return list(self.devices)
 
-    def worker(self, device: str) -> FleetWorker:
+    def worker_of(self, device: str) -> FleetWorker:
         """One of the devices, for runs that must share a device."""
         name, address = self._setting.name, self.devices[device]
 

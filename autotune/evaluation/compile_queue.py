@@ -24,6 +24,7 @@ class Submission:
     compilation: Future[Compilation]  # done, and without a binary, if the trial is known
     instance: KernelInstance | None  # None if none could be made, which is why it failed
     known_trial: Trial | None = None  # the trial, if no run is needed for it
+    is_journaled: bool = False  # that trial is in the journal
 
     @property
     def binary(self) -> Binary | None:
@@ -125,17 +126,16 @@ class CompileQueue:
             instance = self._maker.make(config)
         except ExpressionError as error:
             failure = Failure(Status.LAUNCH_ERROR, str(error))
-            return Submission(_no_compilation(), None, Trial(config, self._maker.key(config), failure))
+            return self._without_run(None, Trial(config, self._maker.key(config), failure))
         earlier = self._ledger.journaled_trial(instance)
         if earlier is not None:
-            return Submission(_no_compilation(), instance, earlier)
+            return self._without_run(instance, earlier)
         submission = Submission(self._pool.compile(instance), instance)
         submission.compilation.add_done_callback(self._on_compiled)
         return submission
 
-
-def _no_compilation() -> Future[Any]:
-    """The compilation of a configuration that needs none."""
-    done: Future[Any] = Future()
-    done.set_result(None)
-    return done
+    def _without_run(self, instance: KernelInstance | None, trial: Trial) -> Submission:
+        """The submission of a configuration that needs no compilation, because its trial is known."""
+        done: Future[Any] = Future()
+        done.set_result(None)
+        return Submission(done, instance, trial, trial.key in self._ledger.journal.trials)

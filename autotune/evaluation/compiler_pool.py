@@ -46,8 +46,8 @@ class CompilerSetting:
 class CompilerPool:
     """Compiles sources in processes, `size` of them, each source within `timeout_s`.
 
-    `setting` opens the compiler. `binaries` is a folder that keeps binaries for later searches; without it,
-    `scratch` keeps the binaries that this search needs again in its last round.
+    `setting` opens the compiler. `binaries` is a folder for binaries, which a search needs again in its last
+    round, and later searches if they are kept.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class CompilerPool:
         size: int,
         timeout_s: float,
         binaries: Path | None = None,
-        scratch: Path | None = None,
+        are_kept: bool = True,
         variables: Mapping[str, str] | None = None,
     ) -> None:
         self._setting = setting
-        self._binaries, self._scratch = binaries, scratch
+        self._binaries, self._are_kept = binaries, are_kept
         self._timeout_s = timeout_s
         self._variables = variables
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="compiler")
@@ -116,8 +116,8 @@ class CompilerPool:
             threads.shutdown(wait=True)
 
     def _new_child(self) -> Child:
-        folders, variables = (self._binaries, self._scratch), self._variables
-        return Child(_open, self._setting.open, *folders, variables=variables)
+        opened = self._setting.open, self._binaries, self._are_kept
+        return Child(_open, *opened, variables=self._variables)
 
     def _compile_after(self, earlier: Future[Compilation], dropped: int, *unit: Any) -> Compilation:
         with suppress(CancelledError):
@@ -242,11 +242,9 @@ def compiler_name(address: Address, device: DeviceInfo, kind: str) -> str:
     return driver_compiler(device)
 
 
-def _open(open_compiler: Callable[[], Compiler], binaries: Path | None, scratch: Path | None) -> Compiler:
-    compiler, folder = open_compiler(), binaries or scratch
-    if folder is None:
-        return compiler
-    return CachedCompiler(compiler, BinaryCache(folder), is_kept=binaries is not None)
+def _open(open_compiler: Callable[[], Compiler], binaries: Path | None, are_kept: bool) -> Compiler:
+    compiler = open_compiler()
+    return compiler if binaries is None else CachedCompiler(compiler, BinaryCache(binaries), is_kept=are_kept)
 
 
 def _names_to_compile(_compiler: Compiler, source: str, names: tuple[str, ...]) -> tuple[str, ...] | Failure:

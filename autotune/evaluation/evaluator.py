@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -18,33 +18,23 @@ from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Binary, Failure, Measurement, Status, Trial
-from autotune.errors import Blame, NoMoreTrials
+from autotune.errors import NoMoreTrials
 from autotune.evaluation.compile_queue import CompileQueue, Submission
 from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.device_process import arrays_after_run, read_and_remove
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.evaluation.job_runner import JobDropped, JobKills, JobRunner
+from autotune.evaluation.job_runner import JobRunner
+from autotune.evaluation.jobs import Jobs, RunningItem
 from autotune.evaluation.ledger import Ledger, RunKey
-from autotune.evaluation.work_item import ItemResult, MeasurementPolicy, WorkItem
-from autotune.evaluation.worker import DeviceWorker
+from autotune.evaluation.work_item import ItemResult, MeasurementPolicy
 from autotune.space.functions import function_name
 
 MIN_TIMEOUT_S = 10.0
 COMPILE_AHEAD = 4  # configurations per compiler process that are compiled ahead of the devices
 BY_MACHINE = "the machine may be the cause: the next search tries again"
 TIMEOUT_FACTOR = 20  # a trial may take this many times as long as the default's
-LOST = Failure(Status.CRASHED, "the workers that ran it were lost", Blame.MACHINE)
 _PATIENCE_S = 5.0  # without an event for so long, it asks whether a device is left
 _CHOOSING = Stage("choosing what to try next")
-
-
-@dataclass(frozen=True, eq=False)
-class RunningItem:
-    """A configuration that a device verifies and times."""
-
-    submission: Submission
-    key: RunKey
-    item: WorkItem
 
 
 class Evaluator:
@@ -53,12 +43,11 @@ class Evaluator:
     A configuration goes from `submit` to `collect` in three steps:
 
     1. `_queue`: it is compiled, and then ready for a device.
-    2. `_running`: a device verifies and times it in a job.
+    2. `_jobs`: a device verifies and times it in a job.
     3. `_ended`: its trial is in the ledger, to be collected.
 
     A configuration whose trial is known without a run goes from 1 to 3. If a running configuration has the
-    same binary and launches, it waits in `_duplicates` and goes back to 1. The configurations of a job that
-    cost its device wait in `_retries`: each runs again in a job of its own, which shows the cause.
+    same binary and launches, it waits in `_duplicates` and goes back to 1.
     """
 
     def __init__(
@@ -66,7 +55,6 @@ class Evaluator:
         maker: InstanceMaker,
         pool: CompilerPool,
         devices: JobRunner,
-        worker: DeviceWorker,
         ledger: Ledger,
         *,
         policy: MeasurementPolicy,
@@ -75,10 +63,9 @@ class Evaluator:
     ) -> None:
         """Begin nothing yet.
 
-        `worker` is one of the devices, for a space whose results a Python function verifies. `timeout_s`
-        limits the time of a configuration; it gets less once one has run.
+        `timeout_s` limits the time of a configuration; it gets less once one has run.
         """
-        self._maker, self._devices, self._worker = maker, devices, worker
+        self._maker, self._devices = maker, devices
         self._ledger, self.policy = ledger, policy
         self._timeout_s, self._on_stage = timeout_s, on_stage
         self.beside_budget = 0  # trials that cost no budget
@@ -91,12 +78,10 @@ class Evaluator:
         self._shares_cores = devices.parallel == 1 and maker.space.device.kind == "cpu"
         self._events: SimpleQueue[Future[Any]] = SimpleQueue()  # compilations and jobs that are done
         self._queue = CompileQueue(maker, pool, ledger, self._events.put, in_order=devices.parallel == 1)
-        self._running: dict[Future[list[ItemResult]], list[RunningItem]] = {}
+        self._jobs = Jobs(devices, timeout_s + policy.energy_limit_s, self._events.put, on_stage)
         self._ended: deque[Trial] = deque()
         self._running_keys: set[RunKey] = set()  # the keys of what runs, and of the retries
         self._duplicates: dict[RunKey, list[Submission]] = {}  # by the running key that they wait for
-        self._retries: deque[RunningItem] = deque()
-        self._retry: Future[list[ItemResult]] | None = None
         self._under_way: set[Config] = set()  # submitted, and not ended
 
     @property
@@ -168,7 +153,7 @@ class Evaluator:
         try:
             self._compile_waiting()
             self._fill_devices()
-            if (self._queue.is_compiling or self._running) and not self._ended:
+            if (self._queue.is_compiling or self._jobs.running) and not self._ended:
                 self._wait_for_events()
             # the device goes on while trials are journaled and a searcher chooses
             if not (self._shares_cores or self._ledger.is_time_over):
@@ -178,12 +163,12 @@ class Evaluator:
 
     def _end_search(self) -> None:
         """Drop what no device has begun, let the running configurations end, and raise NoMoreTrials."""
-        self.time_was_over |= self._queue.drop() or bool(self._retries)
-        while self._running:
+        self.time_was_over |= self._queue.drop() or bool(self._jobs.retries)
+        while self._jobs.running:
             self._wait_for_events()
             self._ledger.report()
         # jobs that ended meanwhile leave duplicates that are ready, and retries
-        for left in (self._ended, self._queue.ready, self._retries, self._under_way):
+        for left in (self._ended, self._queue.ready, self._jobs.retries, self._under_way):
             left.clear()
         self._running_keys.clear()
         self._duplicates.clear()
@@ -191,46 +176,33 @@ class Evaluator:
 
     def _compile_waiting(self) -> None:
         """Begin to compile waiting configurations, a few ahead of the devices."""
-        if self._shares_cores and (self._queue.is_begun or self._running):
+        if self._shares_cores and (self._queue.is_begun or self._jobs.running):
             return
-        is_idle = not (self._queue.ready or self._running)
+        is_idle = not (self._queue.ready or self._jobs.running)
         self._queue.begin(self._ahead + self._devices.slots * self._devices.job_items)
         if is_idle and self._queue.is_begun:
             self._tell_compiling()
 
     def _fill_devices(self) -> None:
-        """Send compiled configurations to devices with a free slot, and one of the retries."""
+        """Send compiled configurations to devices with a free slot, and one that runs again."""
         if self._shares_cores and self._queue.is_compiling:
             return
-        while self._queue.ready and len(self._running) < self._devices.slots:
-            if self._job_can_grow or self._is_late:
-                break
-            self._send_next_job()
-        if self._retries and self._retry not in self._running:
-            self._retry = self._send_job([self._retries.popleft()])
+        ready = self._queue.ready
+        while not self._is_late and (count := self._jobs.next_count(len(ready), self._queue.has_more)):
+            if job := self._next_job(count):
+                self._jobs.begin(job)
+        self._jobs.begin_retry()
 
     @property
     def _is_late(self) -> bool:
         """True if nothing more may begin: there are trials to collect, and the time is over."""
         return bool(self._ended) and self._ledger.is_time_over
 
-    @property
-    def _job_can_grow(self) -> bool:
-        """True if all devices are busy and more is to come: the next job can wait for it."""
-        is_growing = self._queue.has_more and len(self._queue.ready) < self._devices.job_items
-        return is_growing and len(self._running) >= self._devices.count
-
-    def _send_next_job(self) -> None:
-        """Send what is compiled: as much as one job should have, but no more than a fair share.
-
-        Of 12 compiled configurations, a job gets 6 if two of four slots are free.
-        """
-        ready = self._queue.ready
-        share = len(ready) // (self._devices.slots - len(self._running))
-        count = max(1, min(share, self._devices.job_items))
+    def _next_job(self, count: int) -> list[RunningItem]:
+        """Take so many of the compiled configurations that a device has to run; trials of others end."""
         job: list[RunningItem] = []
-        while ready and len(job) < count and not self._is_late:
-            submission = ready.popleft()
+        while self._queue.ready and len(job) < count and not self._is_late:
+            submission = self._queue.ready.popleft()
             key = _run_key(submission)
             if key is not None and key in self._running_keys:
                 self._duplicates.setdefault(key, []).append(submission)
@@ -238,16 +210,7 @@ class Evaluator:
                 self._end_trial(trial, submission)
             else:
                 job.append(self._item_to_run(submission))
-        if job:
-            self._send_job(job)
-
-    def _send_job(self, job: list[RunningItem]) -> Future[list[ItemResult]]:
-        limit_s = self._timeout_s + self.policy.energy_limit_s
-        future = self._devices.submit([running.item for running in job], limit_s)
-        self._running[future] = job
-        future.add_done_callback(self._events.put)
-        self._on_stage(self._devices.stage)
-        return future
+        return job
 
     def _trial_without_run(self, submission: Submission, key: RunKey | None) -> Trial | None:
         """The trial of a configuration that no device has to time; None if a device has to time it.
@@ -281,7 +244,7 @@ class Evaluator:
         verify = functions.verify
         if verify is None:
             return None
-        files = self._worker.run(
+        files = self._devices.worker.run(
             arrays_after_run,
             binary,
             instance.workload,
@@ -298,45 +261,23 @@ class Evaluator:
     def _wait_for_events(self) -> None:
         """Wait for an event, and take all that have happened."""
         try:
-            with timeline.span("wait: devices" if self._running else "wait: compilers"):
+            with timeline.span("wait: devices" if self._jobs.running else "wait: compilers"):
                 self._devices.finish_jobs()  # one device is waited for here, several by threads
                 events = [self._events.get(timeout=_PATIENCE_S)]
         except Empty:
-            self._send_again(self._devices.without_device())
+            self._jobs.begin_again(self._devices.without_device())
             return
         while not self._events.empty():
             events.append(self._events.get())
         self._queue.take_compiled()
         self._tell_compiling()
-        for event in events:
-            if event in self._running:
-                self._end_job(event)
-        self._send_again(self._devices.stranded())
+        for running, result in self._jobs.ended(events):
+            self._end_item(running, result)
 
     def _tell_compiling(self) -> None:
         """Report how many configurations are compiled, while no device runs any."""
-        if not self._running:
+        if not self._jobs.running:
             self._on_stage(self._queue.stage)
-
-    def _end_job(self, future: Future[list[ItemResult]]) -> None:
-        """Add the trials of a job to the ledger; send lost items again."""
-        job = self._running.pop(future)
-        try:
-            results = self._devices.result(future)
-        except JobDropped:
-            self._send_job(job)
-            return
-        except JobKills:
-            if len(job) > 1:
-                self._retries.extend(job)
-                return
-            results = [ItemResult(LOST, "", 0.0)]
-        for running, result in zip(job, results, strict=True):
-            self._end_item(running, result)
-
-    def _send_again(self, futures: Sequence[Future[list[ItemResult]]]) -> None:
-        for future in futures:
-            self._send_job(self._running.pop(future))
 
     def _end_item(self, running: RunningItem, result: ItemResult) -> None:
         """Add the trial of a configuration that ran; those that would run the same end next."""
@@ -377,11 +318,12 @@ class Evaluator:
     def _end_trial(self, trial: Trial, submission: Submission) -> None:
         if self._ledger.best is None and trial.time_ms is not None:  # the default's, perhaps of the journal
             self._timeout_s = min(self._timeout_s, max(MIN_TIMEOUT_S, TIMEOUT_FACTOR * trial.cost_s))
+            self._jobs.limit_s = self._timeout_s + self.policy.energy_limit_s
         self._ledger.add(
             trial,
             submission.instance,
             submission.binary,
-            is_known=submission.known_trial is not None,
+            is_journaled=submission.is_journaled,
             devices=self._devices.count,
         )
         self._under_way.discard(trial.config)

@@ -117,8 +117,13 @@ class Fleet(JobRunner):
         return list(self.names)
 
     @abstractmethod
-    def worker(self, device: str) -> FleetWorker:
+    def worker_of(self, device: str) -> FleetWorker:
         """One of the devices, for runs that must share a device."""
+
+    @property
+    def worker(self) -> FleetWorker:
+        """The first of the devices."""
+        return self.worker_of(next(iter(self.names)))
 
     @abstractmethod
     def admit(self, devices: Collection[str]) -> None:
@@ -178,7 +183,7 @@ class LocalFleet(Fleet):
         """The devices in use."""
         return self._workers.keys()
 
-    def worker(self, device: str) -> FleetWorker:
+    def worker_of(self, device: str) -> FleetWorker:
         """One of the devices, which has no job meanwhile."""
         worker, opening = self._workers[device], self._opening[device]
 

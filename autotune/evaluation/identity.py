@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from autotune.core.own_modules import own_modules
 from autotune.core.records import Config, Sizes
 from autotune.core.trials import Problem
 from autotune.evaluation.journal_edits import ARGUMENT, UNKNOWN, WORKLOAD
@@ -50,7 +47,9 @@ def trial_key(
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str, hidden: str = "") -> dict[str, str]:
+def journal_header(
+    spec: SpaceSpec, problem: Problem, source_sha256: str, reference_sha256: str, hidden: str = ""
+) -> dict[str, str]:
     """The fields that all rows of a journal share, without parameters and constraints: rows have their own.
 
     `hidden` names what the compiler reads besides the source; empty for nothing.
@@ -59,9 +58,7 @@ def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str, hidden
         {
             "kernel": spec.kernel,
             "source": source_sha256[:16],
-            "reference": "function"  # their results are a part of every row's key
-            if spec.functions.reference is not None
-            else _reference_sha256(spec.reference)[:16],
+            "reference": reference_sha256[:16],
             "sizes": sizes_text(problem.sizes),
             "dtype": problem.dtype,
             "arguments": hashlib.sha256(_arguments_text(spec).encode()).hexdigest()[:16],
@@ -71,17 +68,6 @@ def journal_header(spec: SpaceSpec, problem: Problem, source_sha256: str, hidden
         | ({"variants": ", ".join(spec.variants)} if spec.variants else {})
         | ({UNKNOWN: hidden} if hidden else {})
     )
-
-
-def _reference_sha256(path: Path) -> str:
-    """A hash of a reference's file and of the user's modules that it imports.
-
-    It is different each time if these modules cannot be known.
-    """
-    content = path.read_bytes()
-    modules = own_modules(content.decode(errors="replace"), path)
-    more = os.urandom(16).hex() if modules.hidden else modules.digest
-    return hashlib.sha256(content + more.encode()).hexdigest()
 
 
 def journal_notes(spec: SpaceSpec) -> dict[str, str]:

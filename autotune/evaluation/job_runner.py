@@ -9,7 +9,7 @@ from typing import Protocol
 from autotune.core.stages import Stage
 from autotune.core.trials import Failure, Measurement
 from autotune.evaluation.work_item import ItemResult, Laps, WorkItem
-from autotune.evaluation.worker import Worker
+from autotune.evaluation.worker import DeviceWorker, Worker
 
 
 class JobDropped(Exception):
@@ -25,6 +25,10 @@ class JobRunner(Protocol):
 
     stage: Stage  # for the progress line
     laps: Laps  # what trials without a run cost; with one device, what all trials cost
+
+    @property
+    def worker(self) -> DeviceWorker:
+        """The worker of one of the devices, for runs that must share a device."""
 
     @property
     def count(self) -> int:
@@ -74,6 +78,11 @@ class OneDevice(JobRunner):
         self._worker = worker
         self._running: tuple[Future[list[ItemResult]], Callable[[], Measurement | Failure]] | None = None
         self.laps = Laps()
+
+    @property
+    def worker(self) -> Worker:
+        """Its worker."""
+        return self._worker
 
     def submit(self, items: Sequence[WorkItem], timeout_s: float) -> Future[list[ItemResult]]:
         """Begin a work item."""

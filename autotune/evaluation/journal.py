@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from io import FileIO
 from pathlib import Path
@@ -33,15 +32,7 @@ from autotune.evaluation.journal_rows import (
     read_checks,
     read_measurements,
 )
-from autotune.processes.files import (
-    is_at,
-    lock,
-    locked,
-    open_to_append,
-    replacement,
-    require_unlinked,
-    why_unwritable,
-)
+from autotune.processes.files import locked, open_locked, replacement, require_unlinked, why_unwritable
 
 VERSION = 1
 _json = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -102,7 +93,7 @@ class Journal:
         self.last_rounds: _LastRounds = {}
         self.is_concluded = False
         self._header, self._notes = dict(header), dict(notes or {})
-        self._file = _open_locked(path)
+        self._file = _open(path)
         try:
             self._load(fresh, keep, key_of)
         except OSError as error:
@@ -441,43 +432,30 @@ def _unwritable(path: Path, error: OSError) -> WriteError:
 def locked_journal(path: Path) -> Iterator[None]:
     """Hold a journal and its folder, to replace it; raises JournalError while a search writes it."""
     is_there = path.exists() and not path.is_symlink()  # no search writes through a link
-    with locked(path.parent), open_to_append(path) if is_there else nullcontext() as file:
-        if file is not None and not _lock(file):
-            raise JournalError(f"{path}: a search is writing this file; try again after it has ended")
+    with locked(path.parent), ExitStack() as opened:
+        if is_there:
+            file = open_locked(path, _MOMENT_S)
+            if file is None:
+                raise JournalError(f"{path}: a search is writing this file; try again after it has ended")
+            opened.enter_context(file)
         yield
 
 
-def _lock(file: FileIO) -> bool:
-    """Lock a journal; False if it stays locked for longer than a page needs to ask who writes it."""
-    end_s = time.monotonic() + _MOMENT_S
-    while not lock(file.fileno(), wait=False):
-        if time.monotonic() > end_s:
-            return False
-        time.sleep(_MOMENT_S / 50)
-    return True
-
-
-def _open_locked(path: Path) -> FileIO:
+def _open(path: Path) -> FileIO:
     try:
         require_unlinked(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: expected a file; choose one with --journal")
-        while True:
-            file = open_to_append(path)
-            if not _lock(file):
-                file.close()
-                raise JournalError(
-                    f"{path}: another search is writing this file; wait or give --journal FILE"
-                )
-            if is_at(path, file.fileno()):
-                return file
-            file.close()  # it was replaced just now
+        file = open_locked(path, _MOMENT_S)
     except OSError as error:
         why = why_unwritable(path.parent, error)
         raise WriteError(
             f"{path}: the journal cannot be written: {why}, or choose a file with --journal"
         ) from None
+    if file is None:
+        raise JournalError(f"{path}: another search is writing this file; wait or give --journal FILE")
+    return file
 
 
 def _is_whole(line: str) -> bool:

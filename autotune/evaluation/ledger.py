@@ -88,17 +88,15 @@ class Ledger:
         instance: KernelInstance | None,
         binary: Binary | None = None,
         *,
-        is_known: bool = False,
+        is_journaled: bool = False,
         devices: int = 1,
     ) -> None:
-        """Add a trial without its score; `report` journals it.
+        """Add a trial without its score; `report` journals it unless it `is_journaled`, and nothing ran.
 
-        If it `is_known`, nothing had to run, and the journal may have it. `devices` measured at the same
-        time.
+        `devices` measured at the same time.
         """
         scored = self._scored(trial)
         self.put(scored)
-        is_journaled = is_known and trial.key in self.journal.trials
         if is_journaled:
             self.resumed += 1
             self._resumed_s += trial.cost_s / devices

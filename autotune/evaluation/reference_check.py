@@ -12,7 +12,7 @@ from autotune.errors import BrokenReference, ChildFailed, ChildRaised, Expressio
 from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.hardware.architectures import NOT_HERE
 from autotune.problem.inputs import prepare
-from autotune.problem.reference import inputs_line, may_use_device
+from autotune.problem.reference_file import ReferenceFile
 from autotune.problem.workload import Workload
 from autotune.processes.child import Child
 from autotune.space import Finding, ValidSpace
@@ -29,16 +29,17 @@ def check_reference(space: ValidSpace, source: SourceText) -> tuple[Finding, ...
     not here, or if it takes more than a few seconds.
     """
     path = space.spec.reference
+    reference = ReferenceFile(path)
     fills = {argument.fill.kind for argument in space.spec.arguments if argument.fill is not None}
     if not path.is_file():
         return ()
-    if INPUTS not in fills and (line := inputs_line(path)) is not None:
+    if INPUTS not in fills and (line := reference.inputs_line) is not None:
         detail = f"no argument has `fill: {INPUTS}`, so {INPUTS}() is never called"
         return (Finding("reference", path.name, detail, f"{path}:{line}"),)
     workload = _smallest(space, source)
     if workload is None or fills & {"file", INPUTS}:
         return ()
-    if space.device.driver == NOT_HERE and may_use_device(path):
+    if space.device.driver == NOT_HERE and reference.may_use_device:
         return ()
     child = Child(int)
     try:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from autotune.core.text import size_text
 from autotune.errors import ChildFailed
-from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.worker import SETUP_TIMEOUT_S
 from autotune.problem.inputs import prepare
 from autotune.problem.reference_cache import ReferenceCache
@@ -27,21 +26,20 @@ MAX_JUDGED_S = 1.0  # a slower data set ends work ahead at its size; where all a
 class References:
     """Later workloads, computed one after the other; whoever needs one reports its failure."""
 
-    def __init__(self, setting: DeviceSetting, variables: Mapping[str, str]) -> None:
-        """Begin nothing yet; the setting has the reference and the place to keep its results."""
-        self._setting, self._variables = setting, variables
+    def __init__(self, reference: Path, cache: ReferenceCache, variables: Mapping[str, str]) -> None:
+        """Begin nothing yet; the cache keeps the results."""
+        self._reference, self._cache, self._variables = reference, cache, variables
         self._child: Child | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="references")
         self._begun: dict[str, Future[None]] = {}
 
     def begin(self, workloads: Sequence[Workload], other_data: Sequence[Workload]) -> None:
-        """Begin to compute workloads, once; none without a place to keep results.
+        """Begin to compute workloads, once.
 
         Results on `other_data` are kept for this run, however fast they were.
         """
-        reference, cache = self._setting.reference, self._setting.reference_cache
-        if cache is not None and (workloads or other_data):
-            self._child = Child(_Keeper, reference, cache, variables=self._variables)
+        if workloads or other_data:
+            self._child = Child(_Keeper, self._reference, self._cache, variables=self._variables)
             for how, group in ((_Keeper.keep, workloads), (_Keeper.keep_for_run, other_data)):
                 self._begun |= {
                     workload.data_key: self._thread.submit(self._ask, how, workload) for workload in group

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from autotune.core.expressions import Expression, number, parse, unknown_names
+from autotune.core.expressions import Expression, number, unknown_names
 from autotune.core.text import hint
 from autotune.core.trials import Failure, Measurement, Objective, Status, Trial
 from autotune.errors import ExpressionError, InputError
@@ -17,22 +17,23 @@ from autotune.space import ValidSpace
 from autotune.space.functions import function_name
 from autotune.space.spec import MEASURED
 
-OwnObjective = str | Callable[[Mapping[str, Any]], float]  # an expression, or a function of the same values
+OwnScore = Callable[[Mapping[str, Any]], float]  # an expression is one as well
+OwnObjective = str | OwnScore  # as a user writes it
 
 
 class Scoring:
     """Values of trials, computed from their measurements, their parameters and the problem's sizes."""
 
-    def __init__(self, space: ValidSpace, objective: Objective, own: OwnObjective | None = None) -> None:
+    def __init__(self, space: ValidSpace, objective: Objective, own: OwnScore | None = None) -> None:
         """Check an objective of the user's, which is `own` if `objective` is `Objective.OWN`.
 
-        Raises InputError for an expression that cannot be read, or reads unknown names.
+        Raises InputError for an expression that reads unknown names.
         """
-        self.objective = objective
-        self._space = space
-        self._own = _checked(own, space) if isinstance(own, str) else own
-        self._metrics = {name: parse(text) for name, text in space.spec.metrics.items()}
-        self._require = [parse(text) for text in space.spec.require]
+        self.objective, self._space, self._own = objective, space, own
+        names = {*space.values(space.spec.default), *MEASURED, *space.metrics}
+        if isinstance(own, Expression) and (unknown := unknown_names(own, names)):
+            names |= {kind.value for kind in Objective if kind is not Objective.OWN}
+            raise InputError(f"objective: unknown name {unknown[0]!r}{hint(unknown[0], names)}")
 
     @property
     def name(self) -> str:
@@ -52,22 +53,22 @@ class Scoring:
     def needs_energy(self) -> bool:
         """True if the energy of a run has to be measured."""
         objective = [self._own] if isinstance(self._own, Expression) else []
-        expressions = (*objective, *self._metrics.values(), *self._require)
+        expressions = (*objective, *self._space.metrics.values(), *self._space.require)
         read = {name for expression in expressions for name in expression.names}
         return "energy_j" in read or self.objective not in (Objective.TIME, Objective.OWN)
 
     def metrics(self, trial: Trial) -> dict[str, float]:
         """The metrics of a trial that can be computed from what was measured."""
         values = self._values(trial, trial.measurement)
-        return {name: float(values[name]) for name in self._metrics if name in values}
+        return {name: float(values[name]) for name in self._space.metrics if name in values}
 
     def scored(self, trial: Trial) -> Trial:
         """A trial with the value of the user's objective, or with the reason why it has none."""
-        if trial.failure is not None or trial.measurement is None or not (self._own or self._require):
+        if trial.failure is not None or trial.measurement is None or not (self._own or self._space.require):
             return trial
         try:
             values = self._values(trial, trial.measurement)
-            for condition in self._require:
+            for condition in self._space.require:
                 if not condition(values):
                     detail = f"require: {condition.text} does not hold: {_read(condition, values)}"
                     return replace(trial, failure=Failure(Status.MISSES_REQUIREMENT, detail))
@@ -97,22 +98,10 @@ class Scoring:
         measured = measured_values(trial, measurement).items()
         available = {name: value for name, value in measured if value is not None}
         values = self._space.values(trial.config) | available
-        for name, expression in self._metrics.items():
+        for name, expression in self._space.metrics.items():
             with suppress(ExpressionError):  # it reads what was not measured
                 values[name] = number(expression, values)
         return values
-
-
-def _checked(text: str, space: ValidSpace) -> Expression:
-    names = {*space.values(space.spec.default), *MEASURED, *space.spec.metrics}
-    try:
-        expression = parse(text)
-    except ExpressionError as error:
-        raise InputError(f"objective: {error}") from None
-    if unknown := unknown_names(expression, names):
-        named = {*(objective.value for objective in Objective if objective is not Objective.OWN), *names}
-        raise InputError(f"objective: unknown name {unknown[0]!r}{hint(unknown[0], named)}")
-    return expression
 
 
 def _read(condition: Expression, values: Mapping[str, Any]) -> str:

@@ -36,14 +36,9 @@ class TrustingWorker(Worker):
     def __init__(
         self, *arguments: Any, maker: InstanceMaker, pool: CompilerPool, timeout_s: float, **options: Any
     ) -> None:
-        """Prepare a worker; the trusted configurations need more than the arguments of `Worker`.
+        """Prepare a `Worker`, whose first workloads are those to verify on.
 
-        Args:
-            arguments: The arguments of `Worker`; its first problems are the sizes to verify.
-            maker: Makes the instances of the trusted configurations.
-            pool: Compiles them.
-            timeout_s: Time limit for each of them.
-            options: The options of `Worker`.
+        The maker and the pool are for the trusted configurations, each of which may take `timeout_s`.
         """
         super().__init__(*arguments, **options)
         self._maker = maker

@@ -33,7 +33,8 @@ from autotune.core.text import first_error
 from autotune.devices.element_types import numpy_dtype
 from autotune.errors import BrokenReference, InputError
 from autotune.problem.inputs import draw_inputs
-from autotune.problem.reference import BASELINE, call, functions_of, run_reference
+from autotune.problem.reference import call, functions_of, run_reference
+from autotune.problem.reference_file import BASELINE
 from autotune.problem.workload import Workload
 from autotune.sources.kernel_source import read_kernel_source
 

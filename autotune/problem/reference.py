@@ -28,8 +28,6 @@ from autotune.problem.sampling import sample_indices, takes_indices
 from autotune.problem.workload import Array
 
 _FUNCTIONS = ("reference", "inputs", "magnitude")  # optional functions of a file
-BASELINE = "baseline_"  # prefix of functions that a kernel is compared with
-_ON_DEVICE = {"cupy", "torch", "jax", "cuda", "tensorflow", "pycuda", "pyopencl"}  # packages
 _MAX_LETTERS = 300  # letters of an exception's message
 
 
@@ -127,39 +125,6 @@ def functions_of(path: Path) -> dict[str, Callable[..., Any]]:
     """The functions that a reference file defines, by name; raises BrokenReference."""
     module = call(path, _load_module, "the file", path)
     return {name: one for name, one in vars(module).items() if callable(one) and not name.startswith("_")}
-
-
-def may_use_device(path: Path) -> bool:
-    """True if a reference file imports a package that computes on devices, other than for its baselines."""
-    return path.is_file() and not _ON_DEVICE.isdisjoint(_imported(path.read_text(errors="replace")))
-
-
-def inputs_line(path: Path) -> int | None:
-    """The line of the function that makes inputs in a reference file; None if there is none."""
-    try:
-        functions = parse_module(path.read_text(errors="replace")).body
-    except SyntaxError:  # reported when it runs
-        return None
-    named = (one.lineno for one in functions if isinstance(one, ast.FunctionDef) and one.name == "inputs")
-    return next(named, None)
-
-
-def _imported(text: str) -> set[str]:
-    """The packages that a reference file imports, except for its baselines, which do not run with it."""
-    try:
-        statements: list[ast.AST] = [*parse_module(text).body]
-    except SyntaxError:  # reported when it runs
-        return set()
-    packages: set[str] = set()
-    while statements:
-        node = statements.pop()
-        if isinstance(node, ast.Import):
-            packages |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            packages.add((node.module or "").partition(".")[0])
-        elif not (isinstance(node, ast.FunctionDef) and node.name.startswith(BASELINE)):
-            statements += ast.iter_child_nodes(node)
-    return packages
 
 
 def _load_module(path: Path) -> ModuleType:

@@ -43,7 +43,6 @@ _MAX_BYTES = 2**28  # of an answer; a stray write to the pipe could announce any
 # Sent from outside: by the system when memory is short, by a batch system at its limit, by a user.
 _SIGNALS_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
 
-
 _Raised: TypeAlias = tuple[str, str, str]  # what ChildRaised takes
 
 
@@ -149,10 +148,12 @@ class Child:
             raise ChildTimeout(f"did not end within {timeout_s:g} s", _blame_for_delay()) from None
         return code, self.printed()
 
-    def printed(self) -> str:
-        """What the child and its wrapper have printed until now."""
+    def printed(self, most_bytes: float = math.inf) -> str:
+        """What the child and its wrapper have printed until now, but no more than the last bytes of it."""
         file = self._output.fileno()  # the child writes where it would be after a seek
-        return os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace")
+        size = os.fstat(file).st_size
+        count = int(min(size, most_bytes))
+        return os.pread(file, count, size - count).decode(errors="replace")
 
     def kill(self, *, waits: bool = True) -> None:
         """Kill the process group, and wait for the child up to MAX_END_S; does nothing if it is gone already.
@@ -188,10 +189,8 @@ class Child:
         self.kill()
         code = self._process.returncode
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        end = self._output.seek(0, os.SEEK_END)
-        self._output.seek(max(0, end - _STDERR_TAIL_BYTES))
-        text = _WARNING.sub("", self._output.read().decode(errors="replace"))
-        lines = [line for line in text.strip().splitlines() if not line.startswith(_PLEA)]
+        text = _WARNING.sub("", self.printed(_STDERR_TAIL_BYTES)).strip()
+        lines = [line for line in text.splitlines() if not line.startswith(_PLEA)]
         last = f": {lines[-1]}" if lines else ""
         blame = Blame.MACHINE if was_killed(code) else Blame.PROCESS
         return ChildDied(f"the process ended ({how}){last}", blame)

@@ -1,4 +1,4 @@
-"""Deadlines, and processes that can be killed while threads wait for them."""
+"""Deadlines of work, and the end of work whose processes threads wait for."""
 
 from __future__ import annotations
 
@@ -7,47 +7,39 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import Self
 
 
-class Killable:
-    """Processes that threads wait for: `kill` ends all that run, and each that begins later at once."""
+@dataclass(frozen=True)
+class Deadline:
+    """The time at which work should end; the end of its block ends the work at once.
 
-    def __init__(self) -> None:
-        """Hold no process yet."""
-        self._kills: set[Callable[[], object]] = set()
-        self._is_over = False
+    Then the processes that threads wait for are killed: all that run, and each that begins later.
+    """
+
+    at_s: float = math.inf  # on the clock of `time.perf_counter`; afterwards, no more work begins
+    _kills: set[Callable[[], object]] = field(default_factory=set, compare=False)
+    _has_ended: Event = field(default_factory=Event, compare=False)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.kill()
+        self._has_ended.set()
+        for kill in list(self._kills):
+            kill()
 
     @contextmanager
     def holding(self, kill: Callable[[], object]) -> Iterator[None]:
         """Hold a process, which `kill` ends, for as long as the block waits for it."""
         self._kills.add(kill)
         try:
-            if self._is_over:  # asked last: another thread may have killed all others meanwhile
+            if self._has_ended.is_set():  # asked last: another thread may have killed all others meanwhile
                 kill()
             yield
         finally:
             self._kills.discard(kill)
-
-    def kill(self) -> None:
-        """Kill them all."""
-        self._is_over = True
-        for kill in list(self._kills):
-            kill()
-
-
-@dataclass(frozen=True)
-class Deadline:
-    """The time at which work should end, and the processes that can be killed to end it at once."""
-
-    at_s: float = math.inf  # on the clock of `time.perf_counter`; afterwards, no more work begins
-    killable: Killable = field(default_factory=Killable)  # processes that the work waits for
 
     @classmethod
     def after(cls, seconds: float | None) -> Self:

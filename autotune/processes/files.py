@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from errno import ELOOP
@@ -97,6 +98,21 @@ def write_output(path: Path, content: str | bytes) -> None:
 def open_to_append(path: Path, flags: int = 0) -> FileIO:
     """Open or create a file to append to, unbuffered and without following a link."""
     return FileIO(path, "a+", opener=lambda name, usual: os.open(name, usual | _OPENED | flags, 0o666))
+
+
+def open_locked(path: Path, patience_s: float) -> FileIO | None:
+    """Open or create a file to append to, and lock it until it is closed; None if it stays locked so long."""
+    end_s = time.monotonic() + patience_s
+    while True:
+        file = open_to_append(path)
+        is_locked = lock(file.fileno(), wait=False)
+        if is_locked and is_at(path, file.fileno()):
+            return file
+        file.close()  # another process holds it, or has replaced it just now
+        if not is_locked:
+            if time.monotonic() > end_s:
+                return None
+            time.sleep(patience_s / 50)
 
 
 def read_foreign(path: Path, read: Callable[[str], T], refusal: str) -> T:

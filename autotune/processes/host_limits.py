@@ -44,17 +44,12 @@ def cpu_limits(groups: Path = GROUPS, own: Path = OWN) -> str:
 
 
 def _group_limits(
-    controller: str, files: Mapping[int, Sequence[str]], groups: Path = GROUPS, own: Path = OWN
+    controller: str, files: Mapping[int, Sequence[str]], groups: Path, own: Path
 ) -> Iterator[list[str]]:
-    """The words in files of the process's group and of its parents.
+    """The words in files of the process's group, which `own` names, and of its parents.
 
-    Groups outside a container are not visible in it, and the root has no limits: files may not exist.
-
-    Args:
-        controller: Such as "cpu" or "memory".
-        files: The names of the files, by version of control groups.
-        groups: Where the groups are.
-        own: The file that names the groups of the process.
+    The names of the files are by version of control groups. Groups outside a container are not visible in it,
+    and the root has no limits: files may not exist.
     """
     try:
         lines = own.read_text().splitlines()

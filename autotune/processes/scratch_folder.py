@@ -10,7 +10,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from autotune.processes.files import lock
@@ -22,40 +22,31 @@ _NAME = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")  # as mkdtemp makes it: no user's
 @contextmanager
 def scratch_folder() -> Iterator[str]:
     """Make an empty folder; remove it with its contents at the end."""
-    _remove_abandoned()
+    with os.scandir(tempfile.gettempdir()) as entries:
+        abandoned = [entry.path for entry in entries if _NAME.fullmatch(entry.name)]
+    for folder in abandoned:
+        with _locked(folder, wait=False) as is_locked:
+            if is_locked:
+                shutil.rmtree(folder, ignore_errors=True)
     while True:
         folder = tempfile.mkdtemp(prefix=_PREFIX)
-        lock = _locked(folder, wait=True)
-        if Path(folder).exists():  # else another process removed it before it was locked
-            break
-        _release(lock)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        _release(lock)
+        with _locked(folder, wait=True):
+            if not Path(folder).exists():  # another process removed it before it was locked
+                continue
+            try:
+                yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            return
 
 
-def _remove_abandoned() -> None:
-    with os.scandir(tempfile.gettempdir()) as entries:
-        folders = [entry.path for entry in entries if _NAME.fullmatch(entry.name)]
-    for folder in folders:
-        lock = _locked(folder, wait=False)
-        if lock is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-        _release(lock)
-
-
-def _locked(folder: str, *, wait: bool) -> int | None:
-    """Lock a folder and return the descriptor that holds the lock; None if that is not possible."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        if lock(descriptor, wait=wait):
-            return descriptor
-        os.close(descriptor)
-    return None
-
-
-def _release(lock: int | None) -> None:
-    if lock is not None:
-        os.close(lock)
+@contextmanager
+def _locked(folder: str, *, wait: bool) -> Iterator[bool]:
+    """Lock a folder in a block; False if that is not possible."""
+    with ExitStack() as opened:
+        is_locked = False
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            opened.callback(os.close, descriptor)
+            is_locked = lock(descriptor, wait=wait)
+        yield is_locked

@@ -42,6 +42,9 @@ _SUFFIXES = (".cu", ".cl")
 _NO_SIZES: tuple[tuple[str, Any], ...] = ()
 _NO_NUMBERS: Mapping[str, Any] = {}
 
+_Ready = tuple[Call, tuple[Any, ...], list[Any], Mapping[str, Any]]
+"""A prepared call, with the arrays in order, their handles, and scalars by name."""
+
 
 class LoadedKernel:
     """A tuned kernel to call with arrays on a GPU.
@@ -55,9 +58,13 @@ class LoadedKernel:
 
     1. `__call__`, if all arguments are tensors of PyTorch in order: a recogniser compares them with those of
        an earlier call and knows that call's key. Only addresses are read.
-    2. `_call`: the reader of the first array's package reads all arrays; the key is made of what it reads.
-    3. `_prepared`: each array is checked, and read by its own package. The key is the reader's, if there is
+    2. `_run_read`: the reader of the first array's package reads all arrays; the key is made of what it
+       reads.
+    3. `_checked`: each array is checked, and read by its own package. The key is the reader's, if there is
        only one package. A call that has no prepared call under this key gets one.
+
+    A prepared call counts for a second; then `_is_current` asks the cache, and step 3 follows if it has
+    another answer.
 
     An unusual address (see `packages.call_key`) takes step 2, in which it becomes part of the key.
     """
@@ -107,13 +114,13 @@ class LoadedKernel:
             for array in arrays:
                 handle = array.data_ptr()
                 if handle & LOW_BITS or not handle:  # an unusual address
-                    return self._call(arrays, stream, named)
+                    return self._run_read(arrays, stream, named)
                 handles.append(handle)
             own = (recogniser.current_stream() or LEGACY) if stream is None else stream_handle(stream)
             call = self._signature.calls.get((own, recogniser.signature))
             if call is not None and monotonic() <= call.until:
                 return self._run(call, arrays, handles, _NO_NUMBERS)
-        return self._call(arrays, stream, named)
+        return self._run_read(arrays, stream, named)
 
     def bind(self, *arrays: Any, stream: Any = None, **named: Any) -> Callable[[], Any]:
         """Return a function without arguments that runs the kernel on these arrays: the cheapest call.
@@ -124,15 +131,14 @@ class LoadedKernel:
         Arguments and errors are as for a call. Without `stream`, each run takes the arrays' stream then.
         """
         signature = self._signature
-        given, sizes, numbers = signature.in_order(arrays, named)
-        call, handles = self._prepared(signature, given, stream, sizes, numbers)
+        call, given, handles, numbers = self._checked(signature, arrays, stream, named)
         outputs, extra = _additions(call, given, numbers)
         handles = [*handles, *extra]
         current = _stream_of(given, call.like, stream)
         launches = {now: call.bind(handles)} if (now := current()) != PER_THREAD else {}
 
         def prepared(now: Any) -> BoundCall:
-            bound = self._prepared(signature, given, stream, sizes, numbers)[0].bind(handles)
+            bound = self._checked(signature, arrays, stream, named)[0].bind(handles)
             if now != PER_THREAD:  # a different stream in each thread
                 launches[now] = bound
             return bound
@@ -162,7 +168,7 @@ class LoadedKernel:
             from autotune.runtime.opencl import on_cpu
 
             arrays, named = (), {**named, **on_cpu(self.kernel, hosts, signature.written)}
-        return self._current_call(arrays, stream, named)[0].best
+        return self._current(arrays, stream, named)[0].best
 
     def close(self) -> None:
         """Free the scratch memory; the next call allocates it again.
@@ -172,7 +178,7 @@ class LoadedKernel:
         self._signature.calls.clear()
         self._maker.close()
 
-    def _call(self, arrays: tuple[Any, ...], stream: Any, named: Mapping[str, Any]) -> Any:
+    def _run_read(self, arrays: tuple[Any, ...], stream: Any, named: Mapping[str, Any]) -> Any:
         """A call that no recogniser knows: read its arrays, and run what is prepared for them."""
         signature = self._signature
         given, sizes, numbers = arrays, _NO_SIZES, _NO_NUMBERS
@@ -191,21 +197,18 @@ class LoadedKernel:
 
             there = on_cpu(self.kernel, hosts, signature.written)
             # No variable holds the result of the call on the CPU: its memory goes back to the pool.
-            return back_on_host(self._call((), None, {**named, **there}), there, hosts, signature.written)
+            return back_on_host(self._run_read((), None, {**named, **there}), there, hosts, signature.written)
         if call is None or (monotonic() > call.until and not self._is_current(signature, call)):
-            call, given, handles, numbers = self._current_call(arrays, stream, named)
+            call, given, handles, numbers = self._current(arrays, stream, named)
         return self._run(call, given, handles, numbers)
 
-    def _current_call(
-        self, arrays: tuple[Any, ...], stream: Any, named: Mapping[str, Any]
-    ) -> tuple[Call, tuple[Any, ...], list[Any], Mapping[str, Any]]:
-        """The prepared call for the cache's present answer, with arrays in order, handles, and scalars."""
+    def _current(self, arrays: tuple[Any, ...], stream: Any, named: Mapping[str, Any]) -> _Ready:
+        """The prepared call for the cache's present answer."""
         while True:
             signature = self._signature
-            given, sizes, numbers = signature.in_order(arrays, named)
-            call, handles = self._prepared(signature, given, stream, sizes, numbers)
-            if monotonic() <= call.until or self._is_current(signature, call):
-                return call, given, handles, numbers
+            ready = self._checked(signature, arrays, stream, named)
+            if monotonic() <= ready[0].until or self._is_current(signature, ready[0]):
+                return ready
 
     def _run(
         self, call: Call, given: Sequence[Any], handles: Sequence[Any], numbers: Mapping[str, Any]
@@ -232,15 +235,11 @@ class LoadedKernel:
             signature.calls.clear()
         return False
 
-    def _prepared(
-        self,
-        signature: CallSignature,
-        arrays: tuple[Any, ...],
-        stream: Any,
-        sizes: tuple[tuple[str, Any], ...],
-        numbers: Mapping[str, Any],
-    ) -> tuple[Call, list[Any]]:
-        """The prepared call for these arguments, which is made if there is none, and the arrays' handles."""
+    def _checked(
+        self, signature: CallSignature, arrays: tuple[Any, ...], stream: Any, named: Mapping[str, Any]
+    ) -> _Ready:
+        """The prepared call for these arguments, which is made if there is none."""
+        arrays, sizes, numbers = signature.in_order(arrays, named)
         names = signature.names_of(arrays)[: len(arrays)]
         given = {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
         if signature.array_names and not given:
@@ -262,7 +261,7 @@ class LoadedKernel:
             for array in given.values():
                 if type(array) not in self._readers:
                     self._readers[type(array)] = package_of(array).reader_for_kernel(self._recognisers)
-        return call, handles
+        return call, arrays, handles, numbers
 
     def _require_alignment(self, call: Call, handles: Iterable[tuple[str, Any]]) -> None:
         """Raise InputError for an array that begins where the widest access of a configuration cannot."""

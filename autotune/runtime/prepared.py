@@ -64,10 +64,6 @@ class Prepared(Protocol):
         """A run that is fixed to these handles, and takes the least work."""
 
 
-def _as_it_is(event: Any) -> Any:
-    return event
-
-
 class BoundCall(NamedTuple):
     """A run on fixed arrays, in two parts: functions take time, and the second is rarely needed.
 
@@ -78,7 +74,7 @@ class BoundCall(NamedTuple):
     """
 
     enqueue: Callable[[], Any]
-    finish: Callable[[Any], Any] = _as_it_is
+    finish: Callable[[Any], Any] = lambda event: event
 
 
 class Launcher(Protocol):

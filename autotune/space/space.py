@@ -127,6 +127,9 @@ class ValidSpace:
             for parameter in self.parameters
         ]
         self._constraints = [parse(constraint.text) for constraint in spec.constraints]
+        self.metrics = {name: parse(text) for name, text in spec.metrics.items()}
+        self.objective = parse(spec.objective) if spec.objective else None
+        self.require = [parse(text) for text in spec.require]
         self._limits = device_limits(spec.launch, device, spec.functions.values)
 
     def __len__(self) -> int:

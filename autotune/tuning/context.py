@@ -12,23 +12,20 @@ from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import Stage
 from autotune.core.trials import Binary, Failure, Objective
-from autotune.errors import InputError, SetupError
+from autotune.errors import SetupError
 from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.device_process import is_repeatable, verify_once
 from autotune.evaluation.evaluator import Evaluator
-from autotune.evaluation.fleet import Fleet, LocalFleet
+from autotune.evaluation.fleet import Fleet
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
-from autotune.evaluation.job_runner import JobRunner, OneDevice
 from autotune.evaluation.journal import Journal
 from autotune.evaluation.ledger import Ledger
-from autotune.evaluation.memory_check import enough_memory, memory_warning
+from autotune.evaluation.memory_check import MemoryCheck
 from autotune.evaluation.references import References
 from autotune.evaluation.scoring import Scoring
 from autotune.evaluation.work_item import MeasurementPolicy
 from autotune.evaluation.worker import DeviceWorker
 from autotune.problem.workload import Workload
-from autotune.space import SpaceSpec
-from autotune.space.spec import TRUSTED
 from autotune.tuning.further_sizes import FurtherSizes
 from autotune.tuning.journaled_task import JournaledTask, with_journal
 from autotune.tuning.observer import Observer
@@ -194,8 +191,9 @@ def open_context(
         processes = processes or opened.enter_context(open_processes(task, options, observer))
         maker = processes.maker(journaled)
         default = maker.make(task.spec.default)
-        opened.enter_context(enough_memory(maker, default.workload))
-        if warning := memory_warning(maker, default.workload):
+        memory = MemoryCheck(maker, default.workload, is_sampled=task.reference.may_return_samples)
+        opened.enter_context(memory.enough_memory())
+        if warning := memory.warning():
             observer.warn(warning)
         journal = Journal(
             journaled.journal_path,
@@ -217,26 +215,13 @@ def open_context(
             observer.warn(f"{device} is left out: {reason}")
             journal.append_lost(device, reason)
 
-        fleet: Fleet | None = None
-        if cluster is not None or task.others:
-            _require_parallel(task.spec)
-        if cluster is not None:
-            fleet = opened.enter_context(processes.cluster_fleet(default, cluster, on_lost))
-        elif task.others:
-            fleet = opened.enter_context(closing(LocalFleet(processes.workers(maker, default), on_lost)))
-        if fleet is None:
-            (single,) = processes.workers(maker, default).values()
-            runner: JobRunner = OneDevice(single)
-            worker: DeviceWorker = single
-        else:
-            runner, worker = fleet, fleet.worker(next(iter(fleet.names)))
+        devices = opened.enter_context(processes.devices(maker, default, cluster, on_lost))
         references = opened.enter_context(closing(processes.references()))
         ledger = Ledger(journal, options.budget, journaled.scoring, observer.tried)
         evaluator = Evaluator(
             maker,
             pool,
-            runner,
-            worker,
+            devices,
             ledger,
             policy=policy,
             timeout_s=options.timeout_s,
@@ -247,20 +232,12 @@ def open_context(
             processes=processes,
             maker=maker,
             default=default,
-            worker=worker,
+            worker=devices.worker,
             ledger=ledger,
             evaluator=evaluator,
             timeout_s=options.timeout_s,
             observer=observer,
             references=references,
             further_sizes=FurtherSizes(maker),
-            fleet=fleet,
+            fleet=devices if isinstance(devices, Fleet) else None,
         )
-
-
-def _require_parallel(spec: SpaceSpec) -> None:
-    """Raise InputError for features that need one device process for all configurations."""
-    if spec.full == TRUSTED:
-        raise InputError(f"{spec.path}: full: {TRUSTED}: search with one device, or write `full: reference`")
-    if spec.functions.verify is not None:
-        raise InputError(f"{spec.path}: a Python function verifies results: search with one device")

@@ -27,18 +27,12 @@ _SEED_OFFSET_OF_LOOPS = 1000  # first seed of workloads for loops: those near ti
 
 
 class SmallWorkloads(NamedTuple):
-    """Workloads for slow checks.
+    """Workloads for slow checks."""
 
-    Attributes:
-        verified: The fewest and smallest workloads that show all that the sizes to verify show.
-        further: Workloads for loops that have a second iteration in no verified one that the CPU can run, and
-            workloads of the largest sizes that constraints take.
-        is_whole: True if the CPU can run a second iteration of each of these loops.
-    """
-
-    verified: Sequence[Workload]
+    verified: Sequence[Workload]  # the fewest and smallest that show all that the sizes to verify show
+    # for loops without a second iteration in a verified one that the CPU can run, and of the largest sizes
     further: Sequence[Workload] = ()
-    is_whole: bool = True
+    is_whole: bool = True  # True if the CPU can run a second iteration of each of these loops
 
 
 class FurtherSizes:
@@ -139,7 +133,7 @@ class FurtherSizes:
         return SmallWorkloads(verified, [*filter(None, further)], is_whole)
 
     def large(
-        self, instance: KernelInstance, free_bytes: float, powers: Sequence[int] = LARGE
+        self, instance: KernelInstance, free_bytes: float, powers: Sequence[int]
     ) -> Iterator[tuple[int, Repeated]]:
         """Workloads whose arrays fit into memory and have more elements than a power of two, with the power.
 

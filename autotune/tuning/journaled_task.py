@@ -30,16 +30,18 @@ class JournaledTask:
 def with_journal(task: TuningTask, options: Options, suffix: str = "jsonl") -> JournaledTask:
     """The task with its journal; its name ends with the suffix unless the options name one.
 
-    Raises InputError for an objective that cannot be read.
+    Raises InputError for an objective that reads unknown names.
     """
     spec, source = task.spec, task.source
     journal = options.journal or default_journal(task, suffix)
     header = {**task.environment, "verification": str(VERIFICATION)}
-    header |= journal_header(spec, task.space.problem, source.sha256, source.hidden)
+    # results of a function are a part of every row's key
+    reference = "function" if spec.functions.reference is not None else task.reference.sha256
+    header |= journal_header(spec, task.space.problem, source.sha256, reference, source.hidden)
     notes = journal_notes(spec)
-    own_objective = options.own_objective if options.objective else spec.objective or None
-    objective = options.objective or (Objective.OWN if own_objective else Objective.TIME)
-    return JournaledTask(task, Scoring(task.space, objective, own_objective), journal, header, notes)
+    own = options.own_objective if options.objective else task.space.objective
+    objective = options.objective or (Objective.OWN if own else Objective.TIME)
+    return JournaledTask(task, Scoring(task.space, objective, own), journal, header, notes)
 
 
 def default_journal(task: TuningTask, suffix: str = "jsonl") -> Path:

@@ -18,18 +18,11 @@ MIN_CHECKS_S = 8.0  # least time of all checks: a winner and its ties take 3 to 
 
 @dataclass(frozen=True)
 class LastRoundTime:
-    """The time of a last round and of the checks that follow it.
+    """The time of a last round and of the checks that follow it."""
 
-    Attributes:
-        round: The deadline of its measurements; without a time limit, one that a round seldom reaches.
-        checks_s: The time of its checks, in addition to what the measurements leave; infinite without a
-            time limit.
-        has_time_limit: True under a time limit, for which finalists are left out.
-    """
-
-    round: Deadline = field(default_factory=Deadline)
-    checks_s: float = math.inf
-    has_time_limit: bool = False
+    round: Deadline = field(default_factory=Deadline)  # of its measurements; seldom reached without a limit
+    checks_s: float = math.inf  # for its checks, in addition to what the measurements leave
+    has_time_limit: bool = False  # for which finalists are left out
 
     def checks_deadline(self) -> Deadline:
         """The deadline of checks that begin now, or that run beside the measurements."""

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autotune.core.expressions import parse
 from autotune.core.records import ADOPTION
 from autotune.core.trials import Budget, Objective
+from autotune.errors import ExpressionError, InputError
 
 if TYPE_CHECKING:  # loads numpy, and progress should show from the start
-    from autotune.evaluation.scoring import OwnObjective
+    from autotune.evaluation.scoring import OwnObjective, OwnScore
 
 DEFAULT_BUDGET = Budget(trials=100)
 _ADOPTION_BUDGET = Budget(trials=11)  # the default, and ten that results of other devices predict
@@ -35,7 +37,7 @@ class Options:
     transfer: bool = True  # start from results of other devices and problems
     stop_when_unlikely: bool = False
     objective: Objective | None = None  # None: the space's, else the time
-    own_objective: OwnObjective | None = None  # where `objective` is OWN
+    own_objective: OwnScore | None = None  # where `objective` is OWN
     energy: bool = False  # measure the energy of every configuration, whatever the objective
     last_round_share: float | None = None  # share of the search's time, at least 3 s; None: as in `limits.py`
     cache: Path | None = None
@@ -49,7 +51,15 @@ def usual_budget(engine: str | None) -> Budget:
     return _ADOPTION_BUDGET if engine == ADOPTION else DEFAULT_BUDGET
 
 
-def read_objective(asked: OwnObjective | None) -> tuple[Objective | None, OwnObjective | None]:
-    """The objective that is asked for: a named one, or the user's own; None if there is none."""
+def read_objective(asked: OwnObjective | None) -> tuple[Objective | None, OwnScore | None]:
+    """The objective that is asked for: a named one, or the user's own; None if there is none.
+
+    Raises InputError for an expression that cannot be read.
+    """
     named = next((kind for kind in Objective if kind is not Objective.OWN and kind.value == asked), None)
-    return (named, None) if named or asked is None else (Objective.OWN, asked)
+    if named or asked is None:
+        return named, None
+    try:
+        return Objective.OWN, parse(asked) if isinstance(asked, str) else asked
+    except ExpressionError as error:
+        raise InputError(f"objective: {error}") from None

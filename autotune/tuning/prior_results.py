@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from autotune.core.records import Config, Entry
+from autotune.core.records import Config
 from autotune.core.runs_folder import RUNS
 from autotune.core.text import count_text
 from autotune.core.trials import Status
@@ -72,9 +72,9 @@ def recommended_configs(task: TuningTask) -> list[Config]:
 
 
 def priors_text(priors: Sequence[PriorResults]) -> str:
-    """A short text of what a search starts from: `1 other result: NVIDIA A100, n=1000 (12)`."""
+    """What a search starts from: `started from 1 other result: NVIDIA A100, n=1000 (12)`; may be empty."""
     named = "; ".join(f"{prior.origin} ({len(prior.results):,})" for prior in priors)
-    return f"{count_text(len(priors), 'other result')}: {named}"
+    return f"started from {count_text(len(priors), 'other result')}: {named}" if priors else ""
 
 
 def _from_caches(task: TuningTask, cache: Path | None) -> Iterator[tuple[str, Traits, _Times]]:
@@ -83,14 +83,10 @@ def _from_caches(task: TuningTask, cache: Path | None) -> Iterator[tuple[str, Tr
         traits = traits_of(device_record.device)
         for entry in device_record.record.entries:
             origin = _origin(device_record.device.name, entry.sizes, entry.dtype, entry.data)
-            yield origin, traits, _entry_times(entry, device_record.record.default)
-
-
-def _entry_times(entry: Entry, default: Config) -> _Times:
-    times: _Times = dict.fromkeys(entry.ties, entry.time_ms)
-    if entry.default_time_ms is not None:
-        times[default] = entry.default_time_ms
-    return times | dict(entry.measured) | {entry.config: entry.time_ms}
+            times: _Times = dict.fromkeys(entry.ties, entry.time_ms)
+            if entry.default_time_ms is not None:
+                times[device_record.record.default] = entry.default_time_ms
+            yield origin, traits, times | dict(entry.measured) | {entry.config: entry.time_ms}
 
 
 def _from_journals(task: TuningTask, own_journal: Path) -> Iterator[tuple[str, Traits, _Times]]:

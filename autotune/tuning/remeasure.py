@@ -19,7 +19,6 @@ from autotune.errors import ExpressionError
 from autotune.evaluation.device_samples import conditions, energy
 from autotune.evaluation.instance import InstanceMaker
 from autotune.evaluation.stopwatch import bounded_batch
-from autotune.problem.reference import may_use_device
 from autotune.problem.workload import Workload
 from autotune.processes.deadline import Deadline
 from autotune.space.arguments import INPUTS
@@ -226,7 +225,7 @@ def begin_references(context: TuningContext) -> None:
     task = context.task
     is_here = context.fleet is None or context.fleet.is_here
     fills = {argument.fill.kind for argument in task.spec.arguments if argument.fill is not None}
-    is_aside = task.device.kind == "gpu" and not may_use_device(task.spec.reference)
+    is_aside = task.device.kind == "gpu" and not task.reference.may_use_device
     if is_here and is_aside and not fills & {"file", INPUTS}:
         seeds = distinct_seeds(context.maker, SEEDS)
         fresh = fresh_workloads(context.maker, task.spec.default, seeds)

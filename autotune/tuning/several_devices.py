@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from statistics import median, median_low
-from typing import Self
 
 import numpy as np
 
@@ -49,7 +48,7 @@ def calibrate(context: TuningContext, fleet: Fleet) -> None:
         return
     context.observer.stage(Stage(f"comparing {len(names)} devices"))
     builds = [*context.build(calibration_configs(context.task.space))[0].values()]
-    there = {name: replace(context, worker=fleet.worker(name), observer=Observer()) for name in names}
+    there = {name: replace(context, worker=fleet.worker_of(name), observer=Observer()) for name in names}
     with ThreadPoolExecutor(len(names)) as threads:
         timed = {
             name: threads.submit(_times, device_context, builds) for name, device_context in there.items()
@@ -139,9 +138,10 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, setting: LastRou
     for used in fleet.present():
         if used not in fleet.names:  # it has gone since
             continue
-        with _SecondDevice(context, fleet, used) as second:
+        with ThreadPoolExecutor(1) as threads:
+            second = _SecondDevice(context, fleet, used, threads)
             try:
-                here = replace(context, worker=fleet.worker(used))
+                here = replace(context, worker=fleet.worker_of(used))
                 result = finish_search(here, replace(setting, measure_again=second.measure_again))
             except DeviceGone as error:
                 fleet.leave_out(error.device, error.reason)
@@ -154,20 +154,13 @@ def finish_on_two_devices(context: TuningContext, fleet: Fleet, setting: LastRou
 class _SecondDevice:
     """Measures the finalists of a last round at the same time on a second device, if there is one."""
 
-    def __init__(self, context: TuningContext, fleet: Fleet, used: str) -> None:
-        self._context, self._used = context, used
+    def __init__(self, context: TuningContext, fleet: Fleet, used: str, threads: Executor) -> None:
+        self._context, self._used, self._threads = context, used, threads
         self._name = next((name for name in fleet.present() if name != used), "")
-        worker = fleet.worker(self._name) if self._name else context.worker
+        worker = fleet.worker_of(self._name) if self._name else context.worker
         self._there = replace(context, worker=worker, observer=Observer())
-        self._threads = ThreadPoolExecutor(1)
         self._trials: Sequence[Trial] = ()
         self._measured: Future[Remeasurement] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._threads.shutdown(cancel_futures=True)
 
     def measure_again(
         self, context: TuningContext, trials: Sequence[Trial], deadline: Deadline

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
@@ -16,10 +17,12 @@ from autotune.compilers.binary_cache import default_folder
 from autotune.core.stages import unobserved
 from autotune.core.trials import Problem
 from autotune.devices import Address, cold_variables
+from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting
-from autotune.evaluation.fleet import Fleet
+from autotune.evaluation.fleet import Fleet, LocalFleet
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
+from autotune.evaluation.job_runner import JobRunner, OneDevice
 from autotune.evaluation.references import References
 from autotune.evaluation.trusting_worker import TrustingWorker
 from autotune.evaluation.worker import Worker
@@ -29,6 +32,7 @@ from autotune.problem.stored_inputs import StoredInputs
 from autotune.problem.workload import Workload
 from autotune.processes.files import user_folder
 from autotune.processes.scratch_folder import scratch_folder
+from autotune.space import SpaceSpec
 from autotune.space.spec import TRUSTED
 from autotune.tuning.journaled_task import JournaledTask
 from autotune.tuning.observer import Observer
@@ -73,8 +77,8 @@ class Processes:
             compiler_setting(task.address, task.device, task.spec.compiler),
             size=options.compilers or compiler_processes(task.device.kind),
             timeout_s=options.compile_timeout_s,
-            binaries=self.binaries if options.binary_cache else None,
-            scratch=self.binaries,
+            binaries=self.binaries,
+            are_kept=options.binary_cache,
             variables=self.variables,
         )
         self._opened.callback(pool.close)
@@ -103,12 +107,37 @@ class Processes:
                     self._stored[1].close()
                 self._stored = problem, StoredInputs(task.spec, Path(self.scratch), self.variables)
                 self._opened.callback(self._stored[1].close)
-            stored = self._stored[1]
-            maker = InstanceMaker(task.space, task.source, task.dialect, task.environment, stored)
-            self._makers[journaled] = maker
+            given = task.space, task.source, task.dialect, task.environment, self._stored[1]
+            self._makers[journaled] = InstanceMaker(*given)
         return self._makers[journaled]
 
-    def workers(self, maker: InstanceMaker, default: KernelInstance) -> Mapping[Address, Worker]:
+    @contextmanager
+    def devices(
+        self,
+        maker: InstanceMaker,
+        default: KernelInstance,
+        cluster: Cluster | None,
+        on_lost: Callable[[str, str], None],
+    ) -> Iterator[JobRunner]:
+        """Begin to open the task's devices, or those that the workers of a cluster claim.
+
+        `on_lost` gets one of several that fails, and the reason.
+        """
+        if cluster is not None or self._task.others:
+            _require_parallel(maker.space.spec)
+        if cluster is not None:
+            with self._cluster_fleet(default, cluster, on_lost) as fleet:
+                yield fleet
+            return
+        workers = self._workers_for(maker, default)
+        if self._task.others:
+            with closing(LocalFleet(workers, on_lost)) as fleet:
+                yield fleet
+        else:
+            (single,) = workers.values()
+            yield OneDevice(single)
+
+    def _workers_for(self, maker: InstanceMaker, default: KernelInstance) -> Mapping[Address, Worker]:
         """Begin to open the task's devices, each in a process of its own.
 
         Later problems share the processes, except for trusted kernels: each problem has its own workers.
@@ -131,39 +160,36 @@ class Processes:
         task = self._task
         on_stage = unobserved if task.others else self._on_stage  # several would report at the same time
         for address in (task.address, *task.others):
-            setting = DeviceSetting(
-                address, task.spec.reference, workloads, self.wrong_arrays, self._reference_cache
-            )
+            setting = self._setting(address, workloads)
             worker = self._workers[address] = make(setting, self.variables, on_stage)
             self._opened.callback(worker.end, waits=False)
             self._awaited.callback(worker.end)
             worker.start()
 
+    def _setting(self, address: Address, workloads: tuple[Workload, ...]) -> DeviceSetting:
+        reference = self._task.spec.reference
+        return DeviceSetting(address, reference, workloads, self.wrong_arrays, self._reference_cache)
+
     def references(self) -> References:
         """Return the process for later references; it starts when it is first used."""
-        task = self._task
-        return References(
-            DeviceSetting(task.address, task.spec.reference, reference_cache=self._reference_cache),
-            self.variables,
-        )
+        return References(self._task.spec.reference, self._reference_cache, self.variables)
 
-    def cluster_fleet(
+    def _cluster_fleet(
         self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]
     ) -> AbstractContextManager[Fleet]:
-        """Let the workers of a cluster claim their devices; `on_lost` gets one that fails, and the reason."""
+        """Let the workers of a cluster claim their devices."""
         from autotune.cluster.device_host import HostSetting
         from autotune.cluster.fleet import open_fleet
         from autotune.cluster.travelling_files import paths_of
 
         workloads = (*default.verify_workloads, default.workload)
-        reference = self._task.spec.reference.absolute()
+        process = self._setting(cluster.address, workloads)
+        reference = process.reference.absolute()
         setting = HostSetting(
             search=uuid.uuid4().hex[:12],
             run=cluster.run,
             list_addresses=cluster.list_addresses,
-            process=DeviceSetting(
-                cluster.address, reference, workloads, self.wrong_arrays, self._reference_cache
-            ),
+            process=replace(process, reference=reference),
             files={path: Path(path).read_bytes() for path in (str(reference), *paths_of(workloads))},
         )
         return open_fleet(cluster.client, setting, on_lost)
@@ -174,6 +200,14 @@ def open_processes(task: TuningTask, options: Options, observer: Observer) -> It
     """Open the processes of a run, and close them at the end whatever happens."""
     with ExitStack() as opened:
         yield Processes(task, options, observer, opened)
+
+
+def _require_parallel(spec: SpaceSpec) -> None:
+    """Raise InputError for features that need one device process for all configurations."""
+    if spec.full == TRUSTED:
+        raise InputError(f"{spec.path}: full: {TRUSTED}: search with one device, or write `full: reference`")
+    if spec.functions.verify is not None:
+        raise InputError(f"{spec.path}: a Python function verifies results: search with one device")
 
 
 def compiler_processes(kind: str) -> int:

@@ -30,6 +30,7 @@ from autotune.evaluation.instance import environment
 from autotune.evaluation.journal import read_journal
 from autotune.hardware.architectures import ARCHITECTURES
 from autotune.hardware.names import known_gpu
+from autotune.problem.reference_file import ReferenceFile
 from autotune.serving.cache import read_record, record_path
 from autotune.sources.triton import read_triton
 from autotune.space import SpaceSpec, ValidSpace, bind, load_space, problem_of
@@ -86,6 +87,11 @@ class TuningTask:
     def environment(self) -> dict[str, str]:
         """All that a time depends on except for the kernel: device, driver, runtime, compiler, call mode."""
         return environment(self.device, self.compiler, self.spec.measure)
+
+    @cached_property
+    def reference(self) -> ReferenceFile:
+        """What the reference file tells before it is run."""
+        return ReferenceFile(self.spec.reference)
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -87,15 +87,13 @@ def search(
         context.evaluator.on_spent = partial(begin_spare, context)
         context.evaluator.prefetch([task.spec.default])
         searcher = pending_searcher.result()
-        priors_at_start = tuple(priors)
-        note = f"started from {priors_text(priors_at_start)}" if priors_at_start else ""
+        note = priors_text(tuple(priors))
         explore(context, searcher, search_options, note, cpu_at_start, last_round_follows=True)
         strategy = strategy or default_strategy(engine)
         label = f"{engine}:{strategy}" if strategy else engine
-        seconds = context.ledger.spent_s
+        seconds, seed = context.ledger.spent_s, options.seed
         time = last_round_time(options, seconds)
-        all_priors = tuple(priors)
-        setting = LastRoundSetting(root, label, options.seed, seconds, cpu_at_start, time, all_priors)
+        setting = LastRoundSetting(root, label, seed, seconds, cpu_at_start, time, tuple(priors))
         if context.fleet is None:
             result = finish_search(context, setting)
         else:

@@ -28,7 +28,7 @@ from autotune.core.records import Config
 from autotune.core.stages import Stage, of_last_round
 from autotune.core.trials import Failure, Trial
 from autotune.evaluation.instance import KernelInstance
-from autotune.processes.deadline import Deadline, Killable
+from autotune.processes.deadline import Deadline
 from autotune.tuning.check_outcomes import OutcomesByConfig
 from autotune.tuning.context import Builds, TuningContext
 from autotune.tuning.data_checks import OTHER_DATA, VARIANTS, check_other_data, check_variants
@@ -70,29 +70,21 @@ class Cost:
 
 @dataclass(frozen=True)
 class Check:
-    """A check of winners, or several that are made together: a row of CHECKS.
+    """A check of winners, or several that are made together: a row of CHECKS."""
 
-    Attributes:
-        name: The name of its stage, and of its outcome.
-        run: Makes it, of the configurations that have not failed.
-        obstacle: The reason why it cannot be made here, which is then its outcome.
-        applies: False if it makes no sense for a task; then it has no outcomes.
-        is_concurrent: It needs no device process, and runs at the same time as the other checks.
-        names: The names of its outcomes if they differ from `name`; some may be known only after it has run.
-        early: Begins it on a likely winner, without a binary. If that gives no outcome, `run` follows.
-        processes: Its processes, which wait without a device while likely winners are timed.
-        cost: Its predicted time.
-    """
-
-    name: str
-    run: Callable[[TuningContext, Builds, Deadline], OutcomesByConfig]
+    name: str  # of its stage, and of its outcome
+    run: Callable[[TuningContext, Builds, Deadline], OutcomesByConfig]  # of what has not failed
+    # the reason why it cannot be made here, which is then its outcome
     obstacle: Callable[[TuningContext], Unchecked | None] = lambda _: None
-    applies: Callable[[TuningContext], bool] = lambda _: True
-    is_concurrent: bool = False
+    applies: Callable[[TuningContext], bool] = lambda _: True  # if not, it has no outcomes
+    is_concurrent: bool = False  # it needs no device process, and runs at the same time as the others
+    # the names of its outcomes if they differ from `name`; some may be known only after it has run
     names: Callable[[TuningContext], Iterable[str]] | None = None
+    # begins it on a likely winner, without a binary; if that gives no outcome, `run` follows
     early: Callable[[TuningContext, KernelInstance, Deadline], Outcomes] | None = None
+    # its processes, which wait without a device while likely winners are timed
     processes: Callable[[TuningContext], AbstractContextManager[None]] = lambda _: nullcontext()
-    cost: Cost = Cost()
+    cost: Cost = Cost()  # its predicted time
 
     @property
     def stage(self) -> str:
@@ -116,7 +108,7 @@ class EarlyChecks:
     """The checks that run on likely winners while these are timed."""
 
     runs: Mapping[tuple[Check, Config], Future[Outcomes]] = field(default_factory=dict)
-    killable: Killable = field(default_factory=Killable)  # child processes that the runs wait for
+    deadline: Deadline = field(default_factory=Deadline)  # of the runs, with the processes that they wait for
 
     def outcomes(self, check: Check, configs: Iterable[Config]) -> dict[Config, Outcomes]:
         """Wait for a check of configurations, and return the outcomes of the configurations that have any."""
@@ -139,7 +131,7 @@ def early_checks(
     with ExitStack() as opened:
         for check in checks:
             opened.enter_context(check.processes(context))
-        opened.enter_context(deadline.killable)
+        opened.enter_context(deadline)
         opened.callback(threads.shutdown, wait=False, cancel_futures=True)
         runs = {
             (check, config): threads.submit(check.early, context, instance, deadline)
@@ -147,7 +139,7 @@ def early_checks(
             if check.early is not None
             for config, instance in instances.items()
         }
-        yield EarlyChecks(runs, deadline.killable)
+        yield EarlyChecks(runs, deadline)
 
 
 @dataclass
@@ -215,7 +207,7 @@ def _make_checks(
         return {**done, **(check.run(context, others, until) if others else {})}
 
     # kill what the threads wait for first: after an interrupt, a sanitizer would run on for a minute
-    with ThreadPoolExecutor(len(CHECKS)) as threads, whole.killable, early.killable:
+    with ThreadPoolExecutor(len(CHECKS)) as threads, whole, early.deadline:
         concurrent = {
             check: threads.submit(run, check, builds, whole) for check in checks if check.is_concurrent
         }
@@ -260,10 +252,6 @@ def outcomes_so_far(context: TuningContext) -> Outcomes:
     return outcomes
 
 
-def _named(*names: str) -> Callable[[TuningContext], Iterable[str]]:
-    return lambda _: names
-
-
 def _lacks_sizes(context: TuningContext) -> Unchecked | None:
     return None if context.default.verify_workloads else Unchecked("no verify_sizes are given")
 
@@ -292,7 +280,7 @@ CHECKS: tuple[Check, ...] = (  # in this order
         early=compile_schedules,
         cost=Cost(0.2, trials=1.0),
     ),
-    Check(OTHER_DATA, check_other_data, names=_named(), cost=Cost(0.2, trials=0.45, steps=11)),
+    Check(OTHER_DATA, check_other_data, names=lambda _: (), cost=Cost(0.2, trials=0.45, steps=11)),
     Check(
         VARIANTS,
         check_variants,
@@ -308,7 +296,7 @@ CHECKS: tuple[Check, ...] = (  # in this order
         _lacks_host_sanitizer,
         applies=lambda context: context.task.is_c,
         is_concurrent=True,
-        names=_named(*HOST_TOOLS, LOOPS),
+        names=lambda _: (*HOST_TOOLS, LOOPS),
         early=check_on_host,
         cost=Cost(1.5),
     ),
@@ -318,7 +306,7 @@ CHECKS: tuple[Check, ...] = (  # in this order
         _lacks_device_sanitizer,
         applies=lambda context: context.task.address.is_nvidia or bool(context.processes.sanitizer),
         is_concurrent=True,
-        names=_named(*TOOLS),
+        names=lambda _: TOOLS,
         processes=sanitizer_processes,
     ),
 )

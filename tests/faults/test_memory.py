@@ -10,7 +10,7 @@ from autotune.compilers.source_text import read_source
 from autotune.errors import NoMemory
 from autotune.evaluation.buffers import device_bytes
 from autotune.evaluation.instance import InstanceMaker, environment
-from autotune.evaluation.memory_check import enough_memory, memory_warning
+from autotune.evaluation.memory_check import MemoryCheck
 from autotune.processes.host_limits import host_memory
 from autotune.space import bind, problem_of
 from autotune.tuning.options import Options
@@ -68,7 +68,7 @@ def test_a_small_gpu_is_offered_sizes_of_the_shipped_spaces_that_fit(kernel):
     maker = InstanceMaker(space, read_source(spec.source), "cuda", environment(space.device, "NVRTC 13"))
     with (
         pytest.raises(NoMemory) as refused,
-        enough_memory(maker, maker.workload(spec.default, space.problem)),
+        MemoryCheck(maker, maker.workload(spec.default, space.problem), is_sampled=True).enough_memory(),
     ):
         pass
     offered = {name: int(size) for name, size in re.findall(r"--size (\w+)=(\d+)", str(refused.value))}
@@ -78,21 +78,21 @@ def test_a_small_gpu_is_offered_sizes_of_the_shipped_spaces_that_fit(kernel):
 
 
 def sized(kernel: str, device, elements: int):
-    """What makes the instances of a shipped kernel for about so many elements, and that of its default."""
+    """The check of the arrays of a shipped kernel for about so many elements; its reference gives all."""
     spec = spec_of(kernel)
     side = int(elements**0.5) // 1024 * 1024
     problem = problem_of(spec, device, {"rows": side, "columns": side})
     maker = InstanceMaker(
         bind(spec, device, problem), read_source(spec.source), "cuda", environment(device, "NVRTC 13")
     )
-    return maker, maker.workload(spec.default, problem)
+    return MemoryCheck(maker, maker.workload(spec.default, problem), is_sampled=False)
 
 
 def test_arrays_that_the_host_cannot_hold_are_refused_before_they_are_drawn():
     total_bytes = host_memory().total_bytes
     gpu, cpu = replace(GPU, backend="cuda", memory_bytes=2**60), replace(GPU, kind="cpu", memory_bytes=2**60)
-    maker, default = sized("matadd", gpu, total_bytes // 10)  # x, y and the sum, 4 bytes each
-    with pytest.raises(NoMemory) as refused, enough_memory(maker, default):
+    check = sized("matadd", gpu, total_bytes // 10)  # x, y and the sum, 4 bytes each
+    with pytest.raises(NoMemory) as refused, check.enough_memory():
         pass
     said = re.fullmatch(
         r".*matadd.yaml: the arrays for rows=(\d+), columns=\d+ take ([\d.]+) GiB of the host's memory "
@@ -102,16 +102,16 @@ def test_arrays_that_the_host_cannot_hold_are_refused_before_they_are_drawn():
     )
     assert float(said[2]) > float(said[3]) == pytest.approx(total_bytes / 2**30, abs=0.1)
     assert int(said[4]) < int(said[1])
-    maker, default = sized("matadd", cpu, total_bytes // 30)  # and seven images of these on the device
+    check = sized("matadd", cpu, total_bytes // 30)  # and seven images of these on the device
     with pytest.raises(NoMemory, match="two copies of each for this device, which is the CPU"):
-        enough_memory(maker, default).__enter__()
-    maker, default = sized("matadd", gpu, total_bytes // 30)
-    with enough_memory(maker, default):
+        check.enough_memory().__enter__()
+    check = sized("matadd", gpu, total_bytes // 30)
+    with check.enough_memory():
         pass
 
 
 def test_arrays_that_a_reference_in_float64_may_not_hold_are_warned_of():
     total_bytes, gpu = host_memory().total_bytes, replace(GPU, backend="cuda", memory_bytes=2**60)
-    said = memory_warning(*sized("matadd", gpu, total_bytes // 20))  # 24 bytes more for each element
+    said = sized("matadd", gpu, total_bytes // 20).warning()  # 24 bytes more for each element
     assert "GiB if the reference computes in float64" in said and "--size rows=" in said
-    assert not memory_warning(*sized("matadd", gpu, 2**20))
+    assert not sized("matadd", gpu, 2**20).warning()

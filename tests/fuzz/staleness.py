@@ -21,6 +21,7 @@ from autotune.compilers.source_text import read_source
 from autotune.devices.fake import list_devices
 from autotune.evaluation.identity import journal_header, journal_notes
 from autotune.evaluation.instance import InstanceMaker, environment
+from autotune.problem.reference_file import ReferenceFile
 from autotune.space import bind, load_space, problem_of
 from tests.conftest import LIMIT_S, run_in_process
 
@@ -141,7 +142,9 @@ def keys(folder: Path) -> tuple[str, str, bool]:
     problem = problem_of(spec, device)
     space = bind(spec, device, problem)
     made = InstanceMaker(space, source, "opencl", environment(device, "a compiler")).make(spec.default)
-    header = journal_header(spec, problem, source.sha256, source.hidden) | environment(device, "a compiler")
+    reference = ReferenceFile(spec.reference).sha256
+    header = journal_header(spec, problem, source.sha256, reference, source.hidden)
+    header |= environment(device, "a compiler")
     row = json.dumps([header, journal_notes(spec), made.key])
     binary = content_key(f"device {variables_text('opencl')}", made.source, made.options)
     return binary, row, not source.hidden

@@ -77,7 +77,7 @@ def test_the_header_is_that_of_the_same_search_today(name):
     assert set(ENVIRONMENT) <= set(environment(known.device, "any"))
     own = {word: value for word, value in found.items() if word not in ENVIRONMENT}
     assert own.pop("journal") == 1 and own.pop("verification") == "3"
-    assert own == journal_header(known.spec, known.space.problem, known.source.sha256)
+    assert own == journal_header(known.spec, known.space.problem, known.source.sha256, known.reference.sha256)
 
 
 def test_journals_are_what_other_searches_start_from(monkeypatch, tmp_path):

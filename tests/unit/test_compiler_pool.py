@@ -49,8 +49,8 @@ def compiled(sources, kept, architecture="sm_90", size=2, scratch=None):
         cuda_setting(architecture),
         size=size,
         timeout_s=60,
-        binaries=kept,
-        scratch=scratch,
+        binaries=kept or scratch,
+        are_kept=kept is not None,
         variables={},
     )
     try:
@@ -84,9 +84,7 @@ def test_sources_that_are_the_same_are_compiled_once_though_they_are_queued_toge
 
 
 def test_a_source_that_waits_for_the_same_one_is_dropped_with_it(tmp_path):
-    pool = CompilerPool(
-        cuda_setting("sm_90"), size=1, timeout_s=60, binaries=tmp_path, scratch=None, variables={}
-    )
+    pool = CompilerPool(cuda_setting("sm_90"), size=1, timeout_s=60, binaries=tmp_path, variables={})
     try:
         first, second = (pool.compile_source(SOURCE % 1, ()) for _ in range(2))
         pool.drop([first, second])

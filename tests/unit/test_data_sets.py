@@ -242,7 +242,7 @@ def test_a_journal_is_verified_again_when_special_values_are_added(folder):
     spec = load_space(folder.space)
     folder.edit("{rtol: 0, atol: 0}", "{rtol: 0, atol: 0, special: [nan]}")
     before, now = (
-        journal_header(one, Problem({"n": 1}, "int32"), "") for one in (spec, load_space(folder.space))
+        journal_header(one, Problem({"n": 1}, "int32"), "", "") for one in (spec, load_space(folder.space))
     )
     timed = Trial(Config({"A": 1}), "key")
     edit = edit_of(before, now, {}, [timed], lambda config: "key")

@@ -300,7 +300,7 @@ def test_items_of_a_lost_job_are_sent_again_one_at_a_time_and_only_the_one_to_bl
         scoring, budget = Scoring(task.space, Objective.TIME), Budget(trials=len(configs))
         ledger = Ledger(context.journal, budget, scoring, lambda trial: None)
         evaluator = Evaluator(
-            *(context.maker, AtOnce(context.pool), devices, context.worker, ledger),
+            *(context.maker, AtOnce(context.pool), devices, ledger),
             policy=context.policy,
             timeout_s=context.timeout_s,
         )
@@ -330,7 +330,7 @@ def test_a_lost_job_whose_time_is_over_leaves_nothing_that_a_later_trial_waits_f
         scoring, budget = Scoring(task.space, Objective.TIME), Budget(seconds=0.4)
         ledger = Ledger(context.journal, budget, scoring, lambda trial: None)
         evaluator = Evaluator(
-            *(context.maker, AtOnce(context.pool), devices, context.worker, ledger),
+            *(context.maker, AtOnce(context.pool), devices, ledger),
             policy=context.policy,
             timeout_s=context.timeout_s,
         )

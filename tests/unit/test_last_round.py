@@ -696,6 +696,7 @@ def test_the_fastest_of_a_choice_comes_first_and_what_failed_in_it_is_chosen_too
 
 def test_processes_that_are_killed_end_no_work_without_a_deadline():
     killed = []
-    Deadline().killable.kill()
-    with Deadline().killable.holding(lambda: killed.append(True)):
+    with Deadline():
+        pass
+    with Deadline().holding(lambda: killed.append(True)):
         assert not killed

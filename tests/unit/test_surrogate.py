@@ -450,4 +450,4 @@ def test_nothing_is_expected_below_the_floor_and_what_is_slower_saves_nothing():
 def test_a_summary_names_the_sources():
     config = Config({"A": 1})
     one = PriorResults("NVIDIA A100, n=1000, float32", ((config, 1.0),))
-    assert priors_text([one]) == "1 other result: NVIDIA A100, n=1000, float32 (1)"
+    assert priors_text([one]) == "started from 1 other result: NVIDIA A100, n=1000, float32 (1)"

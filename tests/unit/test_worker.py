@@ -11,7 +11,7 @@ from autotune.devices import Address
 from autotune.errors import SetupError
 from autotune.evaluation.device_process import DeviceSetting, verify_and_time
 from autotune.evaluation.worker import Worker
-from autotune.problem.reference import may_use_device
+from autotune.problem.reference_file import ReferenceFile
 from autotune.tuning.task import Target, read_task
 from tests.conftest import LIMIT_S, opened, wait_until
 from tests.unit.test_child import _alive
@@ -116,7 +116,7 @@ def test_a_run_that_the_end_interrupts_is_not_repeated_in_another_process(worker
 )
 def test_a_reference_may_use_a_device_if_it_imports_what_does(tmp_path, text, found):
     (tmp_path / "reference.py").write_text(text)
-    assert may_use_device(tmp_path / "reference.py") is found
+    assert ReferenceFile(tmp_path / "reference.py").may_use_device is found
 
 
 def test_the_time_limit_of_the_default_begins_once_the_reference_at_the_full_size_has_ended(
