@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from autotune.core.argument_values import arguments
 from autotune.core.expressions import parse
-from autotune.core.frozen import dataclass
+from autotune.core.frozen import dataclass, replace
 from autotune.core.launch_plan import DIALECTS, compiler_options, launches, macros
 from autotune.core.records import (
     Argument,
@@ -34,11 +34,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class Refusal(NamedTuple):
+    """A result, or several, and the reason why it may not be served; together a sentence."""
+
+    what: str
+    why: str
+
+
 @dataclass(frozen=True)
 class NoMatch:
     """No result of a tier may be served, for these reasons."""
 
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Refusal, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +93,13 @@ class Best(Mapping[str, Value]):
             f"<tr><td>{escape(name)}</td><td>{escape(str(value))}</td></tr>" for name, value in self.items()
         )
         return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
+
+    def but(self, reasons: Sequence[Refusal]) -> Best:
+        """The same answer; its match tells the first reason why a closer one was not served."""
+        if not reasons:
+            return self
+        detail = f"{self.match.detail}; {' '.join(reasons[0])}"
+        return replace(self, match=replace(self.match, detail=detail))
 
     @property
     def record(self) -> KernelRecord:
