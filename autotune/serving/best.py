@@ -94,13 +94,6 @@ class Best(Mapping[str, Value]):
         )
         return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
 
-    def but(self, reasons: Sequence[Refusal]) -> Best:
-        """The same answer; its match tells the first reason why a closer one was not served."""
-        if not reasons:
-            return self
-        detail = f"{self.match.detail}; {' '.join(reasons[0])}"
-        return replace(self, match=replace(self.match, detail=detail))
-
     @property
     def record(self) -> KernelRecord:
         """The kernel's parameters, constraints and launches."""
@@ -271,3 +264,11 @@ class Best(Mapping[str, Value]):
         names = sorted({name for text in texts for name in parse(text).names - known if "." not in name})
         mend = "give grid_div_x and the like as expressions of parameters, and tune again"
         return f"; the tuned script computed {', '.join(names)} with functions: {mend}" if names else ""
+
+
+def with_refusal(best: Best, reasons: Sequence[Refusal]) -> Best:
+    """An answer whose match tells the first reason why a closer one was not served."""
+    if not reasons:
+        return best
+    detail = f"{best.match.detail}; {' '.join(reasons[0])}"
+    return replace(best, match=replace(best.match, detail=detail))

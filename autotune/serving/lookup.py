@@ -14,7 +14,7 @@ from autotune.core.c_types import require_dtype_name
 from autotune.core.records import DeviceInfo, Tier
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, NoConfig
-from autotune.serving.best import Best, NoMatch, Refusal
+from autotune.serving.best import Best, NoMatch, Refusal, with_refusal
 from autotune.serving.cache import VARIABLE, Folder, Stamp, read_roots, stamp
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.cache_schema import damaged
@@ -175,7 +175,7 @@ class _LookUp:
             raise damaged(f"{' or '.join(self._roots)}: results of {self._query.kernel}", error) from None
         if best is None:
             raise NoConfig(self._why_none())
-        return best.but(closer)
+        return with_refusal(best, closer)
 
     def _own_result(self) -> Best | None:
         """A result of the device itself, from the first cache that has a result which may be served."""

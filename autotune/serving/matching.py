@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
 from autotune.core.text import size_text
-from autotune.serving.best import Best, NoMatch, Refusal
+from autotune.serving.best import Best, NoMatch, Refusal, with_refusal
 from autotune.serving.query import Query, dtype_of, only_sizes, stale_reasons
 from autotune.serving.validity import KernelOnDevice, require_sizes
 
@@ -50,7 +50,7 @@ def match_own_results(folder: str, record: KernelRecord, device: DeviceInfo, que
             continue
         stale = stale_reasons(entry, record, query.given)
         evidence = partial(_across_sizes, alike, match.distance)
-        return Best(entry.config, match, stale, kernel, entry, evidence).but(reasons)
+        return with_refusal(Best(entry.config, match, stale, kernel, entry, evidence), reasons)
     return NoMatch(tuple(reasons))
 
 
