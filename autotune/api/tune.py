@@ -93,6 +93,7 @@ def tune(
 
     Raises:
         InputError: Something that was given is wrong, or another search writes the same journal.
+        MissingExtra: The library of the strategy is not installed.
         SetupError: The default configuration fails.
     """
     given = _Given(tune, how)

@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="TIER",
         choices=[tier.value for tier in Tier],
         default=Tier.DEFAULT.value,
-        help="the loosest match to accept, such as same_vendor (default: default, which accepts all)",
+        help="the loosest match to accept, such as same_vendor (without it: any)",
     )
     parser.add_argument(
         "--flags",

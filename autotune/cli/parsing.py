@@ -6,7 +6,7 @@ import argparse
 import shutil
 import textwrap
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from importlib import import_module
 from keyword import iskeyword
 from types import ModuleType
@@ -191,8 +191,26 @@ def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
 def complete_words() -> None:
     """For the shell, print the possible next words of a command line, and exit."""
     import argcomplete
+    from argcomplete.completers import FilesCompleter
 
-    argcomplete.autocomplete(parser())
+    from autotune.devices.listing import find_devices
+    from autotune.searchers import engine_names, strategy_names
+    from autotune.serving.cache import kernels, read_roots
+
+    words: dict[str, Callable[[], Iterable[str]]] = {  # by option or argument; `kernel` may also be a file
+        "device": lambda: [str(address) for address, _ in find_devices()],
+        "engine": engine_names,
+        "strategy": lambda: [name for engine in engine_names() for name in strategy_names(engine)],
+        "kernel": lambda: [name for root in read_roots() for name in kernels(root)],
+    }
+
+    class WordsOrFiles(FilesCompleter):
+        def __call__(self, prefix: str, **typed: Any) -> list[str]:
+            name = typed["action"].dest
+            own = [*words[name]()] if name in words else []
+            return own if own and name != "kernel" else [*own, *super().__call__(prefix, **typed)]
+
+    argcomplete.autocomplete(parser(), default_completer=WordsOrFiles())
 
 
 def _add_command(subparser: _Parser, command: ModuleType) -> None:

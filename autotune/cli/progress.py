@@ -64,9 +64,11 @@ class SearchProgress(Observer):
         self._done = 0
         self._total: int | None = None  # not known
         self._best_ms: float | None = None
+        self._known: frozenset[str] = frozenset()  # keys that the journal had before
+        self._has_new = True  # whether one was tried that it had not
         self._forecast: Forecast | None = None  # once trials are counted
         self._failures: Counter[str] = Counter()
-        self._journals: set[Path] = set()  # that were named
+        self._journals: dict[Path, frozenset[str]] = {}  # that were named, with the keys that they had
         self._journal: Path | None = None  # of the search that runs
         self._trials = ""  # how many were tried, in words
 
@@ -108,17 +110,22 @@ class SearchProgress(Observer):
 
         space = task.space
         if journal.path not in self._journals:  # a sweep comes back to its sizes
-            self._journals.add(journal.path)
+            self._journals[journal.path] = frozenset(journal.trials)
             self._say(
                 f"{task.spec.kernel} on {task.device.name} ({task.address}), {space_problem(space)}: "
                 f"{len(space):,} valid of {space.cartesian:,} configurations"
             )
-            self._say(f"trials go to {journal.path}")
+            known = count_text(len(journal.trials), "trial")
+            self._say(
+                f"continues {known} of {journal.path}" if journal.trials else f"trials go to {journal.path}"
+            )
         if note:
             self._say(note)
         if journal.warning:
             self.warn(journal.warning)
         self._best_ms = None
+        self._known = self._journals[journal.path]
+        self._has_new = not self._known
         self._failures.clear()
         self._count(total)
         self._forecast = Forecast(total, self._began)
@@ -132,6 +139,7 @@ class SearchProgress(Observer):
     def tried(self, trial: Trial) -> None:
         """Count one trial."""
         self._done += 1
+        self._has_new |= trial.key not in self._known
         if self._forecast is not None:
             self._forecast.tried(trial.cost_s, time.monotonic())
         if self._total is not None:  # the cached configuration is evaluated in addition
@@ -151,7 +159,8 @@ class SearchProgress(Observer):
     def last_round(self, count: int) -> None:
         """Describe the last round, and show only its stages."""
         finalists = count_text(count, "configuration")
-        self._say(f"last round: {finalists} verified again and timed in turns")
+        why = "" if self._has_new else "; all trials were known, and only this round is run"
+        self._say(f"last round: {finalists} verified again and timed in turns{why}")
         self._count(None)
         if self._forecast is not None:
             self._forecast.last_round(count, time.monotonic())
@@ -207,7 +216,7 @@ class SearchProgress(Observer):
         """Trials and stage in one line, the least important part last."""
         counted = f"{self._done}/{self._total or '?'}" if self._done else ""
         passed = _clock(time.monotonic() - (self._began if self._done else self._stage_began))
-        best = "" if self._best_ms is None else f"best {self._best_ms:.4g} ms"
+        best = "" if self._best_ms is None else f"best so far {self._best_ms:.4g} ms"
         failures = (f"{count} {kind}" for kind, count in self._failures.most_common())
         parts = (counted, str(self._stage or ""), passed, self._left(), best, *failures)
         return ", ".join(filter(None, parts))

@@ -29,6 +29,7 @@ from autotune.devices import INTERPRETER
 from autotune.plans.search_plan import PlanResult
 from autotune.tuning.finalists import by_score
 from autotune.tuning.groups import Group, verdict
+from autotune.tuning.last_round import MAX_TIES
 from autotune.tuning.result import SearchResult
 from autotune.tuning.served_best import KnownResult
 from autotune.tuning.timing_warnings import timing_warnings
@@ -300,8 +301,10 @@ def _tie_lines(result: SearchResult) -> list[str]:
     differ = "it differs" if count == 1 else "they differ"
     lines = [f"ties    {count} more cannot be told from the best{among}; {differ} in {names}"]
     if result.unchecked_ties:
+        left = len(result.unchecked_ties)
         lines.append(
-            f"        {len(result.unchecked_ties)} of them lack the last checks; the cache omits them:"
+            f"        {left} of them {'is' if left == 1 else 'are'} not in the cache: only the best "
+            f"{1 + MAX_TIES} get all `checks`"
         )
     return [
         *lines,

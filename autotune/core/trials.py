@@ -286,6 +286,10 @@ class Trial:
     def __post_init__(self) -> None:
         vars(self)["note"] = shortened(self.note)
 
+    def __repr__(self) -> str:
+        ending = self.status.value if self.time_ms is None else f"{self.time_ms:.4g} ms"
+        return f"Trial({self.config}: {ending})"
+
     @property
     def status(self) -> Status:
         """The end of the trial."""

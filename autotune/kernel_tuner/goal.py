@@ -97,11 +97,12 @@ def search_options(
     if not is_whole and strategy not in strategy_names(ENGINE):
         named = strategy if isinstance(strategy, str) else type(strategy).__name__
         raise InputError(f"strategy: {named!r} is unknown{hint(named, strategy_names(ENGINE))}")
-    limit = fevals if is_whole or fevals is not None or seconds is not None else DEFAULT_FEVALS
+    if fevals is None and (is_whole or seconds is None):
+        fevals = valid if is_whole else DEFAULT_FEVALS
     return Options(
         engine="exhaustive" if is_whole else ENGINE,
         strategy=None if is_whole else strategy,
-        budget=Budget(trials=limit, seconds=seconds),
+        budget=Budget(trials=fevals, seconds=seconds),
         seed=seed or 0,
         timeout_s=TIMEOUT_S,
         transfer=False,

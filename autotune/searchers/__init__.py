@@ -12,9 +12,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from autotune.core.extras import EXTRAS
 from autotune.core.plugins import load, plugin_error, plugins
 from autotune.core.text import hint
-from autotune.errors import InputError
+from autotune.errors import InputError, MissingExtra
 from autotune.searchers.base import PriorResults, Searcher
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class _Engine:
     module: str
     searcher: str  # the name of its class
     strategies: tuple[str, ...] = ()  # the default one first; empty if there is no choice
+    extra: str = ""  # that brings its library; empty if it needs none
     # module and distribution of optional packages, by the strategy that needs them
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     uses_priors: bool = False  # it learns from results of other devices
@@ -50,12 +52,14 @@ _ENGINES = {
             *("greedy_mls", "minimize", "mls", "nsga2", "nsga3", "ordered_greedy_mls", "pso"),
             *("pyatf_strategies", "random_sample", "simulated_annealing", "skopt"),
         ),
+        extra="kernel-tuner",
         packages={"skopt": ("skopt", "scikit-optimize"), "pyatf_strategies": ("pyatf", "pyatf")},
     ),
     "optuna": _Engine(
         "autotune.searchers.optuna_search",
         "OptunaSearch",
         strategies=("tpe", "cmaes", "gp", "nsgaii", "nsgaii_pareto", "qmc", "random"),
+        extra="optuna",
         packages={"cmaes": ("cmaes", "cmaes"), "gp": ("torch", "torch")},
     ),
     "adopt": _Engine("autotune.searchers.adoption", "AdoptionSearch", uses_priors=True),
@@ -86,6 +90,7 @@ def check_searcher(engine: str, strategy: str | None = None, *, stop_when_unlike
     Raises:
         InputError: for an unknown engine or strategy, a strategy whose package is not installed, and an
             engine that cannot tell when to stop.
+        MissingExtra: for an engine whose library is not installed.
     """
     entry = _engine(engine)
     names = strategy_names(engine)
@@ -93,6 +98,9 @@ def check_searcher(engine: str, strategy: str | None = None, *, stop_when_unlike
         raise InputError(f"engine {engine} has no strategies; leave strategy {strategy!r} out")
     if strategy is not None and strategy not in names:
         raise InputError(f"engine {engine}: unknown strategy {strategy!r}{hint(strategy, names)}")
+    for library in EXTRAS.get(entry.extra, ()):
+        if find_spec(library) is None:
+            raise MissingExtra(library, entry.extra)
     chosen = strategy or default_strategy(engine)
     module, package = entry.packages.get(chosen, ("", ""))
     if module and find_spec(module) is None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from autotune.core.argument_values import arguments
 from autotune.core.expressions import parse
-from autotune.core.frozen import dataclass
+from autotune.core.frozen import dataclass, replace
 from autotune.core.launch_plan import DIALECTS, compiler_options, launches, macros
 from autotune.core.records import (
     Argument,
@@ -34,11 +34,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class Refusal(NamedTuple):
+    """A result, or several, and the reason why it may not be served; together a sentence."""
+
+    what: str
+    why: str
+
+
 @dataclass(frozen=True)
 class NoMatch:
     """No result of a tier may be served, for these reasons."""
 
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Refusal, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,3 +264,11 @@ class Best(Mapping[str, Value]):
         names = sorted({name for text in texts for name in parse(text).names - known if "." not in name})
         mend = "give grid_div_x and the like as expressions of parameters, and tune again"
         return f"; the tuned script computed {', '.join(names)} with functions: {mend}" if names else ""
+
+
+def with_refusal(best: Best, reasons: Sequence[Refusal]) -> Best:
+    """An answer whose match tells the first reason why a closer one was not served."""
+    if not reasons:
+        return best
+    detail = f"{best.match.detail}; {' '.join(reasons[0])}"
+    return replace(best, match=replace(best.match, detail=detail))

@@ -13,7 +13,7 @@ from autotune.core.frozen import replace
 from autotune.core.records import Config, DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
 from autotune.core.text import size_text
 from autotune.hardware.names import Traits, slug, traits_of, traits_of_name
-from autotune.serving.best import Best, NoMatch
+from autotune.serving.best import Best, NoMatch, Refusal
 from autotune.serving.device_records import DeviceRecord, latest
 from autotune.serving.portability import (
     KnownDevice,
@@ -65,7 +65,7 @@ def match_other_devices(
     record = latest(device_record.record for device_record in device_records)
     kernel = _kernel_on_target(record, target, query)
     known, sizes = _devices_with_results(device_records, kernel.dtype, query)
-    reasons: list[str] = []
+    reasons: list[Refusal] = []
     for tier, scope in scopes(target.traits, known):
         if not tier.reaches(query.loosest):
             break
@@ -76,7 +76,7 @@ def match_other_devices(
             entry = nearest(source.entries, sizes)
             verdict = kernel.check(config, query.sizes, entry.registers_of(config))
             if not verdict.violations:
-                match = _foreign_match(tier, source.folder, entry, config, sizes)
+                match = _foreign_match(tier, source.folder, entry, config, sizes, target)
                 match = replace(match, detail=match.detail + _unchecked(verdict))
                 evidence = partial(across_devices, known, sizes)
                 stale = stale_reasons(entry, record, None)
@@ -84,7 +84,7 @@ def match_other_devices(
             first_refusal = first_refusal or verdict
         if first_refusal:
             violations = " and ".join(first_refusal.violations)
-            reasons.append(f"no result of {tier.value} is valid here: {violations}")
+            reasons.append(Refusal(f"every result of {tier.value}", f"is not valid here: {violations}"))
     return NoMatch(tuple(reasons))
 
 
@@ -98,7 +98,8 @@ def match_default(
     kernel = _kernel_on_target(record, target, query)
     verdict = kernel.check(record.default, query.sizes)
     if verdict.violations:
-        return NoMatch((f"the kernel's default is not valid here: {' and '.join(verdict.violations)}",))
+        why = f"is not valid here: {' and '.join(verdict.violations)}"
+        return NoMatch((Refusal("the kernel's default", why),))
     detail = f"the kernel's default, as no result can be served on {target.label}"
     match = Match(Tier.DEFAULT, None, None, 0.0, detail + _unchecked(verdict))
     evidence = partial(_default_evidence, device_records, kernel.dtype, query, target.traits.kind)
@@ -145,8 +146,11 @@ def _default_evidence(
     return of_default([device for device in known if kind in (None, device.traits.kind)], sizes)
 
 
-def _foreign_match(tier: Tier, folder: str, entry: Entry, config: Config, sizes: Sizes) -> Match:
-    detail = f"{entry.provenance.origin} on {folder} for {size_text(entry.sizes)}, {_RELATIONS[tier]}"
+def _foreign_match(
+    tier: Tier, folder: str, entry: Entry, config: Config, sizes: Sizes, target: TargetDevice
+) -> Match:
+    relation = "this device" if folder == target.label else _RELATIONS[tier]
+    detail = f"{entry.provenance.origin} on {folder} for {size_text(entry.sizes)}, {relation}"
     if config != entry.config:
         ratio = entry.relative_times[config]
         is_equal = ratio < 1.005  # a larger ratio is not printed as 1

@@ -14,7 +14,7 @@ from autotune.core.c_types import require_dtype_name
 from autotune.core.records import DeviceInfo, Tier
 from autotune.core.text import size_text
 from autotune.errors import ExpressionError, InputError, NoConfig
-from autotune.serving.best import Best, NoMatch
+from autotune.serving.best import Best, NoMatch, Refusal, with_refusal
 from autotune.serving.cache import VARIABLE, Folder, Stamp, read_roots, stamp
 from autotune.serving.cache_reader import CacheReader
 from autotune.serving.cache_schema import damaged
@@ -158,7 +158,7 @@ class _LookUp:
     def __init__(self, reader: CacheReader, query: Query, roots: tuple[str, ...]) -> None:
         self._reader, self._query, self._roots = reader, query, roots
         self._places: list[_Place] = []
-        self._reasons: list[str] = []
+        self._reasons: list[Refusal] = []
 
     def best(self) -> Best:
         """The result of this device in any cache, else of another device, else the default.
@@ -166,7 +166,7 @@ class _LookUp:
         Reads only the files that the answer needs.
         """
         try:
-            best = self._own_result()
+            best, closer = self._own_result(), tuple(self._reasons)
             if best is None and not any(place.folder for place in self._places):
                 self._warn_of_misspelt()
             if best is None and self._places and self._query.loosest is not Tier.EXACT:
@@ -175,7 +175,7 @@ class _LookUp:
             raise damaged(f"{' or '.join(self._roots)}: results of {self._query.kernel}", error) from None
         if best is None:
             raise NoConfig(self._why_none())
-        return best
+        return with_refusal(best, closer)
 
     def _own_result(self) -> Best | None:
         """A result of the device itself, from the first cache that has a result which may be served."""
@@ -223,7 +223,8 @@ class _LookUp:
         if record is None or is_of_kernel(record, (known for _, known in earlier)):
             return True
         names = ", ".join(sorted(record.parameter_names))
-        self._reasons.append(f"{root}/{folder} has another kernel of this name, with the parameters {names}")
+        why = f"has another kernel of this name, with the parameters {names}"
+        self._reasons.append(Refusal(f"{root}/{folder}", why))
         return False
 
     def _folder_by_name(self, root: str, folders: list[str], *, is_first: bool) -> str | None:
@@ -310,7 +311,13 @@ class _LookUp:
         missing = {Tier.EXACT: "nothing tuned for exactly", Tier.DEFAULT: "nothing valid for"}.get(
             query.loosest, f"nothing as close as {query.loosest.value} for"
         )
-        parts = [f"{query.kernel}: {missing} {', '.join(asked)}", *dict.fromkeys(self._reasons)]
+        alike: dict[str, list[str]] = {}  # what is refused, by the reason
+        for what, why in self._reasons:
+            alike.setdefault(why, []).append(what)
+        parts = [f"{query.kernel}: {missing} {', '.join(asked)}"]
+        for why, (what, *others) in alike.items():
+            more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+            parts.append(f"{what}{f' (like {others[-1]}{more})' if others else ''} {why}")
         parts += [f"{place.root} has {self._listed(place.root)}" for place in self._places]
         return "; ".join(parts)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from autotune.core.records import DeviceInfo, Entry, KernelRecord, Match, Sizes, Tier, distance
 from autotune.core.text import size_text
-from autotune.serving.best import Best, NoMatch
+from autotune.serving.best import Best, NoMatch, Refusal, with_refusal
 from autotune.serving.query import Query, dtype_of, only_sizes, stale_reasons
 from autotune.serving.validity import KernelOnDevice, require_sizes
 
@@ -35,22 +35,22 @@ def match_own_results(folder: str, record: KernelRecord, device: DeviceInfo, que
         interpolated = match_variants(folder, kernel, alike, query)
         if interpolated is not None:
             return interpolated
-    reasons: list[str] = []
+    reasons: list[Refusal] = []
     for entry in alike:
-        match = _match(folder, entry, sizes)
+        match = _match(folder, entry, sizes, "nearest valid one" if reasons else "nearest")
         if not match.tier.reaches(query.loosest):
             break
         result = f"the result for {size_text(entry.sizes)}"
         if query.loosest is Tier.EXACT and not has_compared_output(entry, record):
-            reasons.append(f"{result} was never compared with a reference")
+            reasons.append(Refusal(result, "was never compared with a reference"))
             continue
         violations = kernel.check(entry.config, sizes, entry.registers).violations
         if violations:
-            reasons.append(f"{result} is not valid here: {' and '.join(violations)}")
+            reasons.append(Refusal(result, f"is not valid here: {' and '.join(violations)}"))
             continue
         stale = stale_reasons(entry, record, query.given)
         evidence = partial(_across_sizes, alike, match.distance)
-        return Best(entry.config, match, stale, kernel, entry, evidence)
+        return with_refusal(Best(entry.config, match, stale, kernel, entry, evidence), reasons)
     return NoMatch(tuple(reasons))
 
 
@@ -61,12 +61,12 @@ def _across_sizes(entries: Sequence[Entry], reach: float) -> Sequence[Slowdown]:
     return across_sizes(entries, reach)
 
 
-def _match(folder: str, entry: Entry, sizes: Sizes) -> Match:
+def _match(folder: str, entry: Entry, sizes: Sizes, nearest: str) -> Match:
     detail = f"{entry.provenance.origin} on {folder} for {size_text(entry.sizes)}"
     if entry.sizes == sizes:
         return Match(Tier.EXACT, folder, entry.sizes, 0.0, detail + entry.caveat)
     away = distance(entry.sizes, sizes)
-    detail += f", the nearest to {size_text(sizes)}{entry.caveat}"
+    detail += f", the {nearest} to {size_text(sizes)}{entry.caveat}"
     return Match(Tier.NEAREST_SIZE, folder, entry.sizes, away, detail)
 
 

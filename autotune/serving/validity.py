@@ -61,7 +61,8 @@ class KernelOnDevice:
         parameters = self.record.parameters
         names = {parameter.name for parameter in parameters}
         if config.keys() != names:
-            return Validity((f"the parameters are now {', '.join(sorted(names))}",))
+            gone, new = (", ".join(sorted(some)) for some in (config.keys() - names, names - config.keys()))
+            return Validity((f"it has {gone or 'nothing'} where the kernel now has {new or 'nothing'}",))
         invalid_values = tuple(
             f"{parameter.name} = {config[parameter.name]!r} is not among its values"
             for parameter in parameters

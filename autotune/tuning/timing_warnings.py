@@ -56,7 +56,9 @@ def timing_warnings(result: SearchResult) -> list[str]:
     if slow := slow_governors(kind):
         reasons.append(f"the CPU's governor is {slow}: times may be unsteady")
     reasons += _conditions(result.final.conditions)
-    reasons += shifted([(searched_ms.get(config), final) for config, final in again]) or _unrepeated(result)
+    shifts = shifted([(searched_ms.get(config), final) for config, final in again])
+    is_slower = bool(shifts) and result.final.median_ms > (result.winner.time_ms or math.inf)
+    reasons += [*shifts, *([] if is_slower else _unrepeated(result))]  # else all times would be too low
     if noise > NOISY or others or (result.lacked_time and reasons):
         how = "with a longer --time" if result.lacked_time and not others else "on a quiet machine"
         reasons.append(f"run the search again {how}")
@@ -102,4 +104,5 @@ def shifted(pairs: Sequence[tuple[float | None, Measurement]]) -> list[str]:
     factor = min(factors, key=lambda factor: abs(math.log(factor)))
     if 1 / SHIFT < factor < SHIFT or min(factors) < 1 < max(factors):
         return []
-    return [f"the last round's times are {factor:.2g} times the search's: load or clocks changed"]
+    change = f"took {factor:.2g} times as long" if factor > 1 else f"were {1 / factor:.2g} times as fast"
+    return [f"configurations {change} in the last round as in the search: load or clocks changed"]

@@ -233,8 +233,9 @@ def _note_failures(failures: dict[Config, Failure], outcomes: OutcomesByConfig) 
 def _warn_of_missed(observer: Observer, outcomes: Sequence[Outcomes]) -> None:
     """Warn of the checks that were not made, once for all configurations that lack the same."""
     for text, count in Counter(filter(None, map(unchecked_text, outcomes))).items():
-        which = "the best" if len(outcomes) == 1 else f"{count} of the best {len(outcomes)}"
-        observer.warn(f"{which}: checked {text}")
+        which = "" if count == len(outcomes) else f"{count} of "
+        best = "the best" if len(outcomes) == 1 else f"the best {len(outcomes)}"
+        observer.warn(f"{which}{best}: checked {text}")
 
 
 def outcomes_so_far(context: TuningContext) -> Outcomes:
@@ -257,7 +258,7 @@ def _lacks_sizes(context: TuningContext) -> Unchecked | None:
 
 
 def _lacks_sanitizers(context: TuningContext) -> Unchecked | None:
-    return Unchecked("sanitizers are left out") if context.processes.skips_sanitizers else None
+    return Unchecked("sanitizers are off") if context.processes.skips_sanitizers else None
 
 
 def _lacks_host_sanitizer(context: TuningContext) -> Unchecked | None:

@@ -307,6 +307,19 @@ def test_a_strategy_names_its_engine(here):
     assert tune("double.yaml", strategy="tpe", **SETTINGS).found.engine == "optuna:tpe"
 
 
+@pytest.mark.parametrize(
+    ("strategy", "module", "extra"), [("tpe", "optuna", "optuna"), ("mls", "kernel_tuner", "kernel-tuner")]
+)
+def test_a_strategy_without_its_library_names_the_extra_and_runs_nothing(
+    here, monkeypatch, strategy, module, extra
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    said = rf"^{module} is not installed; it comes with: pip install '\.\[{extra}\]' in a clone of autotune$"
+    with pytest.raises(MissingExtra, match=said):
+        tune("double.yaml", strategy=strategy, **SETTINGS)
+    assert not (here.path / "runs").exists()
+
+
 def test_trials_and_their_journal_become_the_same_table(here, monkeypatch):
     result = tune("double.yaml", **SETTINGS)
     table = result.trials.to_pandas()

@@ -106,6 +106,11 @@ def test_without_words_the_commands_are_shown(folder):
         ("autotune sea", {"search"}),
         ("autotune search --bud", {"--budget"}),
         ("autotune best -", {"-d", "--device"}),
+        ("autotune search --engine exh", {"exhaustive"}),
+        ("autotune search --strategy tp", {"tpe"}),
+        ("autotune search -d opencl", {"opencl:0"}),
+        ("autotune best red", {"reduce"}),
+        ("autotune new dou", {"double.py"}),
     ],
 )
 def test_a_shell_is_told_what_can_follow(folder, typed, following):

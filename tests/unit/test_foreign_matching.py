@@ -123,7 +123,9 @@ def test_a_grid_that_is_0_or_cannot_be_evaluated_is_never_served(root, grid):
         path.write_text(json.dumps(data))
     best = best_config("reduce", HOPPER, n=130)
     assert best["BLOCK"] == 64 and best.launch(n=130)
-    with pytest.raises(NoConfig, match=r"the kernel's default is not valid here: .*grid"):
+    with pytest.raises(
+        NoConfig, match=r"\(like the kernel's default and \d more\) is not valid here: .*grid"
+    ):
         best_config("reduce", HOPPER, n=60)
 
 
@@ -174,7 +176,7 @@ def test_the_newest_result_says_what_the_kernel_is_now(root):
     )
     grown = replace(grown, parameters=(*grown.parameters, Parameter("NEW", (1,))), default=Config({"NEW": 1}))
     cache.store(root, replace(INSTINCT, name="MI100", slug="mi100"), grown)
-    with pytest.raises(NoConfig, match="no result of same_vendor is valid here: the parameters are now"):
+    with pytest.raises(NoConfig, match=r"every result of same_vendor.* is not valid here: it has "):
         best_config("reduce", VOLTA, n=64)
 
 

@@ -18,6 +18,7 @@ from autotune import InputError
 from autotune.analysis.find_journal import find_journal
 from autotune.core.expressions import parse
 from autotune.core.records import Config
+from autotune.core.trials import Budget
 from autotune.errors import SetupError
 from autotune.evaluation.journal import read_journal
 from autotune.kernel_tuner import run_kernel, tune_kernel
@@ -226,7 +227,7 @@ def test_the_best_has_the_time_of_the_last_round_wherever_it_is_said(capsys):
         for trial in content.trials
     }
     assert len(finals) == 2 and f"kept    {next(Path('cache').glob('*/vector_add.json'))}" in said.out
-    assert "sanitizers are left out" in said.err and "--no-sanitizer" not in said.err
+    assert "sanitizers are off" in said.err and "--no-sanitizer" not in said.err
 
 
 def test_the_launch_of_a_result_is_served_for_any_size():
@@ -371,6 +372,11 @@ def test_a_fraction_is_a_budget_and_what_has_no_effect_is_told():
         found = search_options("random_sample", {"fraction": 0.5, "popsize": 3}, 0, 9)
     assert found.budget.trials == 5
     assert search_options("random_sample", {"fraction": 0.5, "max_fevals": 2}, 0, 9).budget.trials == 2
+
+
+def test_a_search_of_the_whole_space_knows_its_number_of_trials():
+    assert search_options(None, None, 0, 9).budget == Budget(trials=9)
+    assert search_options("mls", {"time_limit": 5}, 0, 9).budget == Budget(seconds=5)
 
 
 def test_constant_memory_is_copied_to_its_symbol():

@@ -602,7 +602,7 @@ class SimpleInstance:
     ("words", "missed"),
     [
         ({}, {}),
-        ({"skips_sanitizers": True}, dict.fromkeys((*HOST_TOOLS, LOOPS, *TOOLS), "sanitizers are left out")),
+        ({"skips_sanitizers": True}, dict.fromkeys((*HOST_TOOLS, LOOPS, *TOOLS), "sanitizers are off")),
         ({"sanitizer": None}, dict.fromkeys(TOOLS, "compute-sanitizer is not installed")),
     ],
     ids=["all", "left out", "not installed"],

@@ -1,6 +1,7 @@
 """Which configuration is served for which question, and what is said when there is none."""
 
 import os
+import re
 from dataclasses import FrozenInstanceError, replace
 from math import hypot, log2
 from pathlib import Path
@@ -118,7 +119,7 @@ def test_the_given_device_decides_what_is_valid(filled):
     ("changed", "reason"),
     [
         ({"constraints": ("BLOCK > 128",)}, "BLOCK > 128"),
-        ({"parameters": record().parameters[:3]}, "the parameters are now ALGORITHM, BLOCK, VECTOR"),
+        ({"parameters": record().parameters[:3]}, "it has UNROLL where the kernel now has nothing"),
         ({"derived": {"TILE": "1 // 0"}}, "1 // 0"),
     ],
 )
@@ -130,9 +131,33 @@ def test_a_result_that_the_kernel_has_outgrown_is_not_served(root, changed, reas
     assert reason in str(caught.value)
 
 
-def test_a_value_that_left_its_domain_is_not_served(root):
-    cache.store(root, DEVICE, record(entry(64, BLOCK=512)))
-    assert best_config("reduce", NAME, n=64).match.tier is Tier.DEFAULT
+@pytest.mark.parametrize(
+    ("others", "served"),
+    [
+        ((), "the kernel's default, "),
+        ((entry(1024, BLOCK=128),), "tuned on example-gpu-100 for n=1024, the nearest valid one to n=64"),
+        (
+            (replace(entry(64, BLOCK=512), measured=((Config({**DEFAULT, "BLOCK": 128}), 1.0),)),),
+            "tuned on example-gpu-100 for n=64, this device, where it takes ",
+        ),
+    ],
+)
+def test_a_value_that_left_its_domain_is_not_served_and_the_answer_says_so(root, others, served):
+    cache.store(root, DEVICE, record(entry(64, BLOCK=512), *others))
+    match = best_config("reduce", NAME, n=64).match
+    assert match.tier is not Tier.EXACT and match.detail.startswith(served)
+    assert "; the result for n=64 is not valid here: BLOCK = 512 is not among its values" in match.detail
+
+
+def test_results_that_are_refused_for_one_reason_are_told_at_once(root):
+    cache.store(root, DEVICE, record(*(entry(n, BLOCK=512) for n in (64, 128, 256)), default=Config({})))
+    with pytest.raises(NoConfig) as caught:
+        best_config("reduce", NAME, n=64)
+    assert str(caught.value).count("BLOCK = 512 is not among its values") == 1
+    assert re.search(
+        r"; the result for n=64 \(like .* more\) is not valid here: BLOCK = 512", str(caught.value)
+    )
+    assert "; the kernel's default is not valid here: it has nothing where the kernel" in str(caught.value)
 
 
 def test_strict_serves_the_exact_only_and_lists_what_exists(filled):

@@ -45,6 +45,20 @@ def test_every_stage_of_a_search_is_told_with_its_time(folder):
     assert any(line.startswith("3 ") and "ms: A=" in line for line in done.stderr.splitlines())
 
 
+def test_a_search_says_what_it_continues_and_when_nothing_new_is_tried(folder):
+    search = ("search", "double.yaml", "-d", "fake", "--budget")
+    told = [folder.run(*search, budget).stderr for budget in ("2", "3")]
+    journal = "runs/double.fake-gpu.n1000.int32.jsonl"
+    lines = (folder.path / journal).read_text().splitlines(keepends=True)
+    without_last_round = [line for line in lines if line.startswith(('{"journal":', '{"trial":'))]
+    (folder.path / journal).write_text("".join(without_last_round))
+    told.append(folder.run(*search, "3").stderr)
+    assert f"trials go to {journal}\n" in told[0] and "continues" not in told[0]
+    assert f"continues 2 trials of {journal}\n" in told[1] and "only this round" not in told[1]
+    assert f"continues 3 trials of {journal}\n" in told[2]
+    assert re.search("last round: .*; all trials were known, and only this round is run\n", told[2])
+
+
 def test_a_quiet_search_says_nothing_but_its_result(folder):
     done = folder.run("search", "double.yaml", "-d", "fake", "--budget", "3", "--quiet")
     assert done.returncode == 0
@@ -66,7 +80,7 @@ def test_a_line_of_80_columns_holds_what_matters():
     for each in (trial(0.2023), trial(status=Status.WRONG_RESULT), trial(status=Status.COMPILE_ERROR)):
         progress.tried(each)
     line = progress._renderable().plain
-    assert line.startswith(" " * 13 + "3/100, compiling 12 of 14, 0:00, 0:04 left, best 0.2023 ms, 1 wr")
+    assert line.startswith(" " * 13 + "3/100, compiling 12 of 14, 0:00, 0:04 left, best so far 0.2023 ms")
     assert len(line) == 79 and line.endswith("…")
 
 
@@ -82,7 +96,7 @@ def test_the_last_round_has_a_bar_of_its_own():
 def test_the_time_left_is_that_of_the_whole_search(folder):
     task = read_task(Target(folder.space, device="fake"))
     progress = SearchProgress(Verbosity.QUIET)
-    progress.started(task, 3, SimpleNamespace(path=folder.path / "j.jsonl", warning=None))
+    progress.started(task, 3, SimpleNamespace(path=folder.path / "j.jsonl", warning=None, trials={}))
     progress.stage(Stage("timing"))
     progress._began -= 60.0
     progress._forecast = Forecast(3, progress._began)
@@ -94,7 +108,7 @@ def test_the_time_left_is_that_of_the_whole_search(folder):
 
 def test_what_follows_the_last_trial_has_a_time_of_its_own(folder):
     progress = SearchProgress(Verbosity.QUIET)
-    path = SimpleNamespace(path=folder.path / "j.jsonl", warning=None)
+    path = SimpleNamespace(path=folder.path / "j.jsonl", warning=None, trials={})
     progress.started(read_task(Target(folder.space, device="fake")), 1, path)
     progress.tried(trial(1.0))
     progress.over()

@@ -179,7 +179,7 @@ LINES = [
         {"default": measured(1.5), "trials": (trial(DEFAULT, 4.5), trial(BEST, 3.0), trial(OTHER, 4.0))},
         {
             "default": "1.5 ms: the best is 1.50 times as fast\n",
-            "warning": "the last round's times are 0.33",
+            "warning": "configurations were 3 times as fast in the last round as in the search",
         },
     ),
     # nothing was compared: no praise without a condition
@@ -220,6 +220,14 @@ LINES = [
         {"front": "2 that no other beats in both time and energy, from 1 ms, 2 J to 2 ms, 1 J: autotune"},
     ),
     (TO_DEFAULT, {"warning": "2 faster times of the search, down to 1 ms, did not recur"}),
+    # also if the others were even slower in the search
+    (
+        TO_DEFAULT | {"trials": (trial(DEFAULT, 4.5), trial(BEST, 1.0)), "winner": trial(DEFAULT, 4.5)},
+        {
+            "warning": "configurations were 1.5 times as fast in the last round as in the search: load or "
+            "clocks changed; 1 faster time of the search, down to 1 ms, did not recur in the last round"
+        },
+    ),
     # what was faster in the search may have had no turn in the last round
     (
         TO_DEFAULT | {"timed_again": {DEFAULT, OTHER}},
@@ -348,8 +356,12 @@ def test_a_learnt_line_of_energy_is_of_energy(plain):
     ("best", "default", "told"),
     [
         ((1.0, 1.1), (4.0, 4.0), []),
-        ((1.0, 2.0), (4.0, 8.4), ["the last round's times are 2 times the search's"]),
-        ((2.0, 1.0), (8.0, 5.0), ["the last round's times are 0.62 times the search's"]),
+        ((1.0, 2.0), (4.0, 8.4), ["configurations took 2 times as long in the last round as in the search"]),
+        (
+            (2.0, 1.0),
+            (8.0, 5.0),
+            ["configurations were 1.6 times as fast in the last round as in the search"],
+        ),
         ((1.0, 2.0), (4.0, 4.1), []),  # the best was the luckiest, the device the same
         ((1.0, 2.0), (4.0, 2.0), []),  # contradictory
         ((1.0, 2.0), (None, 4.0), []),
@@ -413,12 +425,13 @@ def test_what_indices_cannot_hold_has_a_line_of_its_own_and_leaves_a_result_veri
 
 def test_ties_that_were_not_checked_are_named(plain):
     text = result_text(told(plain, ties=(THIRD,), unchecked_ties=(OTHER, DEFAULT)))
-    told_so = "        2 of them lack the last checks; the cache omits them:\n"
+    told_so = "        2 of them are not in the cache: only the best 6 get all `checks`\n"
     among = "cannot be told from the best, the default among them"
     (lines,) = re.findall(
         rf"^ties    3 more {among}; they differ in A\n{told_so}(.*\n.*)\n", text, re.MULTILINE
     )
     assert lines == "        A=4; the rest as in the best\n        the default"
+    assert "        1 of them is not in the cache: " in result_text(told(plain, unchecked_ties=(OTHER,)))
 
 
 def test_the_line_of_one_search_of_several_gives_no_gain_that_cannot_be_told_from_none(plain):

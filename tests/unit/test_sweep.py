@@ -66,7 +66,7 @@ def test_a_range_of_sizes_ends_in_variants_that_serve_what_lies_between(folder):
     assert "   1  fastest at n=2,000 to n=8,000\n      A=5 B=0\n" in again.stdout
     assert "   2  fastest at n=500 to n=1,000\n      A=2 B=0\n" in again.stdout
     assert " known from the journals) in " in again.stdout
-    assert trials(folder) == counts and again.stderr.count("trials go to ") == 5
+    assert trials(folder) == counts and again.stderr.count("continues ") == 5
     assert "sweep: last round at n=8000, int32, 3 of 3" in again.stderr
 
 
