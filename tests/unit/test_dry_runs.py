@@ -81,7 +81,7 @@ def test_sizes_at_which_launches_take_too_long_to_follow_are_told(tmp_path):
 
 
 def test_asking_whether_further_blocks_reach_more_leaves_no_size_out(tmp_path):
-    slow = ("(int k = 0; k < ITEMS; k++)", "(int k = 0; k < ITEMS + 35; k++)")
+    slow = ("(int k = 0; k < ITEMS; k++)", "(int k = 0; k < ITEMS + 15; k++)")
     assert linted(tmp_path, slow).left_out == ()
     assert linted(tmp_path, slow, ("shape: [n], role: in,", "shape: [n + 512], role: in,")).left_out == ()
 
