@@ -93,8 +93,9 @@ _DYNAMIC = re.compile(
     r"([\w:][\w:\s]*?)\s*(\w+)\s*\[\s*\]\s*;"
 )
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<([^>]+)>", re.MULTILINE)
-_CUDA_INCLUDE = re.compile(
-    rf'^[ \t]*#[ \t]*include[ \t]*[<"](?:cuda\.h|{"|".join(map(re.escape, DISPENSABLE))})[>"]', re.MULTILINE
+_OF_HOST_INCLUDE = re.compile(
+    rf'^[ \t]*#[ \t]*include[ \t]*[<"](?:iostream|cuda\.h|{"|".join(map(re.escape, DISPENSABLE))})[>"]',
+    re.MULTILINE,
 )
 _LOCAL = r"\b(?:__)?local\b"
 _OPENCL_WORDS = (  # told apart by their place alone: pointers to shared memory, shared memory, vectors
@@ -322,7 +323,7 @@ def _with_own_words(source: str) -> str:
     It is in an unnamed namespace: only then does g++ watch static variables in templates and inline
     functions.
     """
-    source = _CUDA_INCLUDE.sub("", source)
+    source = _OF_HOST_INCLUDE.sub("", source)
     headers, source = _INCLUDE.findall(source), _INCLUDE.sub("", source)
     words = ["threads.h", "cuda_words.h"]
     if _PORTABLE in source:
