@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from autotune.compilers.binary_cache import BinaryCache, CachedCompiler, default_folder
+from autotune.compilers.cuda_headers import DISPENSABLE
 from autotune.compilers.elf import read_sections, read_symbols
 from autotune.compilers.hidden_reads import HEADER_FOLDERS
 from autotune.compilers.host_code import without_host_code
@@ -92,7 +93,10 @@ _DYNAMIC = re.compile(
     r"([\w:][\w:\s]*?)\s*(\w+)\s*\[\s*\]\s*;"
 )
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<([^>]+)>", re.MULTILINE)
-_CUDA_HEADERS = re.compile(r"cuda(_runtime(_api)?)?\.h|device_launch_parameters\.h|vector_types\.h")
+_OF_HOST_INCLUDE = re.compile(
+    rf'^[ \t]*#[ \t]*include[ \t]*[<"](?:iostream|cuda\.h|{"|".join(map(re.escape, DISPENSABLE))})[>"]',
+    re.MULTILINE,
+)
 _LOCAL = r"\b(?:__)?local\b"
 _OPENCL_WORDS = (  # told apart by their place alone: pointers to shared memory, shared memory, vectors
     (re.compile(_LOCAL + r"(?=[\w\s]*\*)"), ""),
@@ -319,8 +323,8 @@ def _with_own_words(source: str) -> str:
     It is in an unnamed namespace: only then does g++ watch static variables in templates and inline
     functions.
     """
-    headers = [name for name in _INCLUDE.findall(source) if not _CUDA_HEADERS.fullmatch(name)]
-    source = _INCLUDE.sub("", source)
+    source = _OF_HOST_INCLUDE.sub("", source)
+    headers, source = _INCLUDE.findall(source), _INCLUDE.sub("", source)
     words = ["threads.h", "cuda_words.h"]
     if _PORTABLE in source:
         for word, replacement in _OWN_WORDS.items():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,11 +95,23 @@ def findings(result: FirstSpace) -> str:
     lines += ["", f"wrote {space}: read its comments", f"wrote {result.reference}: {guessed}"]
     if draft.stand_ins:
         folder = space.with_name(Path(draft.stand_ins).parts[0])
+        taken = shlex.join(map(str, (space, result.reference, folder)))
         lines.append(
             f"wrote {folder}: empty headers for the source's headers that were not found; put the real ones "
-            "there, or name their folder with --include"
+            f"there, or start anew with their folder: rm -r {taken} && autotune new "
+            f"{shlex.quote(str(result.source))} --include {_near_folder(result, folder)}"
         )
     return "\n".join(lines)
+
+
+def _near_folder(result: FirstSpace, stand_ins: Path) -> str:
+    """A folder around the source that has a header for which `stand_ins` has an empty one."""
+    from autotune.drafting.stand_in_headers import folders_of_headers
+
+    files = (file.relative_to(stand_ins).parts for file in stand_ins.rglob("*") if file.is_file())
+    missing = ["/".join(part for part in parts if part != "up") for parts in files]
+    found = folders_of_headers(result.source, missing, stand_ins)
+    return shlex.quote(os.path.normpath(result.source.parent / found[0])) if found else "FOLDER"
 
 
 def next_steps(result: FirstSpace) -> str:
@@ -110,7 +124,7 @@ def next_steps(result: FirstSpace) -> str:
         is_proved = draft.has_reference and result.notes[-1].is_good
         looks = [] if is_proved else ["--run"]  # on the CPU
         looks += [] if draft.dialect == "opencl" else [f"--compile --device {ARCHITECTURE}"]
-        steps = [f"on a machine with such a device: {steps[0]}"]
+        steps = [f"on a machine with a device for {draft.dialect}: {steps[0]}"]
         steps = [*(f"autotune space {space} {look}" for look in looks), *steps]
     if not draft.has_reference:
         steps.insert(0, f"complete {result.reference}: it has to return the expected results")

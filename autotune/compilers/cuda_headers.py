@@ -162,6 +162,7 @@ _DISPENSABLE = """
     vector_functions.h math_functions.h device_atomic_functions.h driver_types.h host_defines.h
     builtin_types.h
 """
+DISPENSABLE = tuple(_DISPENSABLE.split())
 # Headers for device code that come with the toolkit or CCCL: a folder of the source has none of these names.
 _OF_TOOLKIT = re.compile(
     r"(?:cub|thrust|cuda|nv|crt|cooperative_groups)/.+|(?:cuda_(?:fp\d+|bf16|pipeline|pipeline_primitives|awbarrier)"
@@ -192,7 +193,7 @@ def is_cuda_header(name: str) -> bool:
 
     Where a part of the toolkit is installed, it has what it has: a source may have `cuda/own.h`.
     """
-    if name in {*_STAND_INS, *_DISPENSABLE.split(), *FOR_DEVICES} or find_header(name) is not None:
+    if name in {*_STAND_INS, *DISPENSABLE, *FOR_DEVICES} or find_header(name) is not None:
         return True
     return _OF_TOOLKIT.fullmatch(name) is not None and bool(_absent_wheel(name))
 
@@ -208,7 +209,7 @@ def _absent_wheel(name: str) -> str:
 def stand_ins() -> dict[str, str]:
     """The headers that replace the host's for NVRTC: their texts, by name."""
     headers = dict(_STAND_INS)
-    headers |= {name: _EMPTY for name in _DISPENSABLE.split() if find_header(name) is None}
+    headers |= {name: _EMPTY for name in DISPENSABLE if find_header(name) is None}
     for name in FOR_DEVICES:
         if find_header(f"cuda/std/{name}") is not None:
             headers[name] = f"#include <cuda/std/{name}>\nnamespace std {{ using namespace ::cuda::std; }}\n"

@@ -12,7 +12,7 @@ from autotune.analysis.compile_survey import Settings, survey
 from autotune.analysis.host_run import run_on_host
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.outcomes import Unchecked
-from autotune.core.text import count_text, first_error
+from autotune.core.text import count_text, first_error, size_text
 from autotune.core.trials import Budget, Failure, Status
 from autotune.drafting.space_draft import ARCHITECTURE, Note
 from autotune.errors import InputError
@@ -62,7 +62,8 @@ def run_default(space: Path) -> list[Note]:
         if trial.status in _OF_SIZES:
             said += f"; shapes, numbers and macros of {space.name} are guesses: give what your program has"
         return [*doubts, Note(False, f"the default does not run yet: {said}")]
-    return [*doubts, Note(True, f"the default took {trial.time_ms:.4g} ms on {task.device.name}")]
+    sizes = size_text(task.space.problem.sizes)
+    return [*doubts, Note(True, f"the default took {trial.time_ms:.4g} ms at {sizes} on {task.device.name}")]
 
 
 def run_on_cpu(space: Path) -> list[Note]:

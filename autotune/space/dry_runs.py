@@ -66,19 +66,21 @@ def run_mistakes(space: ValidSpace, read: KernelSource | TritonModule) -> Findin
             sources[config] = (
                 _InTriton(read) if isinstance(read, TritonModule) else _InC.of(space, config, read)
             )
-    steps = Steps(_STEPS)
+    steps, of_grids = Steps(_STEPS), Steps(_STEPS)
     findings: dict[tuple[str, str, str], Finding] = {}
+    ends: dict[str, Finding] = {}  # told if nothing else is found that may be their cause
     left_out: list[Sizes] = []
     # all configurations at a size, the smallest first: what they write is compared before steps run out
     for sizes in (*sorted(spec.verify_sizes, key=lambda sizes: math.prod(sizes.values())), {}):
         written: _Written = {}
         for config, source in sources.items():
             plan = _Plan(space, config, sizes, source)
-            for finding in [*plan.mistakes(steps)] or plan.differing(written):
+            for finding in [*plan.mistakes(steps, of_grids)] or plan.differing(written):
                 findings.setdefault((finding.kind, finding.subject, finding.place), finding)
+            ends = {one.subject: one for one in plan.unwritten(with_ends=True)} | ends
             if plan.takes_too_long and plan.sizes not in left_out:
                 left_out.append(plan.sizes)
-    return Findings((*findings.values(),), (*left_out,))
+    return Findings((*(findings or ends).values(),), (*left_out,))
 
 
 def leaves_arrays(space: ValidSpace, config: Config, before: KernelSource, after: KernelSource) -> str:
@@ -182,13 +184,13 @@ class _Plan:
         self._arguments: dict[str, Argument] = {}
         self._is_whole = False  # True once all that its launches reach is followed
 
-    def mistakes(self, steps: Steps) -> Iterator[Finding]:
-        """What goes wrong in them."""
+    def mistakes(self, steps: Steps, of_grids: Steps) -> Iterator[Finding]:
+        """What goes wrong in them; steps of their own ask whether further blocks reach more."""
         launches = self._launches()
         own = Steps(min(_STEPS_OF_PLAN, steps.left))
         begun = own.left
         with suppress(NotUnderstood, RecursionError):
-            yield from self._launch_all(launches, own)
+            yield from self._launch_all(launches, own, of_grids)
         self.takes_too_long = own.left < 0
         steps.left = max(0, steps.left - begun + own.left)
 
@@ -227,7 +229,7 @@ class _Plan:
         self._memories = {item.name: _memory(item) for item in passed if item.value is None and not item.of}
         return launches
 
-    def _launch_all(self, launches: Sequence[Launch], steps: Steps) -> Iterator[Finding]:
+    def _launch_all(self, launches: Sequence[Launch], steps: Steps, of_grids: Steps) -> Iterator[Finding]:
         is_whole = all(map(_has_all, launches))
         for launch in launches:
             run = self._launched(launch, _some_blocks(launch), steps)
@@ -237,8 +239,8 @@ class _Plan:
                 return
         self._is_whole = is_whole
         if is_whole:
-            small = [*self._small_grids(launches, steps)]
-            yield from small or self._unwritten()
+            small = [*self._small_grids(launches, of_grids)]
+            yield from small or self.unwritten(with_ends=False)
 
     def _launched(self, launch: Launch, blocks: Ints, steps: Steps) -> LaunchRun:
         """A run of some blocks, which is not whole if it takes too long."""
@@ -302,7 +304,7 @@ class _Plan:
         """The ways to keep an access within an argument; a vector at its end allows only whole vectors."""
         name, width = access.memory.name, access.together
         ways = self._source.mend, f"correct the shape of {name}"
-        size = next(argument.shape for argument in self._space.spec.arguments if argument.name == name)[-1]
+        size = self._shape(name)[-1]
         if width == 1 or size not in self.sizes or self.sizes[size] % width == 0:
             return ", or ".join(ways)
         named = next((key for key, value in self._config.items() if value == width), str(width))
@@ -378,24 +380,31 @@ class _Plan:
             if memory.read is not None and not memory.is_lost
         }
 
+    def _shape(self, name: str) -> tuple[str, ...]:
+        return next(argument.shape for argument in self._space.spec.arguments if argument.name == name)
+
     def _has_own_shape(self, name: str) -> bool:
         """True if an array's shape depends on no parameter: then it has no room beyond what is needed."""
-        shape = next(argument.shape for argument in self._space.spec.arguments if argument.name == name)
+        shape = self._shape(name)
         read = names_behind((word for text in shape for word in parse(text).names), self._space.spec.derived)
         return read.isdisjoint(parameter.name for parameter in self._space.parameters)
 
-    def _unwritten(self) -> Iterator[Finding]:
-        """Outputs with elements that no thread writes."""
-        for name, memory in self._memories.items():
+    def unwritten(self, *, with_ends: bool) -> Iterator[Finding]:
+        """Outputs with elements that no thread writes.
+
+        An output may have room at its end: `with_ends` also counts what is missing there, if its first extent
+        is a size. No output has room where programs write over each other's elements.
+        """
+        for name, memory in self._memories.items() if self._is_whole else ():
             if self._arguments[name].role == "out" and not memory.is_lost and memory.written is not None:
                 missing = np.flatnonzero(~memory.written)
-                # there may be room at its end, but not if programs write over each other's elements
-                if len(missing) and (memory.is_overwritten or memory.written[missing[0] :].any()):
+                is_sure = memory.is_overwritten or (with_ends and self._shape(name)[0] in self.sizes)
+                if len(missing) and (is_sure or memory.written[missing[0] :].any()):
                     mend = (
                         "programs write over each other's elements: correct a stride, the grid or the source"
                         if memory.is_overwritten
-                        else "correct the grid, the source or the shape, or write role: inout if these "
-                        "elements keep their values"
+                        else f"correct {'a guard such as `i < n`' if with_ends else 'the grid'}, the source "
+                        "or the shape, or write role: inout if these elements keep their values"
                     )
                     yield self._in_space(
                         "unwritten_output",

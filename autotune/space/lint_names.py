@@ -124,6 +124,8 @@ def unused_parameters(space: ValidSpace, code: str) -> Iterator[Finding]:
             mend = (
                 f"use it in {space.spec.source.name}{_test_of(parameter)}, or remove it from `parameters`"
                 f"{_also_named(space.spec, parameter.name)}"
+                if len(space.parameters) > 1
+                else f"use it in {space.spec.source.name}{_test_of(parameter)}; a space needs one parameter"
             )
             if space.spec.functions.source:  # there is no file to name
                 mend = f"use it, or remove it{nearest(parameter.name, _WORD.findall(code))}"

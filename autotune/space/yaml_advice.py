@@ -202,7 +202,7 @@ def yaml_problem(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[int
     if "but found '?'" in problem:
         return _other_dash(lines, line)
     if "but found '<block " in problem:
-        return _indentation(lines, line) or (line, problem)
+        return _missing_colon(lines, line) or _indentation(lines, line) or (line, problem)
     return line, problem
 
 

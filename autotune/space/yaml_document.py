@@ -198,6 +198,8 @@ class Element:
         value = self.value("a whole number")
         if isinstance(value, bool) or not isinstance(value, int):
             mend = f"; write {int(value):_}" if isinstance(value, float) and value.is_integer() else ""
+            if isinstance(value, str) and value[:-1].isdecimal():  # such as 1M
+                mend = f"; write all digits, such as {int(value[:-1]):_}_000_000"
             raise self.error(f"expected a whole number, found {value!r}{mend}")
         return value
 

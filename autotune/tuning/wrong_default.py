@@ -88,9 +88,9 @@ def _suspect(task: TuningTask, others: Sequence[Trial]) -> str:
         place = located(task.spec.path, "launch[0].arguments")
         suspect = "`reference`" if task.spec.reference.suffix else _name_of_reference(task)
         return (
-            f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong too: look at {suspect} and "
-            f"the order of the arguments ({place}) first; "
-            f"`autotune space {task.spec.path} --run` looks for races"
+            f"{' and '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong too: look for races first, "
+            f"with `autotune space {task.spec.path} --run`, then at {suspect} and the order of the arguments "
+            f"({place})"
         )
     return ""
 
@@ -110,7 +110,7 @@ def _left_alone(task: TuningTask, fault: ArrayFault, kernel: str) -> Iterator[st
     if fault.is_end:
         yield (
             f"the last elements of {name} stay unwritten: {located(task.spec.path, grid)}: {grid} has too "
-            f"few blocks, or a loop of {kernel} ends too early"
+            f"few blocks, or in {kernel} a guard such as `i < n` is too tight, or a loop ends too early"
         )
         return
     yield f"correct the index with which {kernel} writes {name}"

@@ -69,7 +69,7 @@ MASKS = {  # what this machine decides, with the text in its place
     r"\d+\.\d MB": "N MB",
     r"g\+\+ [\d.]+": "g++ N",
     r"-I\S+/kernels": "-I/AUTOTUNE/kernels",
-    r"took [\d.e-]+ ms on .*": "took N ms on DEVICE",
+    r"took [\d.e-]+ ms (at .* )on .*": r"took N ms \1on DEVICE",
     r"\d{4}-\d\d-\d\dT[\d:]+\+00:00": "DATE",
     r"\b[0-9a-f]{12}\b": "DIGEST",
     r"^(sm_\d+ .*\)) +\d+$": r"\1 N",  # registers by this version of NVRTC

@@ -80,6 +80,20 @@ def test_sizes_at_which_launches_take_too_long_to_follow_are_told(tmp_path):
     assert linted(tmp_path, slow).left_out == ({"n": 257}, {"n": 100_000})
 
 
+def test_the_only_parameter_is_not_to_be_removed(tmp_path):
+    old = "  BLOCK: [32, 64, 128]\n  ITEMS: [1, 2]\ndefault: {BLOCK: 64, ITEMS: 2}"
+    texts = (SOURCE, SPACE.replace(old, "  VARIANT: [1]\ndefault: {VARIANT: 1}"))
+    source, space = (text.replace("BLOCK", "64").replace("ITEMS", "2") for text in texts)
+    (found,) = (one for one in linted(tmp_path, source=source, space=space).mistakes if "VARIANT" in str(one))
+    assert found.detail.endswith("; use it in sums.cu; a space needs one parameter"), found
+
+
+def test_asking_whether_further_blocks_reach_more_leaves_no_size_out(tmp_path):
+    slow = ("(int k = 0; k < ITEMS; k++)", "(int k = 0; k < ITEMS + 15; k++)")
+    assert linted(tmp_path, slow).left_out == ()
+    assert linted(tmp_path, slow, ("shape: [n], role: in,", "shape: [n + 512], role: in,")).left_out == ()
+
+
 def test_a_right_kernel_has_no_finding(tmp_path):
     assert findings(tmp_path) == []
 
@@ -108,6 +122,8 @@ def test_a_right_kernel_has_no_finding(tmp_path):
             ("k * BLOCK + threadIdx.x", "k * BLOCK + threadIdx.x / 2 * 2"),
             "sums.yaml:15: ",
         ),
+        ("unwritten_output", ("first + own < n", "first + own < n - 1"), "sums.yaml:15: "),
+        ("unwritten_output", ("first + own < n", "first + own + 1 < n"), "sums.yaml:15: "),
     ],
 )
 def test_a_mistake_is_found_at_its_place(tmp_path, kind, edit, where):

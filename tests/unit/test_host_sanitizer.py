@@ -86,6 +86,12 @@ BOUNDS, WRONG = Status.OUT_OF_BOUNDS, Status.WRONG_RESULT
     ("old", "new", "status", "words"),
     [
         ("", "", None, ""),
+        (
+            "KERNEL ",
+            '#include "cuda_runtime.h"\n#include "device_launch_parameters.h"\n#include <iostream>\nKERNEL ',
+            None,
+            "",
+        ),
         ("BARRIER();", "", WRONG, r"a race: write in last_sum \(last.cu:8\) and read in last_sum"),
         ("COPY_WAIT(0);", "COPY_WAIT(1);", WRONG, r"sum\[0\] depends on memory that was never written"),
         (

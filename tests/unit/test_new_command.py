@@ -83,7 +83,7 @@ def test_the_next_steps_are_those_that_this_machine_can_take(folder, monkeypatch
     steps = [
         "next  autotune space keyword.yaml --run",
         "then  autotune space keyword.yaml --compile --device sm_90",
-        "then  on a machine with such a device: autotune search keyword.yaml",
+        "then  on a machine with a device for cuda: autotune search keyword.yaml",
         'then  in a program: autotune.load_kernel("keyword")(in_)',
     ]
     done = folder.run("new", "keyword.cu")
@@ -103,7 +103,7 @@ def test_a_default_that_is_right_on_the_cpu_is_not_to_be_run_there_again(folder,
     (folder.path / "twice.cu").write_text(f"__global__ void twice(float *x, int n) {{ {body} }}")
     steps = [
         "next  autotune space twice.yaml --compile --device sm_90",
-        "then  on a machine with such a device: autotune search twice.yaml",
+        "then  on a machine with a device for cuda: autotune search twice.yaml",
         'then  in a program: autotune.load_kernel("twice")(x)',
     ]
     done = folder.run("new", "twice.cu", "--quiet")
@@ -215,6 +215,17 @@ def test_a_header_that_is_not_there_is_empty_as_long_as_the_kernel_does_without(
     done = folder.run("new", "shift.cl")
     assert done.returncode == 0 and "\ngood  the space has " in done.stdout
     assert "wrote shift_headers: empty headers for the source's headers that were not found" in done.stdout
+    again = "rm -r shift.yaml shift.py shift_headers && autotune new shift.cl --include FOLDER\n"
+    assert again in done.stdout
+    (folder.path / ".git").mkdir()  # no folder around is searched
+    (folder.path / "near/parts").mkdir(parents=True)
+    (folder.path / "near/parts/own.h").write_text("")
+    for name in ("shift.yaml", "shift.py", "shift_headers/parts/own.h"):
+        (folder.path / name).unlink()
+    (folder.path / "shift_headers/parts").rmdir()
+    (folder.path / "shift_headers").rmdir()
+    done = folder.run("new", "shift.cl")
+    assert again.replace("FOLDER", "near") in done.stdout
     assert "In place of parts/own.h" in (folder.path / "shift_headers/parts/own.h").read_text()
     assert "include_dirs: [shift_headers]" in (folder.path / "shift.yaml").read_text()
 

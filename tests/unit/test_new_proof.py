@@ -330,7 +330,7 @@ def test_a_default_in_triton_that_does_not_compile_is_told_without_a_gpu(without
     done = without_gpu.run("new", "odd.py")
     assert "\nnote  not run: odd_reference.py:" in done.stdout  # which is not written yet
     assert "\ngood  the default compiles for sm_90\n" in done.stdout
-    assert "\nthen  on a machine with such a device: autotune search odd.yaml\n" in done.stdout
+    assert "\nthen  on a machine with a device for triton: autotune search odd.yaml\n" in done.stdout
 
 
 def test_a_default_in_triton_runs_on_the_cpu_after_it_was_compiled(without_gpu):

@@ -74,6 +74,11 @@ BAD_EDITS = [
     ),
     (
         "default: {n: 1_048_576}",
+        "default: {n: 1M}",
+        "6: sizes.default.n: expected a whole number, found '1M'; write all digits, such as 1_000_000",
+    ),
+    (
+        "default: {n: 1_048_576}",
         "default: {n: true}",
         "6: sizes.default.n: expected a whole number, found True",
     ),
