@@ -420,9 +420,10 @@ def _arguments(
     A part is called like its field where nothing else is, else like the way to it: `A.width` is `A_width`.
     """
     inside = {
-        parameter.name: types.members(parameter.type)
+        parameter.name: members
         for parameter in function.parameters
         if not (parameter.pointers or parameter.is_reference or parameter.is_function)
+        if (members := types.members(parameter.type)) and len({*map(_field_name, members)}) == len(members)
     }
     names = Counter(_field_name(member) for members in inside.values() for member in members)
     names.update(f"{name}_{_field_name(member)}" for name, members in inside.items() for member in members)

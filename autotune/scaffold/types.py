@@ -78,7 +78,7 @@ class KnownTypes(TypeLayouts):
             if end != member.place:
                 return ()
             end += size_bytes
-        is_alike = round_up(end, placed.alignment_bytes) == round_up(end, widest)
+        is_alike = placed.size_bytes == round_up(end, widest)
         is_number = len(placed.members) == 1 and not placed.members[0].path
         return () if is_number or not is_alike else placed.members
 
@@ -86,13 +86,14 @@ class KnownTypes(TypeLayouts):
         """Where everything in a type lies; None if that cannot be told, or if there is too much of it."""
         declared = self.declared(kind)
         if declared is None or declared.is_union:
-            dtype, width = self.layout(self._known(kind))
-            if dtype in (UNKNOWN, STRUCT) or width > _MAX_FIELDS:
+            is_own = kind in self.source.types.declared  # nothing stands in for it
+            dtype, width = self.layout(kind if is_own else self._known(kind))
+            if dtype in (UNKNOWN, STRUCT) or width > _MAX_FIELDS or (declared and width > 1):
                 return None
             names = ["xyzw"[one] if width <= 4 else f"s{one:X}" for one in range(width)]
             paths = [f".{name}" for name in names] if width > 1 else [""]
             if declared:
-                paths = [f".{declared.fields[0].name}"] if width == 1 else []
+                paths = [f".{declared.fields[0].name}"]
             size_bytes = assumed_bytes(dtype)
             numbers = [Member(path, one * size_bytes, dtype) for one, path in enumerate(paths)]
             return _Placed((*numbers,), width * size_bytes, self.alignment_bytes(kind))

@@ -17,9 +17,11 @@ from autotune.sources.type_table import StructField, StructureType, split_argume
 from autotune.sources.whole_numbers import number_of
 
 UNKNOWN, STRUCT = "unknown", "structure"
-ALIASES_OF_CUDA = {"dim3": "uint3", "cuDoubleComplex": "double2"} | dict.fromkeys(
-    ("cuComplex", "cuFloatComplex"), "float2"
-)
+ALIASES_OF_CUDA = {
+    **{"dim3": "uint3", "cuDoubleComplex": "double2"},
+    **dict.fromkeys(("cuComplex", "cuFloatComplex"), "float2"),
+    **dict.fromkeys(("cudaTextureObject_t", "cudaSurfaceObject_t"), "unsigned long long"),
+}
 # Structures of cuRAND, of 48 and 64 bytes.
 _STATES = dict.fromkeys(
     ("curandState", "curandState_t", "curandStateXORWOW", "curandStateXORWOW_t"), ("uint32", 12)
@@ -117,8 +119,12 @@ class TypeLayouts:
         name, bracket, given = kind.partition("<")
         if kind in structures or not bracket:
             return structures.get(kind)
-        found = structures.get(name.rpartition("::")[2].strip())
-        return found and found.instance(split_arguments(given.rpartition(">")[0]))
+        own = name.rpartition("::")[2].strip()
+        if any(other.startswith(f"{own}<") for other in structures):  # which of its specializations it is
+            return None
+        return (
+            structures[own].instance(split_arguments(given.rpartition(">")[0])) if own in structures else None
+        )
 
     def structure(self, declared: StructureType) -> Layout:
         """A structure: its elements are bytes where the types of its fields differ."""

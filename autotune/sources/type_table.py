@@ -11,6 +11,7 @@ from tree_sitter import Node
 from autotune.sources.statements import declarator_name, declarators, type_name
 from autotune.sources.tree import SourceTree, descendants, field
 
+_ODD = ("alignas", "attribute", "bitfield")  # parts of a field that moves others
 _STRUCTURES = ("struct_specifier", "class_specifier", "union_specifier")
 
 
@@ -40,16 +41,17 @@ class StructureType:
 
     def instance(self, given: Sequence[str]) -> StructureType | None:
         """The structure that a template makes of types and numbers; None for a template with a pack."""
-        words = {}
-        for number, text in enumerate(self.template):
-            declared, _, default = text.partition("=")
-            name, value = declared.split()[-1], given[number] if number < len(given) else default.strip()
-            if "..." in declared or not value:
-                return None
-            words[name] = value
+        words: dict[str, str] = {}
 
         def written(text: str) -> str:
             return re.sub(r"\b[A-Za-z_]\w*", lambda word: words.get(word[0], word[0]), text)
+
+        for number, text in enumerate(self.template):
+            declared, _, default = text.partition("=")
+            value = given[number] if number < len(given) else written(default.strip())
+            if "..." in declared or not value:
+                return None
+            words[declared.split()[-1]] = value
 
         fields = tuple(
             replace(member, type=written(member.type), extents=tuple(map(written, member.extents)))
@@ -96,7 +98,9 @@ def read_types(tree: SourceTree) -> TypeTable:
         elif node.type in _STRUCTURES and field(node, "body") is not None:
             name = type_name(tree, node)
             declared.add(name)
-            structures.setdefault(name, _structure(tree, node, name, node))
+            own = _structure(tree, node, name, node)
+            is_other = name in structures and structures[name].fields != own.fields  # of another namespace
+            structures[name] = replace(structures.get(name, own), is_plain=own.is_plain and not is_other)
         elif node.type == "enum_specifier":
             body = field(node, "body")
             inside = body.named_children if body else ()
@@ -143,7 +147,8 @@ def _structure(tree: SourceTree, node: Node, name: str, whole: Node) -> Structur
     attributes = [one for part in head for one in descendants(part)]
     words = {tree.of(attribute) for attribute in attributes if attribute.type == "identifier"}
     numbers = tuple(tree.of(attribute) for attribute in attributes if attribute.type == "number_literal")
-    is_plain = not any(child.type == "base_class_clause" for child in node.children)
+    is_virtual = any(one.type == "virtual" for child in inside for one in child.children)
+    is_plain = not (is_virtual or any(child.type == "base_class_clause" for child in node.children))
     template = _template_of(tree, node)
     return StructureType(
         name,
@@ -173,7 +178,8 @@ def _fields(tree: SourceTree, node: Node) -> Iterator[StructField | None]:
     kind = field(node, "type")
     if node.type not in ("field_declaration", "ERROR") or words & {"static", "constexpr"}:
         return
-    if node.is_error or any(child.type == "bitfield_clause" for child in node.children):
+    beside = [one for child in node.children if child != kind for one in descendants(child)]
+    if node.is_error or any(one.is_error or one.type.startswith(_ODD) for one in beside):
         yield None
         return
     named = node.children_by_field_name("declarator")
@@ -186,6 +192,10 @@ def _fields(tree: SourceTree, node: Node) -> Iterator[StructField | None]:
         if any("function" in part.type for part in parts):
             if "pointer" in parts[-2].type:  # to a function
                 yield None
+            continue
+        kinds = [part.type for part in parts]
+        if "array_declarator" in kinds and "pointer_declarator" in kinds[kinds.index("array_declarator") :]:
+            yield None  # a pointer to an array
             continue
         extents = [tree.of(field(part, "size")) for part in parts if part.type == "array_declarator"]
         yield StructField(

@@ -38,7 +38,8 @@ CUDA = sorted(path.stem for path in FOLDER.glob("*.cu"))
 
 def space_of(folder, file):
     (folder / file).write_text((FOLDER / file).read_text())
-    new.run(Namespace(kernel=folder / file, entry=None, include=[], define=[], quiet=True, verbose=False))
+    asked = {"kernel": folder / file, "entry": None, "include": [], "define": [], "time": 60.0}
+    new.run(Namespace(**asked, quiet=True, verbose=False))
     (path,) = folder.glob("*.yaml")
     spec = load_space(path)
     device = architecture("sm_90").device

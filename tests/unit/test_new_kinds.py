@@ -749,6 +749,37 @@ def test_a_structure_that_cannot_be_made_is_refused_with_the_field_that_is_the_c
         made(text)
 
 
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "struct P { float *a; const float *b; int n; union { float f; int i; } u; };",
+        "struct E { }; struct P { float a; E e; };",
+        "typedef float* fp; struct P { fp a; const float *b; int n; };",
+        "typedef float row[4]; struct P { row a; int n; };",
+        "struct P { float (*a)[4]; const float *b; int n; };",
+        "struct P { float *a; float s; alignas(16) float n0; int n; };",
+        "struct P { float *a; float s; __align__(16) float n0; int n; };",
+        "struct P { float *a; float s; float n0 __attribute__((aligned(16))); int n; };",
+        "struct P { float *a; int n; virtual __device__ int size() { return n; } };",
+        "template<int N> struct A { A<N-1> a; float x; }; template<> struct A<0> { }; struct P { A<3> a; };",
+        "template<class T> struct Q {T x;}; template<> struct Q<int> { int y; }; struct P { Q< int > a; };",
+        "namespace A { struct P { float *a; int n; }; } namespace B { struct P { double *a; long m; }; }",
+        "struct P { float *a; float w_0; float w[1]; };",
+    ],
+)
+def test_a_structure_whose_parts_have_no_sure_place_or_name_is_refused(declared):
+    kind = "B::P" if "namespace" in declared else "P"
+    with pytest.raises(InputError, match="p is a structure that autotune cannot make"):
+        made(f"{declared} __global__ void fill(float *y, {kind} p) {{ y[threadIdx.x] = 1; }}")
+
+
+def test_a_type_that_a_template_takes_by_default_may_be_another_that_it_takes():
+    text = "template <class T, class U = T> struct Pair { T x; U y; }; " + KERNEL_OF_P.replace(
+        "P p", "Pair<double> p"
+    )
+    assert made(text).kernel.structures["p"].fields == (("x", "float64"), ("y", "float64"))
+
+
 def test_a_structure_that_points_to_its_like_is_refused_in_one_line():
     text = """
     struct Node { struct Node *next; int value; };
