@@ -7,12 +7,11 @@ a type of the space.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from math import inf, prod
+from math import prod
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
@@ -31,6 +30,7 @@ from autotune.drafting.missing_definitions import what_helps
 from autotune.drafting.space_draft import ARCHITECTURE, KernelFile
 from autotune.errors import InputError, MissingExtra
 from autotune.evaluation.compiler_pool import CompilerPool, CompilerSetting, cuda_setting, device_setting
+from autotune.processes.deadline import Deadline
 from autotune.scaffold import Assumptions, Scaffold, scaffold
 from autotune.scaffold.reading import USUAL
 from autotune.sources.bare_code import WORD
@@ -54,23 +54,18 @@ _PORTABLE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]portable\.h", re.MULTIL
 
 @dataclass(frozen=True)
 class Deadlines:
-    """On the monotonic clock: when no further guess is tried any more, and when a compiler is stopped."""
+    """When no further guess is tried any more, and when a compiler is stopped."""
 
-    tried_s: float = inf
-    compiled_s: float = inf
-
-    @property
-    def are_over(self) -> bool:
-        """True if nothing more is tried."""
-        return time.monotonic() > self.tried_s
+    tried: Deadline
+    compiled: Deadline
 
     @property
     def compiler_s(self) -> float:
         """The time limit of a compiler that starts now."""
-        return round(min(_TIMEOUT_S, max(_LEAST_S, self.compiled_s - time.monotonic())))
+        return round(max(_LEAST_S, self.compiled.left_s(_TIMEOUT_S)))
 
 
-UNLIMITED = Deadlines()
+UNLIMITED = Deadlines(Deadline(), Deadline())
 
 
 def compiled_scaffold(
@@ -91,7 +86,7 @@ def compiled_scaffold(
     if any(item.default == 1 for item in made.guess.launch.parameters):
         others.append(replace(assumed, is_large=True))
     for assumption in others:
-        if deadlines.are_over:
+        if deadlines.tried.is_over:
             break
         with suppress(InputError):  # with these definitions it has no kernel
             other_made = _without_unknown_words(kernel, assumption, deadlines)
@@ -100,7 +95,7 @@ def compiled_scaffold(
     return made
 
 
-def with_nvcc(kernel: KernelFile, made: Scaffold, end_s: float) -> Scaffold:
+def with_nvcc(kernel: KernelFile, made: Scaffold, deadline: Deadline) -> Scaffold:
     """A space for nvcc, which has the host's headers, if it compiles the default, or says more than NVRTC.
 
     That is more of an error in a header, which may only need the host's library. What was assumed for NVRTC
@@ -112,11 +107,10 @@ def with_nvcc(kernel: KernelFile, made: Scaffold, end_s: float) -> Scaffold:
     plain = plain_scaffold(kernel, replace(USUAL, defined=kernel.definitions))
     other = made
     for draft in (plain, made):
-        left_s = end_s - time.monotonic()
-        if left_s <= 0:
+        if deadline.is_over:
             break
         other = replace(draft, compiler="nvcc")
-        other = replace(other, complaint=_complaint(other, _source(kernel), left_s))
+        other = replace(other, complaint=_complaint(other, _source(kernel), deadline.left_s()))
         if not other.complaint or draft.space == made.space:
             break
     said, other_said = first_error(made.complaint), first_error(other.complaint)
@@ -169,7 +163,7 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions, deadlines: 
         source = _source(kernel)
         made = replace(made, complaint=_complaint(made, source, deadlines.compiler_s))
         option = _NEWER.get(made.source.dialect, "")
-        if _ERROR in made.complaint and attempt == 0 and option and not deadlines.are_over:
+        if _ERROR in made.complaint and attempt == 0 and option and not deadlines.tried.is_over:
             newer = replace(made, option=option)
             newer = replace(newer, complaint=_complaint(newer, source, deadlines.compiler_s))
             if newer.complaint.count(_ERROR) < made.complaint.count(_ERROR):
@@ -181,7 +175,7 @@ def _without_unknown_words(kernel: KernelFile, assumed: Assumptions, deadlines: 
             better = replace(assumed, undefined=(*assumed.undefined, *dict.fromkeys(fresh)))
         else:
             better = replace(assumed, is_small=assumed.is_small or "shared" in made.complaint)
-        if better == assumed or deadlines.are_over:
+        if better == assumed or deadlines.tried.is_over:
             break
         assumed = better
     return made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from autotune.drafting.space_draft import KernelFile, SpaceDraft
 from autotune.drafting.stand_in_headers import folders_of_headers, write_stand_ins
 from autotune.drafting.trials import compile_default
 from autotune.errors import AutotuneError, InputError, KernelUnread
+from autotune.processes.deadline import Deadline
 from autotune.scaffold import Assumptions, Scaffold
 from autotune.scaffold.guessed_launch import PLACEHOLDER
 from autotune.scaffold.guessed_reference import variable_name
@@ -81,8 +81,7 @@ def compiled(kernel: KernelFile, stand_ins: str, front: Path, within_s: float) -
     from there, and others are reported.
     What the source leaves to its host is written into the file `front`, which includes the source.
     """
-    end_s = time.monotonic() + within_s
-    deadlines = Deadlines(end_s, end_s + within_s / 2)
+    deadlines = Deadlines(Deadline.after(within_s), Deadline.after(1.5 * within_s))
     made = compiled_scaffold(_with_headers(kernel, stand_ins), deadlines=deadlines)
     if stand_ins and made.complaint:
         missing = missing_headers(kernel.path, _folders(kernel))
@@ -94,7 +93,7 @@ def compiled(kernel: KernelFile, stand_ins: str, front: Path, within_s: float) -
     if made.complaint and (fronted := with_front(_with_headers(kernel, stand_ins), made, front, deadlines)):
         kernel, made = fronted
     if made.complaint:
-        made = with_nvcc(_with_headers(kernel, stand_ins), made, deadlines.compiled_s)
+        made = with_nvcc(_with_headers(kernel, stand_ins), made, deadlines.compiled)
     return _described(made, kernel, stand_ins)
 
 
@@ -116,7 +115,7 @@ def compiled_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDr
     The file has the guess that was tried last. If none compiles in the time, the draft is the first one, with
     a complaint if Triton has one: any other is said when the space is loaded, or its default tried.
     """
-    end_s = time.monotonic() + within_s
+    deadline = Deadline.after(within_s)
     made = scaffold_triton(kernel.path, kernel.name, kernel.entry)
     first = _described_triton(made, kernel)
     try:
@@ -130,7 +129,7 @@ def compiled_triton(kernel: KernelFile, space: Path, within_s: float) -> SpaceDr
     if not any(words in complaint for words in _SETTLED):
         reached = place.parameters(made.guess.kernel.entry) if place is not None else set()
         for assumed in made.guess.others(complaint, reached):
-            if time.monotonic() > end_s:
+            if deadline.is_over:
                 break
             with suppress(AutotuneError):  # such as a rule of the source that no value fits
                 other = replace(made, guess=TritonGuess(made.guess.kernel, assumed))

@@ -157,7 +157,9 @@ class _Work:
     def _read(self, kernel: KernelFile, step: str, *arguments: object) -> Any:
         """What a step finds in the source; raises InputError if it takes too long or its process ends."""
         try:
-            return self.workshop.run(step, *arguments, limit_s=self.limits.reading_s)
+            return self.workshop.run(
+                step, *arguments, limit_s=min(self.limits.reading_s, self.workshop.left_s)
+            )
         except Stopped as why:
             advice = f"move the kernel and what it uses to a file of its own{self._or_more_time(why)}"
             raise InputError(f"{kernel.path}: not read: {why}; {advice}") from None
@@ -195,9 +197,8 @@ class _Work:
         """Load the space and count it; raises InputError if it does not load, and so is not kept."""
         self.on_stage(Stage("loading the space"))
         try:
-            count = self.workshop.run(
-                "trials.count", space, has_device=can_run, limit_s=self.limits.reading_s
-            )
+            limit_s = max(self.limits.reading_s, self.workshop.left_s)  # the last step that must succeed
+            count = self.workshop.run("trials.count", space, has_device=can_run, limit_s=limit_s)
         except Stopped as stopped:
             advice = f"write the space by hand (docs/space-format.md){self._or_more_time(stopped)}"
             raise InputError(

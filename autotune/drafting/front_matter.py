@@ -42,7 +42,7 @@ def with_front(
     best = None
     for _ in range(_ROUNDS):
         fresh = dict(_definitions(kernel.path, made, front, lines.keys(), refused))
-        if not fresh or deadlines.are_over:
+        if not fresh or deadlines.tried.is_over:
             break
         lines = fresh | lines  # what another definition needs stands before it
         own = replace(kernel, path=front, front=_text(kernel.path, lines))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
@@ -10,6 +9,7 @@ from typing import Any, Self
 from autotune import errors
 from autotune.errors import ChildFailed, ChildRaised, ChildTimeout, InputError, SetupError
 from autotune.processes.child import Child
+from autotune.processes.deadline import Deadline
 
 
 class Stopped(Exception):
@@ -19,11 +19,11 @@ class Stopped(Exception):
 
 
 class Workshop:
-    """Runs steps of `drafting` and `trials` in a child process, all within one time limit."""
+    """Runs steps of `drafting` and `trials` in a child process, each within a time limit."""
 
     def __init__(self, limit_s: float) -> None:
-        """Start the process in the background; `limit_s` is for all steps together."""
-        self._end_s = time.monotonic() + limit_s
+        """Start the process in the background; `limit_s` is what all steps should take together."""
+        self._deadline = Deadline.after(limit_s)
         self._child = Child(_ready)
 
     def __enter__(self) -> Self:
@@ -37,7 +37,7 @@ class Workshop:
     @property
     def left_s(self) -> float:
         """The time that is left for all further steps."""
-        return max(0.0, self._end_s - time.monotonic())
+        return self._deadline.left_s()
 
     def run(self, step: str, *arguments: Any, limit_s: float, **options: Any) -> Any:
         """Run a step, a function of this package such as `draft_steps.draft`, and return its result.
@@ -47,7 +47,7 @@ class Workshop:
             SetupError: The step raised another error of autotune.
             Stopped: The step took too long, or its process ended; the next one gets a fresh process.
         """
-        limit_s = max(0.1, min(limit_s, self.left_s))
+        limit_s = max(0.1, limit_s)
         try:
             return self._child.call(_run, step, *arguments, timeout_s=limit_s, **options)
         except ChildRaised as error:
@@ -60,7 +60,7 @@ class Workshop:
             self._child = Child(_ready)
             if not isinstance(error, ChildTimeout):
                 raise Stopped(str(error)) from None
-            late = Stopped(f"took longer than {limit_s:,.0f} s")
+            late = Stopped(f"took longer than {float(f'{limit_s:.3g}'):,g} s")
             late.is_late = True
             raise late from None
 

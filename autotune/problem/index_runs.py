@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from autotune.core.argument_values import pointed
 from autotune.core.launch_plan import TRITON
 from autotune.core.records import Launch
 from autotune.problem.workload import Workload
@@ -27,7 +28,7 @@ _Passed = dict[str, FollowedArray | int | None]  # the arguments of launches, by
 
 
 class IndexRun(NamedTuple):
-    """One launch: what `DryRun` has found, and whether it came to the launch's end."""
+    """One launch: what `DryRun` has found, and whether it followed all arrays to the launch's end."""
 
     entry: str
     turns: Mapping[int, int]
@@ -51,8 +52,12 @@ class IndexRuns(ABC):
             pointers = [one.name for one in workload.arrays] + [part.name for part in workload.views]
             given: _Passed = {name: FollowedArray(name, None, 0, "argument") for name in pointers}
             given |= {one.name: one.value if isinstance(one.value, int) else None for one in workload.scalars}
-            launches = dict.fromkeys(workload.launches)
-            self._known[key] = [self._run(launch, given, is_wide=is_wide) for launch in launches]
+            lost = {one.name for one in workload.scalars if pointed(one.value)}  # their arrays stay unseen
+            runs = []
+            for launch in dict.fromkeys(workload.launches):
+                run = self._run(launch, given, is_wide=is_wide)
+                runs.append(run._replace(is_whole=run.is_whole and lost.isdisjoint(launch.arguments)))
+            self._known[key] = runs
         return self._known[key]
 
     @abstractmethod

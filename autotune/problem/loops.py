@@ -46,7 +46,8 @@ class Loops:
     ) -> tuple[list[Workload], bool]:
         """Workloads for loops with a second iteration at the size to tune for, and at no checked size.
 
-        They have as few threads as possible; False comes with them if there is none for some loop.
+        They have as few threads as possible; False comes with them if there is none for some loop, or if a
+        kernel is not understood, whose loops are not known.
 
         Args:
             verified: The workloads of the sizes to verify, at least one.
@@ -56,7 +57,7 @@ class Loops:
         """
         lacking = self.iterating_again([timed]) - self.iterating_again(checked)
         base = min((one.problem.sizes for one in verified), key=size_product)
-        chosen, is_whole = list[Workload](), True
+        chosen, is_whole = list[Workload](), all(run.is_whole for run in self._runs.runs_of(timed))
         while lacking:
             loop = min(lacking)
             ways = [self._smallest(loop, way) for way in _ways(base, timed, [*verified, timed], make)]

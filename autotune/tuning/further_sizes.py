@@ -32,7 +32,7 @@ class SmallWorkloads(NamedTuple):
     verified: Sequence[Workload]  # the fewest and smallest that show all that the sizes to verify show
     # for loops without a second iteration in a verified one that the CPU can run, and of the largest sizes
     further: Sequence[Workload] = ()
-    is_whole: bool = True  # True if the CPU can run a second iteration of each of these loops
+    is_whole: bool = True  # True if the CPU is known to run a second iteration of each loop
 
 
 class FurtherSizes:

@@ -56,7 +56,7 @@ def check_on_host(context: TuningContext, instance: KernelInstance, deadline: De
         outcome = judged(
             outcome, host.check(default.source, of_default.verified, deadline, of_default.further)
         )
-    lacking = Unchecked("the CPU can run no size at which every loop has a second iteration")
+    lacking = Unchecked("no size is known at which the CPU can run a second iteration of every loop")
     loops = PASSED if small.is_whole else lacking
     return {**dict.fromkeys(HOST_TOOLS, outcome), LOOPS: loops}
 

@@ -167,6 +167,16 @@ def test_the_indices_of_a_kernel_that_is_not_understood_are_not_known(tmp_path):
     assert reason(tmp_path, source) == UNKNOWN
 
 
+def test_arrays_behind_pointers_of_a_structure_leave_it_unknown_if_their_indices_overflow(tmp_path):
+    fields = "{x: pointer, y: pointer, columns: uint32}, value: {x: x, y: y, columns: columns}"
+    space = SPACE.replace("name: columns, dtype: uint32, value: columns", f"name: p, fields: {fields}")
+    source = SOURCE.replace("const float *x, float *y, unsigned columns", "const P p").replace(WIDE, NARROW)
+    for name in ("y[at] =", "x[at]", "columns +", "columns)"):
+        source = source.replace(name, f"p.{name}")
+    source = f"struct P {{const float *x; float *y; unsigned columns;}};\n{source}"
+    assert reason(tmp_path, source, space.replace("[x, y, columns]", "[p]")) == UNKNOWN
+
+
 IN_TRITON = """\
 schema: 1
 kernel: doubled

@@ -2,14 +2,16 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, BrokenBarrierError
+from types import SimpleNamespace
 
 import pytest
 
 from autotune.checks.host_sanitizer import find_host_sanitizer, workloads_for_cpu
-from autotune.core.outcomes import PASSED
+from autotune.core.outcomes import PASSED, Unchecked
 from autotune.core.trials import Failure
 from autotune.problem.covering import size_product
 from autotune.processes.deadline import Deadline
+from autotune.tuning.sanitizer_checks import LOOPS, check_on_host
 from tests.further_sizes_example import sizes_and_instance
 
 SPACE = """\
@@ -123,6 +125,35 @@ def test_a_loop_whose_iterations_depend_on_data_gets_no_size(tmp_path):
     source = SOURCE.replace("base < count;", "base < parts[0];").replace("k < m;", "k < x[0];")
     sizes, instance = totals(tmp_path, source)
     assert sizes.small(instance).further == []
+
+
+def behind_pointers():
+    """The kernel `running` and its space with its arguments in a structure."""
+    head, _, body = SOURCE.partition("__global__ void running(int *parts, int count)")
+    body = body.replace("count", "q.count").replace("parts[", "q.parts[")
+    source = f"struct Q {{int *parts; int count;}};\n{head}__global__ void running(const Q q){body}"
+    fields = "fields: {parts: pointer, count: int32}"
+    count = 'name: count, dtype: int32, value: "ceil_div(n, BLOCK)"'
+    space = SPACE.replace(count, f'name: q, {fields}, value: {{parts: parts, count: "ceil_div(n, BLOCK)"}}')
+    return source, space.replace("[parts, count]", "[q]")
+
+
+@pytest.mark.parametrize(
+    ("source", "space"),
+    [(SOURCE.replace("const int i", "goto first; first:; const int i"), SPACE), behind_pointers()],
+)
+def test_loops_of_a_kernel_that_is_not_followed_have_not_passed(source, space, tmp_path):
+    if find_host_sanitizer() is None:
+        pytest.skip("needs g++")
+    sizes, instance = totals(tmp_path, source, space)
+    context = SimpleNamespace(
+        task=SimpleNamespace(is_c=True),
+        processes=SimpleNamespace(skips_sanitizers=False, binaries=tmp_path),
+        further_sizes=sizes,
+        default=instance,
+    )
+    why = "no size is known at which the CPU can run a second iteration of every loop"
+    assert check_on_host(context, instance, Deadline())[LOOPS] == Unchecked(why)
 
 
 def test_a_size_on_the_way_has_no_more_work_than_those_of_the_space(tmp_path):

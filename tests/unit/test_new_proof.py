@@ -14,9 +14,12 @@ import pytest
 from autotune.core.stages import unobserved
 from autotune.drafting.compiled_draft import has_nvrtc
 from autotune.drafting.extraction import extracted
-from autotune.drafting.first_space import Limits, first_space
+from autotune.drafting.first_space import Limits, _Work, _Written, first_space
+from autotune.drafting.space_draft import KernelFile
+from autotune.drafting.workshop import Workshop
 from autotune.errors import InputError, WriteError
 from autotune.tuning.task import Target, count_space
+from tests.conftest import LIMIT_S
 
 COPY = "{ int i = get_global_id(0); if (i < n) y[i] = x[i]; }\n"
 CALM = "__kernel void copy(__global const float *x, __global float *y, int n) " + COPY
@@ -46,9 +49,19 @@ def quoted(text):
 def test_a_source_that_stalls_the_reader_costs_one_line(folder):
     os.mkfifo(folder.path / "stalls.cl")  # a read waits for a writer
     before = folder.files()
-    with pytest.raises(InputError, match=r"stalls.cl: not read: took longer than 1 s; move the kernel"):
-        first_space(folder.path / "stalls.cl", None, unobserved, limits=Limits(reading_s=1))
+    with pytest.raises(InputError, match=r"stalls.cl: not read: took longer than 0.7 s; move the kernel"):
+        first_space(folder.path / "stalls.cl", None, unobserved, limits=Limits(reading_s=0.7))
     assert folder.files() == before
+
+
+@pytest.mark.parametrize(("share_s", "left_s"), [(LIMIT_S, 0.0), (0.0, LIMIT_S)])
+def test_loading_the_space_gets_its_share_of_the_time_or_all_that_is_left(share_s, left_s, folder):
+    """It is the last step that must succeed."""
+    space = folder.path / "double.yaml"
+    kernel = KernelFile(folder.path / "double.cu", "double", "double.py")
+    with Workshop(left_s) as workshop, _Written() as written:
+        work = _Work(workshop, written, Limits(share_s, left_s), unobserved)
+        assert work._loaded(kernel, space, can_run=False).is_good
 
 
 def test_a_source_that_crashes_the_reader_costs_one_line(folder):
