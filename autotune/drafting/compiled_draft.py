@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from math import prod
+from math import floor, prod
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
@@ -62,7 +62,7 @@ class Deadlines:
     @property
     def compiler_s(self) -> float:
         """The time limit of a compiler that starts now."""
-        return round(max(_LEAST_S, self.compiled.left_s(_TIMEOUT_S)))
+        return max(_LEAST_S, floor(self.compiled.left_s(_TIMEOUT_S)))
 
 
 UNLIMITED = Deadlines(Deadline(), Deadline())
@@ -107,10 +107,12 @@ def with_nvcc(kernel: KernelFile, made: Scaffold, deadline: Deadline) -> Scaffol
     plain = plain_scaffold(kernel, replace(USUAL, defined=kernel.definitions))
     other = made
     for draft in (plain, made):
-        if deadline.is_over:
+        if deadline.left_s() < _LEAST_S:
             break
         other = replace(draft, compiler="nvcc")
-        other = replace(other, complaint=_complaint(other, _source(kernel), deadline.left_s()))
+        other = replace(
+            other, complaint=_complaint(other, _source(kernel), floor(deadline.left_s(_TIMEOUT_S)))
+        )
         if not other.complaint or draft.space == made.space:
             break
     said, other_said = first_error(made.complaint), first_error(other.complaint)

@@ -125,7 +125,7 @@ def test_a_source_that_stalls_the_compiler_gets_its_space_and_one_line(folder, m
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     source = folder.path / "endless.cu"
     source.write_text(ENDLESS)
-    found = first_space(source, None, unobserved, limits=Limits(reading_s=20, total_s=24))
+    found = first_space(source, None, unobserved, limits=Limits(reading_s=20, total_s=28))
     said = str(found.notes[-1])
     assert said.startswith("note  not compiled: the compiler took more than ") and "--time SECONDS" in said
     assert len(count_space(Target(found.space, "sm_90"))[0]) > 0
