@@ -71,7 +71,7 @@ class Device(Protocol):
         """A part of a buffer, usable as a buffer. Some devices need offsets aligned to up to 4096 bytes."""
 
     def address(self, buffer: Buffer) -> int:
-        """Where a buffer begins, as a pointer of a kernel has it."""
+        """Where a buffer begins, as a kernel's pointer has it."""
         return int(buffer)
 
     def write(self, buffer: Buffer, data: Bytes) -> None:

@@ -45,6 +45,10 @@ class CudaMemory:
         """The memory from an offset on, which keeps the buffer alive."""
         return _Region(buffer, offset_bytes)
 
+    def address(self, buffer: Buffer) -> int:
+        """The address of the buffer in global memory."""
+        return int(buffer)
+
     def write(self, buffer: Buffer, data: Bytes) -> None:
         """Copy to the GPU and wait. A broadcast byte, which takes no host memory, is filled in on the GPU."""
         if data.size and data.strides == (0,):
