@@ -1,6 +1,6 @@
 """Whether right configurations fail verification or the checks before they are stored.
 
-    python benchmarks/false_alarms.py [--device cuda:0] [--random 300] [--only KERNEL] [--jobs 8]
+    python benchmarks/false_alarms.py [SPACE ...] [--device cuda:0] [--random 300] [--jobs 8]
         [--seconds 240] [--no-sanitizer | --host] [--results FILE]
 
 The default, every landmark and random configurations of every space and element type are verified as in a
@@ -118,7 +118,8 @@ def main() -> None:
     spaces = [
         path
         for path in sorted((ROOT / "spaces").glob("*.yaml"))
-        if asked.only in (None, path.stem) and load_space(path).dialect in BACKENDS[address.backend].accepts
+        if path.stem in (asked.spaces or [path.stem])
+        and load_space(path).dialect in BACKENDS[address.backend].accepts
     ]
     parts = [] if time.monotonic() >= end else list(in_parts(spaces, str(address), asked.random, results))
     with ThreadPoolExecutor(asked.jobs) as threads:
@@ -133,11 +134,11 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("spaces", nargs="*", metavar="SPACE", help="default: all")
     parser.add_argument("--device", help="as of autotune search")
     parser.add_argument(
         "--random", metavar="N", type=int, default=6, help="configurations of a space (default %(default)s)"
     )
-    parser.add_argument("--only", metavar="KERNEL", help="one space only")
     parser.add_argument(
         "--jobs", metavar="N", type=int, default=1, help="parts at the same time (default %(default)s)"
     )
