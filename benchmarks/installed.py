@@ -11,9 +11,11 @@ ROOT = Path(__file__).parents[1]
 
 
 def installed_environment(checkout: Path = ROOT) -> dict[str, str]:
-    """Compile the modules of a checkout, and return variables with which no process compiles them again."""
+    """Compile the modules of a checkout, and return variables with which a process finds them so."""
     _compile(checkout)
-    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    places = (str(checkout), os.environ.get("PYTHONPATH", ""))
+    return kept | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
 
 
 @cache  # a benchmark asks before each of many processes

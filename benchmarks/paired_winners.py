@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -85,7 +84,6 @@ def answer(version: Path, words: list[str], folder: Path) -> Any:
     folder.mkdir()
     environment = installed_environment(version)
     environment |= {"XDG_CACHE_HOME": str(folder), "CUDA_CACHE_PATH": str(folder)}
-    environment["PYTHONPATH"] = os.pathsep.join([str(version), os.environ.get("PYTHONPATH", "")])
     kept = ["--journal", str(folder / "journal.jsonl"), "--cache", str(folder / "cache"), "--json"]
     done = subprocess.run(
         [sys.executable, "-m", "autotune", *words, *kept],

@@ -40,7 +40,7 @@ def run_cold(folder: Path, *command: str) -> tuple[float, str]:
     """
     folder.mkdir(parents=True)
     places = ("XDG_CACHE_HOME", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "CUPY_CACHE_DIR", "POCL_CACHE_DIR")
-    environment = {"PYTHONPATH": str(ROOT)} | installed_environment()
+    environment = installed_environment()
     environment |= {place: str(folder / place.lower()) for place in places}
     began = time.perf_counter()
     with (folder / "output.txt").open("w") as output, (folder / "errors.txt").open("w") as errors:

@@ -10,7 +10,6 @@ last line has the median of the pairs' ratios, this version over the other one.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,6 @@ def search_s(version: Path, space: Path, parsed: argparse.Namespace) -> float:
     with tempfile.TemporaryDirectory() as folder:
         environment = installed_environment(version)
         environment |= {"XDG_CACHE_HOME": folder, "CUDA_CACHE_PATH": folder}
-        environment["PYTHONPATH"] = os.pathsep.join([str(version), os.environ.get("PYTHONPATH", "")])
         what = [
             str(space),
             "--device",
