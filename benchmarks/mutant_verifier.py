@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from autotune.core.outcomes import PASSED, first_failure
 from autotune.core.records import DeviceInfo
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure
-from autotune.devices import BACKENDS, Address, cold_variables
+from autotune.devices import BACKENDS, Address
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting, verify_often, verify_once
 from autotune.evaluation.instance import InstanceMaker, KernelInstance
@@ -130,33 +131,30 @@ class Verifier:
     ) -> None:
         self._opened = ExitStack()
         folder = self._opened.enter_context(tempfile.TemporaryDirectory())
-        variables = cold_variables(folder) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
+        os.environ["POCL_WORK_GROUP_SPECIALIZATION"] = "0"  # of all processes
         self._folder = Path(folder) / "kernels"
         shutil.copytree(ROOT / "kernels", self._folder)
         self._spec, self._samples = samples(kernel, device, pairwise)
-        self._stored = StoredInputs(self._spec, Path(folder), variables)
+        self._stored = StoredInputs(self._spec, Path(folder))
         self._dialect = BACKENDS[address.backend].dialect
         self._options = ("-cl-opt-disable",) if self._dialect == "opencl" else ()
         self._pool = CompilerPool(
             compiler_setting(address, device, self._spec.compiler),
             size=compilers,
             timeout_s=120,
-            variables=variables,
         )
         self._opened.callback(self._pool.close)
         self._originals = [instance.source for instance, _ in self._instances(None)]
         self._defaults = list(self._of_default())  # of each element type
         smallest = self._defaults[0][1][:1]  # it tells which outputs are compared
-        self._worker = Worker(DeviceSetting(address, self._spec.reference, smallest), variables)
+        self._worker = Worker(DeviceSetting(address, self._spec.reference, smallest))
         self._opened.callback(self._worker.end)
         self._host = host
         self._ways = ways
         self._is_sound = False
         self._compilations: dict[tuple[str, tuple[str, ...]], Compilation] = {}
         self._unfit: dict[str, set[tuple[str, str]]] = {}  # sizes and element types, by data set
-        self._sanitizer = (
-            Sanitizer(sanitizer, address, self._spec.reference, variables) if sanitizer else None
-        )
+        self._sanitizer = Sanitizer(sanitizer, address, self._spec.reference) if sanitizer else None
 
     def close(self) -> None:
         """End the processes."""

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -22,6 +23,7 @@ from hypothesis import HealthCheck, settings
 from autotune.cli import main, progress
 from autotune.devices import listing
 from autotune.problem.data_sets import DATA_SETS
+from autotune.processes import fork_server
 from autotune.tuning import data_checks, remeasure, stress_checks, tuner
 from autotune.tuning.context import open_context
 from autotune.tuning.journaled_task import with_journal
@@ -287,6 +289,19 @@ def opened(task, options=None, observer=None, *arguments):
     """What is open during a run of a task."""
     options = options or Options()
     return open_context(with_journal(task, options), options, observer or Observer(), *arguments)
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """A folder for temporary files that only this test uses, with a fork server of its own."""
+    path = tmp_path / "temporary"
+    path.mkdir()
+    monkeypatch.setenv("TMPDIR", str(path))
+    monkeypatch.setattr(tempfile, "tempdir", str(path))
+    monkeypatch.setattr(fork_server, "_running", None)
+    yield path
+    if fork_server._running is not None:
+        fork_server._running.close()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import random
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import prod
@@ -23,11 +23,10 @@ from autotune.core.launch_plan import TRITON
 from autotune.core.records import Config, Launch
 from autotune.core.stages import OnStage, Stage, unobserved
 from autotune.core.trials import Failure, Status
-from autotune.devices import BACKENDS, cold_variables
+from autotune.devices import BACKENDS
 from autotune.errors import ExpressionError, InputError, LaunchError, SpaceError
 from autotune.evaluation.compiler_pool import Compilation, CompilerPool, cuda_setting
 from autotune.hardware.architectures import Architecture
-from autotune.processes.scratch_folder import scratch_folder
 from autotune.space import ValidSpace, bind, problem_of, require_seen
 from autotune.tuning.task import Target, read_target
 
@@ -174,15 +173,13 @@ def _compiled(
 ) -> Iterator[Checked]:
     """The results in the order of the configurations; compilers run ahead."""
     compilers = settings.compilers or len(os.sched_getaffinity(0))
-    with ExitStack() as opened:
-        pool = CompilerPool(
-            cuda_setting(architecture.name, space.spec.compiler),
-            size=compilers,
-            timeout_s=settings.timeout_s,
-            binaries=settings.binaries,
-            variables=cold_variables(opened.enter_context(scratch_folder())),
-        )
-        opened.callback(pool.close)
+    pool = CompilerPool(
+        cuda_setting(architecture.name, space.spec.compiler),
+        size=compilers,
+        timeout_s=settings.timeout_s,
+        binaries=settings.binaries,
+    )
+    with closing(pool):
         pending: deque[tuple[Config, Future[Compilation]]] = deque()
         for config in configs:
             text = render(source, space.macros(config))

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -62,7 +62,6 @@ class Sanitizer:
     program: str
     address: Address
     reference: Path
-    variables: Mapping[str, str]
     _standing_by: dict[str, Child] = field(default_factory=dict, init=False, compare=False)  # by tool
     _room: threading.Semaphore = field(default_factory=_room, init=False, compare=False)
 
@@ -165,8 +164,7 @@ class Sanitizer:
         options = ("--tool", tool, "--error-exitcode", str(_FOUND), "--print-limit", "1", *report)
         options += ("--show-backtrace", "no")  # of one for each of 131,072 threads it did not end in a minute
         setting = DeviceSetting(self.address, self.reference)
-        wrapper = (self.program, *options)
-        return Child(DeviceState, setting, variables=self.variables, wrapper=wrapper)
+        return Child(DeviceState, setting, wrapper=(self.program, *options))
 
 
 def _has_found(printed: str) -> bool:

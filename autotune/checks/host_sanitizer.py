@@ -12,13 +12,11 @@ linked with kernels/threads.cpp, which runs the threads.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +25,6 @@ from hashlib import sha256
 from itertools import accumulate, takewhile
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import numpy as np
 
@@ -40,16 +37,17 @@ from autotune.compilers.source_text import packaged
 from autotune.core import timeline
 from autotune.core.outcomes import NO_TIME, PASSED, Outcome, Unchecked
 from autotune.core.records import Launch
-from autotune.core.retried import retried
 from autotune.core.text import size_text
 from autotune.core.trials import Binary, Failure, Status
 from autotune.devices.element_types import array_bytes, numpy_dtype
-from autotune.errors import ChildDied, CompileError, InputError
+from autotune.errors import ChildDied, ChildFailed, ChildTimeout, CompileError, InputError
 from autotune.evaluation.wrong_result import element_text
 from autotune.problem.covering import threads
 from autotune.problem.inputs import draw_inputs
 from autotune.problem.workload import Array, Workload
+from autotune.processes.command import run_command
 from autotune.processes.deadline import Deadline
+from autotune.processes.scratch_folder import scratch_folder
 from autotune.sources.dialects import PORTABLE
 from autotune.sources.edits import TextEdit, edited
 from autotune.sources.tree import SourceTree, descendants, field
@@ -168,16 +166,17 @@ class _Compiler:
     def compile(self, source: str, options: Sequence[str], _: Sequence[str] = ()) -> Binary:
         """Compile a program and link it with the runtime; with the option -c, compile an object.
 
-        Raises CompileError, with the first error if the compiler says one, TimeoutExpired, and ChildDied.
+        Raises CompileError, with the first error if the compiler says one, and ChildFailed.
         """
         began_s = time.perf_counter()
-        with tempfile.TemporaryDirectory() as name:
+        with scratch_folder() as name:
             source_file, program = Path(name) / "kernel.cpp", Path(name) / "kernel"
             source_file.write_text(source)
             runtime = Path(name) / "threads.o"
             runtime.write_bytes(self.runtime)
             files = (source_file, *([runtime] if self.runtime else ()), *_LIBRARIES, "-o", program)
-            done = _run_command([self.program, *_OPTIONS, *options, *files], self.deadline)
+            command = [self.program, *_OPTIONS, *options, *files]
+            done = run_command(command, self.deadline, TIMEOUT_S)
             if done.returncode < 0:
                 raise ChildDied("g++ was killed")
             if done.returncode:
@@ -216,7 +215,7 @@ class HostSanitizer:
         if not chosen:
             return Unchecked(f"all sizes need {limits}")
         left = sorted(_entries(workloads) - _entries(chosen))
-        with tempfile.TemporaryDirectory() as name:
+        with scratch_folder() as name:
             folder = Path(name)
             try:
                 outcome = without_host_code(
@@ -224,10 +223,10 @@ class HostSanitizer:
                 )
             except CompileError as error:
                 outcome = Unchecked(f"g++ refuses the source{error}")
-            except ChildDied as error:
-                return Unchecked(str(error), is_late=True)
-            except subprocess.TimeoutExpired:
+            except ChildTimeout:
                 return NO_TIME if deadline.is_over else Unchecked(f"took longer than {TIMEOUT_S:g} s")
+            except ChildFailed as error:
+                return Unchecked(str(error), is_late=True)
         if outcome is PASSED and left:
             return Unchecked(f"all sizes that launch {', '.join(left)} need {limits}")
         return outcome
@@ -370,24 +369,6 @@ def _with_nested_calls(source: str) -> str:
     return edited(source, edits)
 
 
-def _run_command(
-    command: Sequence[str | Path], deadline: Deadline, **options: Any
-) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; raises TimeoutExpired."""
-    pipe = subprocess.PIPE
-    begin = partial(
-        subprocess.Popen, command, stdout=pipe, stderr=pipe, text=True, errors="replace", **options
-    )
-    # ETXTBSY: a process that another thread is starting still has the new program open
-    with retried(begin, OSError, errno.ETXTBSY) as process, deadline.holding(process.kill):
-        try:
-            out, err = process.communicate(timeout=deadline.left_s(TIMEOUT_S))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
-
-
 def _shared_variables(program: Path) -> str:
     """The address and the size of each static variable in a function, in order; empty if it is stripped."""
     try:
@@ -402,9 +383,10 @@ def _shared_variables(program: Path) -> str:
 
 
 def _run(program: Path, number: int, deadline: Deadline, variables: dict[str, str]) -> Outcome:
-    """Run a program on the workload of a number; raises TimeoutExpired."""
-    settings = os.environ | _SETTINGS | variables
-    done = _run_command([program, str(number)], deadline, cwd=program.parent, env=settings)
+    """Run a program on the workload of a number; raises ChildFailed."""
+    command: list[str | Path] = [program, str(number)]
+    settings = _SETTINGS | variables
+    done = run_command(command, deadline, TIMEOUT_S, folder=program.parent, variables=settings)
     if done.returncode == 0:
         return PASSED
     if done.returncode == -signal.SIGXCPU:

@@ -21,7 +21,7 @@ from typing import Any, cast
 import distributed
 
 from autotune.cluster.travelling_files import TravellingFiles
-from autotune.devices import Address, cold_variables
+from autotune.devices import Address
 from autotune.errors import SetupError
 from autotune.evaluation.device_process import DeviceSetting
 from autotune.evaluation.fleet import DeviceGone, call_worker, device_name, or_gone
@@ -72,7 +72,7 @@ class DeviceHost(distributed.WorkerPlugin):  # type: ignore[misc]
         reference = Path(self.files.path(str(setting.process.reference)))
         workloads = tuple(map(self.files.workload, setting.process.workloads))
         own = replace(setting.process, address=address, reference=reference, workloads=workloads)
-        self._worker = Worker(own, cold_variables(scratch))
+        self._worker = Worker(own)
         self._opened.callback(self._worker.end)
         self._laps = Laps()
         await worker.set_resources(**{setting.name: 1})

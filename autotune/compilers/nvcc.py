@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from autotune.compilers.nvrtc import cubin_binary, name_expression, version_in
 from autotune.compilers.resource_usage import read_pointers
 from autotune.core.trials import Binary
 from autotune.errors import CompileError, SetupError
+from autotune.processes.scratch_folder import scratch_folder
 
 _POINTER = "autotune_name_"
 
@@ -38,7 +38,7 @@ class NvccCompiler:
     def compile(self, source: str, options: Sequence[str], names: Sequence[str] = ()) -> Binary:
         """Compile and link one source; raises CompileError with the log of nvcc and its host compiler."""
         began = time.perf_counter()
-        with tempfile.TemporaryDirectory(prefix="autotune-nvcc-") as name:
+        with scratch_folder() as name:
             folder = Path(name)
             (folder / "kernel.cu").write_text(source + _pointers(names))
             output = ("-o", "kernel.cubin", "kernel.cu", "-lcudadevrt")

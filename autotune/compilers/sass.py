@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from autotune.errors import SetupError
+from autotune.processes.scratch_folder import scratch_folder
 
 _TIMEOUT_S = 60.0
 _KERNEL = re.compile(r"^\.text\.(.+):$")
@@ -61,12 +62,12 @@ def without_unrolling(source: str) -> str:
 
 def read_machine_code(cubin: bytes, program: str) -> dict[str, MachineCode]:
     """The facts of every kernel of a cubin, by symbol; raises SetupError where the disassembler fails."""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
+    with scratch_folder() as folder:
+        file = Path(folder) / "kernel.cubin"
+        file.write_bytes(cubin)
         try:
             done = subprocess.run(
-                [program, "-c", file.name], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
+                [program, "-c", file], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
             )
         except (OSError, subprocess.SubprocessError) as error:
             said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()

@@ -153,19 +153,6 @@ def backend(name: str) -> Backend:
         raise MissingExtra(entry.package, entry.extra) from None
 
 
-def cold_variables(scratch: str) -> dict[str, str]:
-    """Environment variables that disable the drivers' caches and keep a child's temporary files in `scratch`.
-
-    PoCL lists no device if it cannot write its cache, for example in a read-only home.
-    """
-    return {
-        "PYOPENCL_NO_CACHE": "1",
-        "CUDA_CACHE_DISABLE": "1",
-        "POCL_CACHE_DIR": scratch,
-        "TMPDIR": scratch,
-    }
-
-
 def list_devices(
     names: Iterable[str] = BACKENDS, on_fault: Callable[[str], None] = lambda fault: None
 ) -> list[tuple[Address, DeviceInfo]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from autotune.cuda.driver import call
 from autotune.cuda.memory import Memory
-from autotune.devices.base import Buffer, Bytes, Offsets
+from autotune.devices.base import Buffer, Bytes, Device, Offsets
 from autotune.errors import DeviceError
 
 _TO_GPU, _TO_HOST = "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"
@@ -31,7 +31,7 @@ class _Region:
         return int(self._buffer) + self._offset_bytes
 
 
-class CudaMemory:
+class CudaMemory(Device):
     """Memory of the current context, with all transfers in stream order."""
 
     context: ctypes.c_void_p
@@ -44,10 +44,6 @@ class CudaMemory:
     def region(self, buffer: Buffer, offset_bytes: int, size_bytes: int) -> Buffer:
         """The memory from an offset on, which keeps the buffer alive."""
         return _Region(buffer, offset_bytes)
-
-    def address(self, buffer: Buffer) -> int:
-        """The address of the buffer in global memory."""
-        return int(buffer)
 
     def write(self, buffer: Buffer, data: Bytes) -> None:
         """Copy to the GPU and wait. A broadcast byte, which takes no host memory, is filled in on the GPU."""

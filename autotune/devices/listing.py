@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 from autotune.core.records import DeviceInfo
-from autotune.devices import BACKENDS, BUILT_IN, Address, choose, cold_variables, list_devices
+from autotune.devices import BACKENDS, BUILT_IN, Address, choose, list_devices
 from autotune.devices.trial_kernel import device_fault
 from autotune.errors import ChildFailed, InputError, SetupError
 from autotune.hardware.names import is_architecture, known_gpu, slug, traits_of_name
 from autotune.processes.child import Child, retry_once
 from autotune.processes.fork_server import preload
-from autotune.processes.scratch_folder import scratch_folder
 from autotune.serving.cache import folders, read_roots
 
 _TIMEOUT_S = 60.0
@@ -35,15 +34,13 @@ class Listing:
     def __init__(self, names: tuple[str, ...]) -> None:
         """Begin; `devices` waits for the answer."""
         self.names = names
-        self._opened = ExitStack()
         self._child: Child | None = None
         self._found: Found | None = None
         self._begin()
 
     def _begin(self) -> Child:
         preload([module for name in self.names for module in _needed(name)])
-        scratch = self._opened.enter_context(scratch_folder())
-        self._child = Child(int, variables=cold_variables(scratch))
+        self._child = Child(int)
         self._child.ask(_list, self.names, timeout_s=_TIMEOUT_S)
         return self._child
 
@@ -75,7 +72,6 @@ class Listing:
     def abandon(self) -> None:
         """Do not wait for the child: it ends by itself, because nobody reads its answer."""
         self._child = None
-        self._opened.close()
 
 
 def _needed(name: str) -> tuple[str, ...]:

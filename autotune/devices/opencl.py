@@ -6,9 +6,10 @@ import hashlib
 import re
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -272,12 +273,21 @@ def built(
         return program.build(list(options), devices)
 
 
+class _Program(cl.Program):  # type: ignore[misc]
+    """A program whose source pyopencl does not save to the temporary folder if it is refused."""
+
+    def _build_and_catch_errors(
+        self, build_func: Callable[[], Any], options_bytes: bytes, source: str | None = None
+    ) -> Any:
+        return super()._build_and_catch_errors(build_func, options_bytes)
+
+
 def build_source(
     context: cl.Context, source: str, options: Sequence[str], devices: Sequence[cl.Device] | None = None
 ) -> cl.Program:
     """Build a program from its source; raises CompileError with the compiler's own lines."""
     try:
-        return built(cl.Program(context, source), options, devices)
+        return built(_Program(context, source), options, devices)
     except cl.RuntimeError as error:  # a lack of memory, another error, says nothing about the source
         raise CompileError(_build_log(str(error))) from None
 

@@ -12,12 +12,12 @@ import os
 from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pyopencl as cl
 
 from autotune.errors import Forked
 from autotune.hardware.identify import is_intel_cpu
+from autotune.processes.scratch_folder import scratch_folder
 
 PACKAGE = "intel-opencl-rt"
 _LIBRARY = "libintelocl.so"
@@ -75,7 +75,7 @@ def _register() -> None:
         return
     before = os.environ[_HOME]  # pyopencl sets it
     own = Path(before, ".libs")
-    with TemporaryDirectory(prefix="autotune-opencl-") as home:
+    with scratch_folder() as home:
         shown = Path(home, ".libs")
         shown.mkdir()
         (shown / "autotune.icd").write_text(f"{library}\n")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from autotune.core.records import Launch
-from autotune.devices import Address, backend, cold_variables
+from autotune.devices import Address, backend
 from autotune.errors import AutotuneError, ChildFailed
 from autotune.processes.child import Child
-from autotune.processes.scratch_folder import scratch_folder
 
 _TIMEOUT_S = 60.0
 _THREADS = 64
@@ -19,14 +18,13 @@ _SOURCES = {
 
 def device_fault(address: Address) -> str:
     """Say why a device cannot compile and run a kernel; empty if it can. A child process tries it."""
-    with scratch_folder() as scratch:
-        child = Child(int, variables=cold_variables(scratch))
-        try:
-            fault: str = child.call(_try, address, timeout_s=_TIMEOUT_S)
-        except ChildFailed as error:
-            fault = str(error)
-        finally:
-            child.kill(waits=False)
+    child = Child(int)
+    try:
+        fault: str = child.call(_try, address, timeout_s=_TIMEOUT_S)
+    except ChildFailed as error:
+        fault = str(error)
+    finally:
+        child.kill(waits=False)
     return fault
 
 

@@ -7,7 +7,6 @@ the host's wait for a launch, are timed by the host's clock.
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from autotune.diagnosis.probing import transfer_ms, waited_s
 from autotune.evaluation.device_process import DeviceState
 from autotune.evaluation.instance import work
 from autotune.problem.workload import Workload
+from autotune.processes.scratch_folder import scratch_folder
 from autotune.serving.cache import store_beside
 from autotune.serving.ceilings import (
     BYTES,
@@ -137,7 +137,7 @@ def keep_ceilings(root: Path, device: DeviceInfo, ceilings: Sequence[Ceiling]) -
 def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:
     task = _task(address, device, probe.space, probe.sizes, probe.dtype)
     problem = task.space.problem
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         result = search(task, _options(folder, len(task.space)), Observer())
     config, seconds = result.winner.config, result.final.median_ms / 1e3
     if probe.unit == SECONDS:
@@ -157,7 +157,7 @@ def _measure(address: Address, device: DeviceInfo, probe: Probe) -> Ceiling:
 
 def _measured_by_host(address: Address, device: DeviceInfo, probe: HostProbe) -> Ceiling:
     task = _task(address, device, "launch", {"steps": 1})
-    with tempfile.TemporaryDirectory() as folder, open_run(task, _options(folder), Observer()) as context:
+    with scratch_folder() as folder, open_run(task, _options(folder), Observer()) as context:
         value = context.run_default(probe.measure, probe.name, _TIMEOUT_S)
     return Ceiling(probe.name, probe.unit, value, {}, {}, nominal(device, probe.name))
 

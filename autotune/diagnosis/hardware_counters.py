@@ -6,7 +6,6 @@ import csv
 from pathlib import Path
 
 from autotune.core.trials import Binary
-from autotune.devices import cold_variables
 from autotune.diagnosis.profiler import Counting, Profiler, find_profiler
 from autotune.errors import InputError, SetupError
 from autotune.problem.workload import Workload
@@ -53,8 +52,7 @@ def hardware_counters(task: TuningTask, binary: Binary, workload: Workload) -> d
     try:
         program = find_profiler("ncu", task.address)
         with scratch_folder() as scratch:
-            variables = cold_variables(scratch)
-            profiler = Profiler("ncu", program, task.address, task.spec.reference, variables, counting)
+            profiler = Profiler("ncu", program, task.address, task.spec.reference, counting)
             counters = read_counters(profiler.run(binary, workload, Path(scratch) / "counters.ncu-rep"))
     except (InputError, SetupError) as error:
         raise type(error)(why_no_counters(error)) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -44,7 +43,6 @@ class Profiler:
     program: str  # its path
     address: Address
     reference: Path
-    variables: Mapping[str, str]  # of the process that it profiles
     counting: Counting | None = None  # for a table in CSV; None for a profile
 
     def run(self, binary: Binary, workload: Workload, report: Path) -> str:
@@ -55,7 +53,7 @@ class Profiler:
         """
         report.parent.mkdir(parents=True, exist_ok=True)
         setting = DeviceSetting(self.address, self.reference)
-        child = Child(DeviceState, setting, variables=self.variables, wrapper=self._command(report))
+        child = Child(DeviceState, setting, wrapper=self._command(report))
         try:
             failure: Failure | None = child.call(
                 run_and_reset_clocks, run_bare, binary, workload, timeout_s=TIMEOUT_S
@@ -111,7 +109,7 @@ def profile_once(
         if isinstance(binary, Failure):
             raise SetupError(str(binary))
         context.worker.discard_child()
-        profiler = Profiler(name, program, task.address, task.spec.reference, processes.variables)
+        profiler = Profiler(name, program, task.address, task.spec.reference)
         return profiler.run(binary, instance.workload, report)
 
 

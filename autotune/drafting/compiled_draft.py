@@ -107,12 +107,11 @@ def with_nvcc(kernel: KernelFile, made: Scaffold, deadline: Deadline) -> Scaffol
     plain = plain_scaffold(kernel, replace(USUAL, defined=kernel.definitions))
     other = made
     for draft in (plain, made):
-        if deadline.left_s() < _LEAST_S:
+        limit_s = floor(deadline.left_s(_TIMEOUT_S))
+        if limit_s < _LEAST_S:
             break
         other = replace(draft, compiler="nvcc")
-        other = replace(
-            other, complaint=_complaint(other, _source(kernel), floor(deadline.left_s(_TIMEOUT_S)))
-        )
+        other = replace(other, complaint=_complaint(other, _source(kernel), limit_s))
         if not other.complaint or draft.space == made.space:
             break
     said, other_said = first_error(made.complaint), first_error(other.complaint)

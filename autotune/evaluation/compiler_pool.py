@@ -6,7 +6,7 @@ The kernels of one Triton configuration are compiled in several processes at onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,12 +58,10 @@ class CompilerPool:
         timeout_s: float,
         binaries: Path | None = None,
         are_kept: bool = True,
-        variables: Mapping[str, str] | None = None,
     ) -> None:
         self._setting = setting
         self._binaries, self._are_kept = binaries, are_kept
         self._timeout_s = timeout_s
-        self._variables = variables
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="compiler")
         self._joining = ThreadPoolExecutor(size, thread_name_prefix="joining")  # these only wait
         self._idle: SimpleQueue[Child | None] = SimpleQueue()  # None: to be started
@@ -116,8 +114,7 @@ class CompilerPool:
             threads.shutdown(wait=True)
 
     def _new_child(self) -> Child:
-        opened = self._setting.open, self._binaries, self._are_kept
-        return Child(_open, *opened, variables=self._variables)
+        return Child(_open, self._setting.open, self._binaries, self._are_kept)
 
     def _compile_after(self, earlier: Future[Compilation], dropped: int, *unit: Any) -> Compilation:
         with suppress(CancelledError):

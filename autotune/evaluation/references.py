@@ -7,7 +7,7 @@ reference that uses the device itself has to run where the device is free.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -26,9 +26,9 @@ MAX_JUDGED_S = 1.0  # a slower data set ends work ahead at its size; where all a
 class References:
     """Later workloads, computed one after the other; whoever needs one reports its failure."""
 
-    def __init__(self, reference: Path, cache: ReferenceCache, variables: Mapping[str, str]) -> None:
+    def __init__(self, reference: Path, cache: ReferenceCache) -> None:
         """Begin nothing yet; the cache keeps the results."""
-        self._reference, self._cache, self._variables = reference, cache, variables
+        self._reference, self._cache = reference, cache
         self._child: Child | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="references")
         self._begun: dict[str, Future[None]] = {}
@@ -39,7 +39,7 @@ class References:
         Results on `other_data` are kept for this run, however fast they were.
         """
         if workloads or other_data:
-            self._child = Child(_Keeper, self._reference, self._cache, variables=self._variables)
+            self._child = Child(_Keeper, self._reference, self._cache)
             for how, group in ((_Keeper.keep, workloads), (_Keeper.keep_for_run, other_data)):
                 self._begun |= {
                     workload.data_key: self._thread.submit(self._ask, how, workload) for workload in group

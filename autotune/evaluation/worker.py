@@ -99,14 +99,9 @@ class Worker:
     `load` prepares others. So the time limit of a run covers the run alone.
     """
 
-    def __init__(
-        self,
-        setting: DeviceSetting,
-        variables: Mapping[str, str] | None = None,
-        on_stage: OnStage = unobserved,
-    ) -> None:
+    def __init__(self, setting: DeviceSetting, on_stage: OnStage = unobserved) -> None:
         """Start nothing yet; `on_stage` is called when a workload is prepared."""
-        self._setting, self._variables, self._on_stage = setting, variables, on_stage
+        self._setting, self._on_stage = setting, on_stage
         self._process: _Process | None = None  # None before the first use, and after one that broke it
         self._spare: Child | None = None  # the next one, with an open device
         self._has_ended = False
@@ -123,7 +118,7 @@ class Worker:
 
     def _new_child(self) -> Child:
         preload(("autotune.evaluation.device_samples", BACKENDS[self._setting.address.backend].module))
-        return Child(DeviceState, self._setting, variables=self._variables)
+        return Child(DeviceState, self._setting)
 
     def _begin_setup(self, child: Child) -> None:
         """Take a child, which begins to prepare the setting's workloads."""

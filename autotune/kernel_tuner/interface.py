@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
@@ -32,6 +31,7 @@ from autotune.kernel_tuner.call import KernelCall
 from autotune.kernel_tuner.goal import TIMEOUT_S, Goal, read_goal, search_options
 from autotune.kernel_tuner.parameters import RESULT_NAMES
 from autotune.kernel_tuner.request import TuningRequest, read_request
+from autotune.processes.scratch_folder import scratch_folder
 from autotune.tuning.context import open_run
 from autotune.tuning.observer import Observer, Relay
 from autotune.tuning.options import Options
@@ -150,7 +150,7 @@ def run_kernel(given: _Given) -> list[Any]:
     request = read_request(KernelCall.of(given | {"tune_params": tune_params}))
     request.space.spec = replace(request.space.spec, device={})  # nothing is timed
     task = request.space.bind(request.device)
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         options = Options(journal=Path(folder) / "run.jsonl", compilers=1, timeout_s=TIMEOUT_S)
         with open_run(task, options, Observer()) as context:
             left = context.run_default(arrays_after_run, kernel, options.timeout_s)

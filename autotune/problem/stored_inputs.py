@@ -39,10 +39,9 @@ _T = TypeVar("_T")
 class StoredInputs:
     """The stored inputs of a space, by problem; `folder` holds the arrays that `inputs` returns."""
 
-    def __init__(self, spec: SpaceSpec, folder: Path, variables: Mapping[str, str] | None = None) -> None:
+    def __init__(self, spec: SpaceSpec, folder: Path) -> None:
         self._spec = spec
         self._folder = folder
-        self._variables = variables
         self._inputs: dict[str, Mapping[str, StoredArray]] = {}  # by problem
         self._results: dict[str, tuple[tuple[str, StoredArray], ...]] = {}
         # by identity of the returned array
@@ -126,7 +125,7 @@ class StoredInputs:
                 return {name: self._stored_once(arrays[name], name, dtypes[name], folder) for name in dtypes}
             except SetupError as error:
                 raise SetupError(f"inputs() at {size_text(problem.sizes)}: {error}") from None
-        child, self._child = self._child or Child(int, variables=self._variables), None
+        child, self._child = self._child or Child(int), None
         try:
             stored: dict[str, StoredArray] = child.call(
                 _inputs_in_child, self._spec.reference, problem, dtypes, str(folder), timeout_s=TIMEOUT_S

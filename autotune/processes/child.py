@@ -22,7 +22,7 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 from multiprocessing.connection import Pipe
 from types import FunctionType
@@ -49,14 +49,8 @@ _Raised: TypeAlias = tuple[str, str, str]  # what ChildRaised takes
 class Child:
     """One child process; it first runs `factory(*arguments)`, which returns the state for all calls."""
 
-    def __init__(
-        self,
-        factory: Callable[..., Any],
-        *arguments: Any,
-        variables: Mapping[str, str] | None = None,
-        wrapper: Sequence[str] = (),
-    ) -> None:
-        """Start the process, in the background, with changed environment variables.
+    def __init__(self, factory: Callable[..., Any], *arguments: Any, wrapper: Sequence[str] = ()) -> None:
+        """Start the process, in the background.
 
         `wrapper` is a command line that runs the child, such as a debugger's.
         """
@@ -67,14 +61,13 @@ class Child:
         weakref.finalize(self, self._output.close)
         self._pipe, theirs = Pipe()
         self._killing = threading.Lock()  # one thread may kill a child that another one uses
-        own = dict(variables or {})
         ended, its_end = Pipe()
         used = fork(wrapper, theirs.fileno(), self._output.fileno(), its_end.fileno())
         its_end.close()
         self._process = ForkedProcess(ended)
         theirs.close()
         with contextlib.suppress(ConnectionError):  # the first call reports a dead process
-            self._pipe.send((sys.path, {**used.changed_variables(), **own}, timeline.is_recording()))
+            self._pipe.send((sys.path, used.changed_variables(), timeline.is_recording()))
             self._pipe.send((factory, arguments))
 
     @property

@@ -2,39 +2,47 @@
 
 The server only imports, forks and waits: it has one thread, and it opens no device. It runs nothing of its
 caller's program. It ends when its caller does, and its children end with it.
+
+Each child has a temporary folder of its own, in one of the server: what it leaves there, or a compiler that
+was killed with it, is gone after its end.
 """
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gc
 import importlib
 import os
 import pickle
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from socket import AF_UNIX, SOCK_SEQPACKET, recv_fds, send_fds, socket, socketpair
 from typing import Any, NoReturn, TypeAlias
 
 from autotune.core import timeline
+from autotune.processes.scratch_folder import locked_folder, remove
 
 _PR_SET_PDEATHSIG = 1
 _MAX_MESSAGE_BYTES = 2**16
 _CALLER_CHECK_S = 0.5
-_IMPORTED_WITH = {"PYOPENCL_NO_CACHE": "1"}  # pyopencl reads it when it is imported
+_MAX_END_S = 1.0  # of a server, which is waited for; it ends after what it imports at the moment
 _BOOT = """
 import sys
 sys.path[:] = {path!r}
 from autotune.processes import child, fork_server
-fork_server.run({fd}, {parent}, child.serve)
+fork_server.run({fd}, {parent}, {scratch!r}, child.serve)
 """
 _WRAPPED_BOOT = """
 import sys
@@ -65,12 +73,14 @@ class ForkServer:
     def __init__(self) -> None:
         """Start the server, and wait for nothing."""
         self._requests, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
-        self._environment = os.environ | _IMPORTED_WITH
+        self._scratch, locked = locked_folder()
+        self._own = cold_variables(self._scratch)
+        self._environment = os.environ | self._own
         self._caller = os.getpid()
-        boot = _BOOT.format(path=sys.path, fd=theirs.fileno(), parent=self._caller)
+        boot = _BOOT.format(path=sys.path, fd=theirs.fileno(), parent=self._caller, scratch=self._scratch)
         self.process = subprocess.Popen(
             [sys.executable, "-c", boot],
-            pass_fds=[theirs.fileno()],
+            pass_fds=[theirs.fileno(), locked],  # the folder stays locked as long as any of them lives
             env=self._environment,
             start_new_session=True,
             stdin=subprocess.DEVNULL,
@@ -78,6 +88,16 @@ class ForkServer:
             stderr=subprocess.DEVNULL,
         )
         theirs.close()
+        os.close(locked)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the server with its children, and wait until their temporary files are gone."""
+        if self._caller == os.getpid():  # not in a fork of the caller
+            self.process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_MAX_END_S)
+            remove(self._scratch)
 
     @property
     def is_usable(self) -> bool:
@@ -104,7 +124,7 @@ class ForkServer:
 
     def changed_variables(self) -> dict[str, str | None]:
         """The environment variables that changed since the server started; None for one that is gone."""
-        before, now = self._environment, dict(os.environ)
+        before, now = self._environment, os.environ | self._own
         gone: dict[str, str | None] = dict.fromkeys(before.keys() - now.keys())
         return gone | dict(now.items() - before.items())
 
@@ -187,11 +207,11 @@ def fork(wrapper: Sequence[str], pipe: int, output: int, ended: int) -> ForkServ
     return used
 
 
-def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) -> None:
+def run(descriptor: int, parent: int, scratch: str, serve: Callable[[AnyConnection], None]) -> None:
     """Run in the server, and in each child, where `serve` is called with its pipe."""
     timeline.begin("fork server")  # its imports are in the timelines that its children send
     requests = socket(fileno=descriptor)
-    children = _Children()
+    children = _Children(scratch)
     _end_with(parent, children)
     while True:
         ready = select.select([requests, *children.awaited], [], [])[0]
@@ -200,8 +220,7 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
             continue
         data, descriptors, _, _ = recv_fds(requests, _MAX_MESSAGE_BYTES, 4)
         if not data:
-            children.kill()
-            return
+            children.end()
         request = pickle.loads(data)
         if not isinstance(request, _Fork):
             _import(request)
@@ -212,7 +231,7 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
             requests.close()
             children.close()
             os.close(ended)
-            _become_child(server, output, folder)
+            _become_child(server, output, folder, scratch)
             if request.wrapper:
                 _run_wrapped(request, pipe)
             serve(Connection(pipe))
@@ -226,9 +245,10 @@ def run(descriptor: int, parent: int, serve: Callable[[AnyConnection], None]) ->
 
 
 class _Children:
-    """The children of the server, and the pipes to their callers."""
+    """The children of the server, the pipes to their callers, and the folder of their temporary files."""
 
-    def __init__(self) -> None:
+    def __init__(self, scratch: str) -> None:
+        self._scratch = scratch
         self.running: dict[int, AnyConnection] = {}
         self._ended: dict[AnyConnection, int] = {}  # not reaped: the caller may still kill its process group
         self._deaths, self._wakeup = _wake_at_deaths()
@@ -252,11 +272,13 @@ class _Children:
             self._deaths.recv(_MAX_MESSAGE_BYTES)
             self._tell()
 
-    def kill(self) -> None:
-        """Kill those that run, with what they have started themselves, such as compilers."""
-        for pid in self.running:
+    def end(self) -> NoReturn:
+        """Kill all, with what they have started themselves, such as compilers, and end the server."""
+        for pid in (*self.running, *self._ended.values()):
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
+        remove(self._scratch)
+        os._exit(0)
 
     def close(self) -> None:
         """Close everything, in a child."""
@@ -282,8 +304,29 @@ class _Children:
 
     def _reap(self, caller: AnyConnection) -> None:
         """Let the process id of an ended child be used again: its caller has closed the pipe."""
-        os.waitpid(self._ended.pop(caller), 0)
+        pid = self._ended.pop(caller)
+        shutil.rmtree(_folder_of(pid, self._scratch), ignore_errors=True)  # what is left goes with the server
+        os.waitpid(pid, 0)
         caller.close()
+
+
+def cold_variables(scratch: str) -> dict[str, str]:
+    """Environment variables that disable the drivers' caches and keep temporary files in a folder.
+
+    PoCL lists no device if it cannot write its cache, for example in a read-only home. pyopencl reads its
+    variable when it is imported.
+    """
+    return {
+        "PYOPENCL_NO_CACHE": "1",
+        "CUDA_CACHE_DISABLE": "1",
+        "POCL_CACHE_DIR": scratch,
+        "TMPDIR": scratch,
+    }
+
+
+def _folder_of(pid: int, scratch: str) -> str:
+    """The temporary folder of a child."""
+    return str(Path(scratch, str(pid)))
 
 
 def set_variables(changes: Mapping[str, str | None]) -> None:
@@ -304,13 +347,16 @@ def die_with_parent(parent: int) -> None:
 
 
 def _end_with(caller: int, children: _Children) -> None:
-    """End soon after a caller that is killed, though its copies keep the socket open, or in an import."""
+    """End when the caller asks for it, and soon after one that is killed.
+
+    Also if its copies keep the socket open, and in an import.
+    """
 
     def look(*_: Any) -> None:
         if os.getppid() != caller:
-            children.kill()
-            os._exit(0)
+            children.end()
 
+    signal.signal(signal.SIGTERM, lambda *_: children.end())
     signal.signal(signal.SIGALRM, look)
     signal.siginterrupt(signal.SIGALRM, False)  # what is imported need not know of it
     signal.setitimer(signal.ITIMER_REAL, _CALLER_CHECK_S, _CALLER_CHECK_S)
@@ -348,8 +394,8 @@ def _fork() -> int | None:
     return pid
 
 
-def _become_child(server: int, output: int, folder: int) -> None:
-    for number in (signal.SIGCHLD, signal.SIGALRM):  # a fork has no timer
+def _become_child(server: int, output: int, folder: int, scratch: str) -> None:
+    for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM):  # a fork has no timer
         signal.signal(number, signal.SIG_DFL)
     os.setpgid(0, 0)
     die_with_parent(server)
@@ -358,6 +404,9 @@ def _become_child(server: int, output: int, folder: int) -> None:
     os.fchdir(folder)
     os.close(output)
     os.close(folder)
+    tempfile.tempdir = _folder_of(os.getpid(), scratch)  # what the server imports may have asked for its own
+    Path(tempfile.tempdir).mkdir(mode=0o700)
+    set_variables(cold_variables(tempfile.tempdir))
 
 
 def _run_wrapped(request: _Fork, pipe: int) -> NoReturn:

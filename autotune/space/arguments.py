@@ -93,12 +93,11 @@ def _scalar(
     element: Element, names: Collection[str], earlier: Mapping[str, FilledArgument], dialect: str
 ) -> FilledArgument:
     entries = element.record(("name", _type_key(element), "value"), (), _EXAMPLES)
+    dtype = _element_type(entries, (POINTER,) if dialect in ("cuda", PYTHON) else ())
     if "fields" in entries:
-        pointers = (POINTER,) if dialect in ("cuda", PYTHON) else ()
-        dtype = _read_fields(entries["fields"], (*C_TYPES, *pointers))
         value = _read_struct_value(entries["value"], dtype, names, earlier)
     else:
-        dtype, value = _element_type(entries), entries["value"].expression(names)
+        value = entries["value"].expression(names)
     return FilledArgument(name=entries["name"].identifier(), dtype=dtype, role="scalar", value=value)
 
 
@@ -122,9 +121,10 @@ def _type_key(element: Element) -> str:
     return "fields" if "fields" in element.mapping() else "dtype"
 
 
-def _element_type(entries: Mapping[str, Element]) -> str:
+def _element_type(entries: Mapping[str, Element], others: Sequence[str] = ()) -> str:
+    """A type, or the fields of a structure, which may have other types as well."""
     if "fields" in entries:
-        return _read_fields(entries["fields"], tuple(C_TYPES))
+        return _read_fields(entries["fields"], (*C_TYPES, *others))
     return read_dtype(entries["dtype"], (*C_TYPES, "DTYPE"))
 
 

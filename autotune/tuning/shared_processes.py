@@ -16,7 +16,7 @@ from autotune.checks.device_sanitizer import Sanitizer, find_sanitizer
 from autotune.compilers.binary_cache import default_folder
 from autotune.core.stages import unobserved
 from autotune.core.trials import Problem
-from autotune.devices import Address, cold_variables
+from autotune.devices import Address
 from autotune.errors import InputError
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting
@@ -57,7 +57,6 @@ class Processes:
         self.scratch = opened.enter_context(scratch_folder())
         self._awaited = opened.enter_context(ExitStack())  # waits for workers that are being killed
         self.binaries = default_folder() if options.binary_cache else Path(self.scratch) / "binaries"
-        self.variables = cold_variables(self.scratch)
         self.wrong_arrays = WrongArrays.into(options.dump_wrong) if options.dump_wrong else None
         self._reference_cache = ReferenceCache(
             user_folder("references"),
@@ -79,7 +78,6 @@ class Processes:
             timeout_s=options.compile_timeout_s,
             binaries=self.binaries,
             are_kept=options.binary_cache,
-            variables=self.variables,
         )
         self._opened.callback(pool.close)
         return pool
@@ -96,7 +94,7 @@ class Processes:
         program = None if self.skips_sanitizers else find_sanitizer(task.address)
         if program is None:
             return None
-        return Sanitizer(program, task.address, task.spec.reference, self.variables)
+        return Sanitizer(program, task.address, task.spec.reference)
 
     def maker(self, journaled: JournaledTask) -> InstanceMaker:
         """Return the instance maker of a task, which caches much of what it evaluates."""
@@ -105,7 +103,7 @@ class Processes:
             if self._stored is None or self._stored[0] != problem:  # a new try of a problem has the same
                 if self._stored is not None:
                     self._stored[1].close()
-                self._stored = problem, StoredInputs(task.spec, Path(self.scratch), self.variables)
+                self._stored = problem, StoredInputs(task.spec, Path(self.scratch))
                 self._opened.callback(self._stored[1].close)
             given = task.space, task.source, task.dialect, task.environment, self._stored[1]
             self._makers[journaled] = InstanceMaker(*given)
@@ -161,7 +159,7 @@ class Processes:
         on_stage = unobserved if task.others else self._on_stage  # several would report at the same time
         for address in (task.address, *task.others):
             setting = self._setting(address, workloads)
-            worker = self._workers[address] = make(setting, self.variables, on_stage)
+            worker = self._workers[address] = make(setting, on_stage)
             self._opened.callback(worker.end, waits=False)
             self._awaited.callback(worker.end)
             worker.start()
@@ -172,7 +170,7 @@ class Processes:
 
     def references(self) -> References:
         """Return the process for later references; it starts when it is first used."""
-        return References(self._task.spec.reference, self._reference_cache, self.variables)
+        return References(self._task.spec.reference, self._reference_cache)
 
     def _cluster_fleet(
         self, default: KernelInstance, cluster: Cluster, on_lost: Callable[[str, str], None]

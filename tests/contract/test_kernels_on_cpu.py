@@ -15,7 +15,7 @@ import pytest
 
 from autotune.compilers.source_text import read_source
 from autotune.core.trials import Failure
-from autotune.devices import BACKENDS, Address, backend, cold_variables
+from autotune.devices import BACKENDS, Address, backend
 from autotune.evaluation.compiler_pool import CompilerPool, compiler_setting
 from autotune.evaluation.device_process import DeviceSetting, verify_once
 from autotune.evaluation.instance import InstanceMaker
@@ -71,23 +71,25 @@ def what_is_wrong(worker, binary, problems):
     return None
 
 
-def failures(spec, device, folder, tried):
+def failures(spec, device, tried):
     """The failure of each configuration that has one; `tried` are instances with their problems."""
     # PoCL 3.0 would make code for the block of each launch, some of it wrong without optimisation (bicgk)
-    variables = cold_variables(str(folder)) | {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
+    variables = {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
     if spec.kernel in LONG_RUNS:
         variables, more = variables | NOT_VECTORISED, ()
     else:
         more = (UNOPTIMISED,)
     with ExitStack() as opened:
+        patch = opened.enter_context(pytest.MonkeyPatch.context())
+        for name, value in variables.items():
+            patch.setenv(name, value)
         pool = CompilerPool(
             compiler_setting(CPU, device, spec.compiler),
             size=1,
             timeout_s=120,
-            variables=variables,
         )
         opened.callback(pool.close)
-        worker = Worker(DeviceSetting(CPU, spec.reference), variables)
+        worker = Worker(DeviceSetting(CPU, spec.reference))
         opened.callback(worker.end)
         compiled = [pool.compile_source(one.source, (*one.options, *more)) for one, _ in tried]
         found = [
@@ -103,7 +105,7 @@ def test_landmarks_and_every_pair_of_values_are_right(path, tmp_path):
     if spec.dialect not in BACKENDS[CPU.backend].accepts:
         pytest.skip(f"{spec.kernel} is written in dialect {spec.dialect}, which no OpenCL device takes")
     device = backend(CPU.backend).list_devices()[CPU.index]
-    wrong = failures(spec, device, tmp_path, list(instances(spec, device, tmp_path)))
+    wrong = failures(spec, device, list(instances(spec, device, tmp_path)))
     assert not {str(config): str(failure) for config, failure in wrong.items()}
 
 
@@ -114,5 +116,5 @@ def test_a_landmark_that_is_declared_wrong_is_refused_as_declared(path, tmp_path
     space, stored = bind(spec, device, problem_of(spec, device)), StoredInputs(spec, tmp_path)
     maker = InstanceMaker(space, read_source(spec.source), BACKENDS[CPU.backend].dialect, {}, stored)
     tried = [(one, one.verify_workloads) for one in map(maker.make, spec.declared_wrong)]
-    wrong = failures(spec, device, tmp_path, tried)
+    wrong = failures(spec, device, tried)
     assert {config: failure.status for config, failure in wrong.items()} == spec.declared_wrong

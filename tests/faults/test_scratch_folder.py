@@ -1,4 +1,4 @@
-"""The temporary folder of a run that is killed: gone after the next run, and a living run's is left alone."""
+"""Temporary folders of a run that is killed: gone after the next run, which leaves those of others alone."""
 
 import os
 import signal
@@ -8,21 +8,14 @@ import pytest
 from tests.conftest import KERNEL, wait_until
 
 HANGS = """\
-import pathlib, time
+import pathlib, subprocess, tempfile, time
 
 def double(grid, block, x, y, n):
-    pathlib.Path("began").touch()
+    tempfile.mkstemp()
+    subprocess.Popen(["sh", "-c", "mktemp; touch began; exec sleep 600"])
     time.sleep(600)
 """
 SEARCH = ("search", "double.yaml", "--device", "fake", "--fresh", "--timeout", "600", "--journal")
-
-
-@pytest.fixture
-def temporary(tmp_path):
-    """A folder for temporary files that only these runs use."""
-    path = tmp_path / "temporary"
-    path.mkdir()
-    return path
 
 
 def _started(folder, temporary, journal):
@@ -43,18 +36,26 @@ def test_the_next_run_removes_what_a_killed_one_left_and_nothing_else(folder, te
     killed = _started(folder, temporary, "killed.jsonl")
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
+    wait_until(lambda: len(list(temporary.iterdir())) == 3)  # that of its child processes goes with them
     (left,) = set(temporary.iterdir()) - {*others}
-    (left / "of-a-compiler").write_text("x")
 
     alive = _started(folder, temporary, "alive.jsonl")
     assert not left.exists()
-    (used,) = set(temporary.iterdir()) - {*others}
+    used = set(temporary.iterdir()) - {*others}
+    assert len(used) == 2 and any(file.is_file() for path in used for file in path.rglob("*"))
     folder.write(KERNEL)
     assert folder.run(*SEARCH, "third.jsonl", TMPDIR=str(temporary)).returncode == 0
-    assert used.exists()
+    assert set(temporary.iterdir()) == {*others, *used}
     alive.terminate()
     alive.communicate()
     assert set(temporary.iterdir()) == {*others}
+
+
+def test_processes_that_a_time_limit_ends_leave_nothing(folder, temporary):
+    folder.write(HANGS)
+    search = (*SEARCH[:-3], "--timeout", "1", "--budget", "2", "--compilers", "1")
+    folder.run(*search, TMPDIR=str(temporary))
+    assert (folder.path / "began").exists() and list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=lambda how: how.name)

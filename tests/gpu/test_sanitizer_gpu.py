@@ -75,7 +75,7 @@ def test_a_sound_kernel_comes_out_clean(program, reference):
     finally:
         child.kill()
     assert code == 0 and "ERROR SUMMARY: 0 errors" in output
-    found = Sanitizer(program, GPU, reference, {}).check([(binary, (PROBLEM,))], Deadline())
+    found = Sanitizer(program, GPU, reference).check([(binary, (PROBLEM,))], Deadline())
     assert found == [dict.fromkeys(TOOLS, PASSED)]
 
 
@@ -91,7 +91,7 @@ def test_a_sound_kernel_comes_out_clean(program, reference):
     ids=["beyond shared memory", "one beyond", "far beyond", "misaligned", "race"],
 )
 def test_a_bad_access_is_found(program, reference, body, status, words):
-    (found,) = Sanitizer(program, GPU, reference, {}).check([(compiled(body), (PROBLEM,))], Deadline())
+    (found,) = Sanitizer(program, GPU, reference).check([(compiled(body), (PROBLEM,))], Deadline())
     failed = first_failure(found)
     assert failed.status is status
     assert failed.detail.startswith(f"compute-sanitizer found: {words}")

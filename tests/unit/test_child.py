@@ -23,6 +23,7 @@ from autotune.errors import Blame, ChildDied, ChildRaised, ChildTimeout
 from autotune.processes.child import Child, kill_all
 from autotune.processes.fork_server import ForkedProcess, fork_server, preload
 from tests.conftest import LIMIT_S, ROOT, wait_until
+from tests.leaving import leave_files
 
 
 def add(state, number):
@@ -180,26 +181,79 @@ def test_a_child_has_the_present_folder_and_variables_of_its_parent(child, tmp_p
     monkeypatch.setenv("AUTOTUNE_TEST", "parent")
     monkeypatch.delenv("HOME")
     monkeypatch.chdir(tmp_path)
-    for own in ("parent", "own"):
-        other = Child(int, variables={} if own == "parent" else {"AUTOTUNE_TEST": own})
-        assert other.call(variable, "AUTOTUNE_TEST", timeout_s=LIMIT_S) == own
-        with pytest.raises(ChildRaised, match="HOME"):
-            other.call(variable, "HOME")
-        assert other.call(folder_of) == str(tmp_path)
-        other.kill()
+    other = Child(int)
+    assert other.call(variable, "AUTOTUNE_TEST", timeout_s=LIMIT_S) == "parent"
+    with pytest.raises(ChildRaised, match="HOME"):
+        other.call(variable, "HOME")
+    assert other.call(folder_of) == str(tmp_path)
+    other.kill()
     assert child.call(variable, "HOME")  # it started before
 
 
-def test_children_share_what_was_loaded_and_no_driver(monkeypatch):
-    """A variable that holds during imports is not left behind; a driver must not be forked."""
-    monkeypatch.delenv("PYOPENCL_NO_CACHE", raising=False)
+def test_children_share_what_was_loaded_and_no_driver():
+    """A driver must not be forked."""
     preload([*(entry.module for entry in BACKENDS.values()), "no.such.module"])
     child = Child(int)
     assert child.call(loaded, ["autotune.devices.opencl", "numpy"], timeout_s=LIMIT_S) == [True, True]
     assert child.call(open_drivers) == []
-    with pytest.raises(ChildRaised, match="PYOPENCL_NO_CACHE"):
-        child.call(variable, "PYOPENCL_NO_CACHE")
     child.kill()
+
+
+@pytest.mark.parametrize("wrapper", [(), ("sh", "-c", 'mktemp; exec "$@"', "sh")], ids=["plain", "wrapped"])
+def test_what_a_child_and_its_compilers_leave_is_gone_after_its_end(temporary, wrapper, monkeypatch):
+    monkeypatch.setenv("TMPDIR", "/no/such/folder")  # the caller's own is not the child's
+    child, other = Child(int, wrapper=wrapper), Child(int)
+    (of_other, _), files = other.call(leave_files), child.call(leave_files)
+    if wrapper:
+        files.append(child.printed().split()[0])
+    files = [Path(file) for file in (*files, of_other)]
+    assert all(file.exists() and file.is_relative_to(temporary) for file in files)
+    child.kill()
+    wait_until(lambda: not any(file.exists() for file in files[:-1]))
+    assert files[-1].exists()  # the other child lives
+    other.kill()
+    fork_server().close()
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_library_that_has_asked_for_the_temporary_folder_before_a_child_started_is_no_matter(
+    temporary, tmp_path, monkeypatch
+):
+    (tmp_path / "asks_early.py").write_text("import tempfile\nFOLDER = tempfile.gettempdir()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    preload(["asks_early"])
+    child = Child(int)
+    (file, _) = map(Path, child.call(leave_files))
+    child.kill()
+    wait_until(lambda: not file.exists())
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, None], ids=str)
+def test_a_caller_that_ends_leaves_no_temporary_file(tmp_path, how):
+    """However it ends; if it can, it waits until they are gone."""
+    ending = "time.sleep(600)" if how else ""
+    program = [sys.executable, "-c", LEAVING.format(ending=ending)]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    caller = subprocess.Popen(program, stdout=subprocess.PIPE, cwd=ROOT, env=environment)
+    assert caller.stdout.readline()
+    if how:
+        assert list(tmp_path.iterdir())
+        caller.send_signal(how)
+    caller.wait()
+    caller.stdout.close()
+    if how:
+        wait_until(lambda: not list(tmp_path.iterdir()))
+    assert list(tmp_path.iterdir()) == []
+
+
+LEAVING = """
+import time
+from autotune.processes.child import Child
+from tests.leaving import leave_files
+child = Child(int)
+print(*child.call(leave_files), flush=True)
+{ending}
+"""
 
 
 def test_children_start_though_an_import_of_their_server_resets_its_wakeup_file(tmp_path, monkeypatch):

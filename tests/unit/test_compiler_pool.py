@@ -51,7 +51,6 @@ def compiled(sources, kept, architecture="sm_90", size=2, scratch=None):
         timeout_s=60,
         binaries=kept or scratch,
         are_kept=kept is not None,
-        variables={},
     )
     try:
         return [future.result() for future in [pool.compile_source(source, ()) for source in sources]]
@@ -84,7 +83,7 @@ def test_sources_that_are_the_same_are_compiled_once_though_they_are_queued_toge
 
 
 def test_a_source_that_waits_for_the_same_one_is_dropped_with_it(tmp_path):
-    pool = CompilerPool(cuda_setting("sm_90"), size=1, timeout_s=60, binaries=tmp_path, variables={})
+    pool = CompilerPool(cuda_setting("sm_90"), size=1, timeout_s=60, binaries=tmp_path)
     try:
         first, second = (pool.compile_source(SOURCE % 1, ()) for _ in range(2))
         pool.drop([first, second])
@@ -180,7 +179,7 @@ ENTRIES = tuple(
 def triton_binary(names, kept):
     pytest.importorskip("triton.runtime", reason="needs the extra triton")
     setting = cuda_setting("sm_90", "triton")
-    pool = CompilerPool(setting, size=2, timeout_s=60, binaries=kept, variables={})
+    pool = CompilerPool(setting, size=2, timeout_s=60, binaries=kept)
     try:
         return pool.compile_source(TRITON_SOURCE, (), names).result()
     finally:

@@ -69,7 +69,7 @@ def stand_in(tmp_path, reference):
         program = tmp_path / "compute-sanitizer"
         program.write_text(f'#!/bin/sh\n{SKIP_OPTIONS}\n"$@"\necho "{words}"\nexit {code}\n')
         program.chmod(0o755)
-        return Sanitizer(str(program), FAKE, reference, {})
+        return Sanitizer(str(program), FAKE, reference)
 
     return make
 
@@ -116,7 +116,7 @@ def finds_broken(tmp_path, reference):
         'grep -q BROKEN "$0.$$" && echo "========= Invalid read" && exit 86\nexit 0\n'
     )
     program.chmod(0o755)
-    return Sanitizer(str(program), FAKE, reference, {})
+    return Sanitizer(str(program), FAKE, reference)
 
 
 def kernel_that(does):
@@ -177,7 +177,7 @@ def test_no_more_run_at_once_than_there_are_tools_or_cores(
     )
     program.chmod(0o755)
     runs = [(binary, (PROBLEM,))] * count
-    records = Sanitizer(str(program), FAKE, reference, {}).check(runs, Deadline())
+    records = Sanitizer(str(program), FAKE, reference).check(runs, Deadline())
     outcome = Failure if code else Passed
     assert all(isinstance(record[tool], outcome) for record in records for tool in TOOLS)
     found = [int(count) for count in counts.read_text().split()]
@@ -237,7 +237,7 @@ def test_a_tool_that_does_not_work_has_not_passed(stand_in, binary, tmp_path, re
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
-    found = Sanitizer(str(broken), FAKE, reference, {}).check([(binary, (PROBLEM,))], Deadline())
+    found = Sanitizer(str(broken), FAKE, reference).check([(binary, (PROBLEM,))], Deadline())
     assert found == [{"memcheck": BROKEN}]
     unsupported = stand_in("========= Error: the device is not supported", 86)
     assert unsupported.check([(binary, (PROBLEM,))], Deadline()) == [{"memcheck": BROKEN}]
@@ -336,7 +336,7 @@ def test_an_interrupt_ends_the_sanitizers_too(folder, tmp_path, monkeypatch):
     program.chmod(0o755)
     task = read_task(Target(folder.space, "fake"))
     with opened(task, Options(journal=tmp_path / "j.jsonl"), Interrupts(begun)) as context:
-        sanitizer = Sanitizer(str(program), FAKE, folder.path / "reference.py", {})
+        sanitizer = Sanitizer(str(program), FAKE, folder.path / "reference.py")
         monkeypatch.setattr(type(context.processes), "sanitizer", sanitizer)
         with pytest.raises(KeyboardInterrupt):
             WinnerChecks().check(context, [task.spec.default], Deadline())

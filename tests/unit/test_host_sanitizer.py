@@ -3,7 +3,9 @@
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,11 +19,13 @@ from autotune.core.outcomes import NO_TIME, PASSED, Unchecked
 from autotune.core.records import Argument, Config, Launch
 from autotune.core.trials import Failure, Problem, Status
 from autotune.problem.workload import Array, Scalar, Workload
+from autotune.processes.command import run_command
 from autotune.processes.deadline import Deadline
 from autotune.tuning.context import BuiltConfig
 from autotune.tuning.further_sizes import SmallWorkloads
 from autotune.tuning.sanitizer_checks import LOOPS, check_on_host
 from autotune.tuning.winner_checks import CHECKS, early_checks
+from tests.conftest import LIMIT_S, wait_until
 
 N = 96
 KERNEL = """\
@@ -415,9 +419,26 @@ def test_a_program_that_another_process_still_has_open_runs_later(tmp_path):
     with program.open("a") as file:
         closing = threading.Timer(0.01, file.close)
         closing.start()
-        done = host_sanitizer._run_command([program], Deadline())
+        done = run_command([program], Deadline(), LIMIT_S)
         closing.join()
     assert done.returncode == 3
+
+
+def test_a_compiler_that_is_killed_leaves_no_process_and_no_file(tmp_path, temporary):
+    pid, file = tmp_path / "pid", tmp_path / "file"
+    program = tmp_path / "g++"
+    body = f"case $1 in -dump*) exit;; esac; mktemp > {file}; sleep 600 & echo $! > {pid}; wait"
+    program.write_text(f"#!/bin/sh\n{body}\n")
+    program.chmod(0o700)
+    host = host_sanitizer.HostSanitizer(str(program), tmp_path / "binaries")
+    source = render(source_of_text(KERNEL, "last.cu"), {})
+    with ThreadPoolExecutor(1) as threads, Deadline() as deadline:
+        found = threads.submit(host.check, source, [PROBLEM], deadline)
+        wait_until(lambda: found.done() or (pid.exists() and pid.read_text()))
+    assert isinstance(found.result(), Unchecked)
+    process, left = Path("/proc", pid.read_text().strip()), Path(file.read_text().strip())
+    assert left.is_relative_to(temporary)
+    wait_until(lambda: not process.exists() and not left.exists())
 
 
 def test_a_check_that_the_time_limit_ends_had_no_time_left(tmp_path):

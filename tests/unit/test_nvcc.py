@@ -1,6 +1,7 @@
 """Compiling with nvcc, a script in its place: what it is asked for, and that it always ends."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -69,9 +70,10 @@ def test_a_source_that_is_refused_raises_the_log(nvcc, body, message):
     assert message in str(error.value)
 
 
-def test_a_compilation_that_is_killed_leaves_no_process(nvcc, tmp_path):
-    pid = tmp_path / "pid"
-    nvcc(f"echo > kernel.cubin; if grep endless kernel.cu; then echo $$ > {pid}; sleep 600 & wait; fi")
+def test_a_compilation_that_is_killed_leaves_no_process_and_no_file(nvcc, tmp_path, temporary):
+    pid, files = tmp_path / "pid", tmp_path / "files"
+    mine = f"(pwd; mktemp) > {files}; echo $$ > {pid}"
+    nvcc(f"echo > kernel.cubin; if grep endless kernel.cu; then {mine}; sleep 600 & wait; fi")
     pool = CompilerPool(cuda_setting("sm_90", "nvcc"), size=1, timeout_s=LIMIT_S)
     try:
         endless = pool.compile_source("endless", ())
@@ -81,6 +83,9 @@ def test_a_compilation_that_is_killed_leaves_no_process(nvcc, tmp_path):
     assert isinstance(endless.result(), Failure)
     process = f"/proc/{pid.read_text().strip()}"
     wait_until(lambda: not os.path.exists(process))  # noqa: PTH110 - the process, not a file
+    left = [Path(file) for file in files.read_text().split()]
+    assert len(left) == 2 and all(file.is_relative_to(temporary) for file in left)
+    wait_until(lambda: not any(file.exists() for file in left))
 
 
 def test_without_nvcc_a_space_that_asks_for_it_is_refused_before_anything_starts(monkeypatch, tmp_path):

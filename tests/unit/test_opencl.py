@@ -11,9 +11,10 @@ import pytest
 
 from autotune.core.records import Launch
 from autotune.core.trials import Binary
-from autotune.devices import cold_variables, opencl
+from autotune.devices import opencl
 from autotune.devices.opencl import OpenCLCompiler, OpenCLDevice, build_source, built
 from autotune.errors import CompileError
+from autotune.processes.fork_server import cold_variables
 from autotune.runtime.opencl import OpenCLLauncher
 from tests.devices_here import intel_here, pocl_here
 
@@ -100,6 +101,13 @@ def test_a_lack_of_memory_during_a_build_is_told_and_not_blamed_on_the_source(co
     launcher = OpenCLLauncher(cl.CommandQueue(context))  # a call is told in autotune's own words
     with pytest.raises(CompileError, match="OUT_OF_HOST_MEMORY"):
         launcher.compile(SOURCE, (), "", ())
+
+
+def test_a_source_that_is_refused_leaves_no_file(compiler, temporary):
+    """Also in a program that does not disable pyopencl's cache, which would save the source."""
+    with pytest.raises(CompileError):
+        compiler.compile(SOURCE.replace("int", "whole"), ())
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_host_program_next_to_a_kernel_is_left_out_and_the_kernels_own_mistakes_are_told(compiler):

@@ -43,7 +43,7 @@ def profile(tmp_path, monkeypatch):
         program = tmp_path / name
         program.write_text(STAND_IN % ending)
         program.chmod(0o755)
-        place = (str(program), FAKE, tmp_path / "reference.py", {})
+        place = (str(program), FAKE, tmp_path / "reference.py")
         profiler = Profiler(name, *place, counting)
         binary = backend("fake").open_compiler(0).compile(kernel, ())
         return profiler.run(binary, PROBLEM, tmp_path / "runs" / f"double.{name}-rep")

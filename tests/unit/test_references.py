@@ -63,7 +63,7 @@ def test_a_reference_that_may_use_the_device_runs_in_its_process_alone(folder):
 def test_one_that_fails_or_is_not_begun_stands_in_nobodys_way(tmp_path):
     path = tmp_path / "reference.py"
     path.write_text("def reference(inputs, sizes):\n    raise RuntimeError\n")
-    references = References(path, ReferenceCache(tmp_path / "kept"), {})
+    references = References(path, ReferenceCache(tmp_path / "kept"))
     references.settle([PROBLEM])
     references.begin([PROBLEM], [])
     references.settle([PROBLEM])
@@ -77,7 +77,7 @@ def test_results_on_other_data_are_kept_for_the_run_however_fast_they_were(tmp_p
     arrays = (Array("x", "float32", (4,), "in", ("uniform", -1, 1)), Array("y", "float32", (4,), "out", None))
     other = other_data(replace(PROBLEM, arrays=arrays), "close")
     cache = ReferenceCache(tmp_path / "kept", of_run=tmp_path / "run")
-    references = References(path, cache, {})
+    references = References(path, cache)
     references.begin([], [other])
     while not calls.exists():
         time.sleep(0.01)

@@ -12,7 +12,7 @@ import yaml
 from autotune.compilers.source_text import read_source
 from autotune.core.records import Config
 from autotune.core.trials import Failure
-from autotune.devices import Address, backend, cold_variables
+from autotune.devices import Address, backend
 from autotune.evaluation.device_process import DeviceSetting, verify_and_time, verify_once
 from autotune.evaluation.instance import InstanceMaker, environment
 from autotune.evaluation.work_item import MeasurementPolicy
@@ -27,16 +27,16 @@ FEW = MeasurementPolicy(samples=3, seconds=0.0)
 
 
 @pytest.fixture(scope="module")
-def worker_of(tmp_path_factory):
+def worker_of():
     """A worker for a reference; each has its own child, for mutants write where they should not."""
-    variables = cold_variables(str(tmp_path_factory.mktemp("pocl")))
-    variables |= {"POCL_WORK_GROUP_SPECIALIZATION": "0"}
     workers = {}
 
     def opened(reference):
-        return workers.setdefault(reference, Worker(DeviceSetting(CPU, reference), variables))
+        return workers.setdefault(reference, Worker(DeviceSetting(CPU, reference)))
 
-    yield opened
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POCL_WORK_GROUP_SPECIALIZATION", "0")
+        yield opened
     for worker in workers.values():
         worker.discard_child()
 
