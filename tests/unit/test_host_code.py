@@ -138,6 +138,16 @@ def test_the_needed_part_has_what_kernels_name_through_macros_types_and_function
     assert left.count("{") == left.count("}")
 
 
+def test_the_needed_part_has_no_kernel_that_is_not_named_and_no_declaration_of_the_host():
+    other = "__global__ void other(const __restrict__ float *x) { }"
+    declared = "std::ostream &operator<<(std::ostream &to, const job &one);"
+    kernel = "__global__ void k(int *x) { x[0] = 1; }"
+    text = f"struct job {{ std::string name; }};\n{declared}\n{other}\n{kernel}\n"
+    assert [line.strip() for line in needed_part(text, ["k"]).splitlines()] == [";", "", "", kernel]
+    assert other in needed_part(text, ())
+    assert needed_part(text, ["job", "missing"]) == text
+
+
 def test_constants_of_a_type_that_the_source_names_anew_are_constants():
     text = """typedef float real;
 const real half = 0.5f, whole = half + half;
@@ -285,6 +295,16 @@ def test_shuffles_are_known_by_their_first_names():
     pytest.importorskip("cuda.bindings.nvrtc")
     text = "__global__ void k(float x, float *y) { y[0] = __shfl_xor(x, 1, 8) + __shfl(x, 1); }"
     assert cuda_compiler("sm_90").compile(text, (), ["k"]).symbols == {"k": "_Z1kfPf"}
+
+
+def test_a_word_of_another_compiler_before_a_type_is_read():
+    pytest.importorskip("cuda.bindings.nvrtc")
+    text = (
+        "union __declspec(align(16)) pair { int both[2]; };\n"
+        "__declspec(dllexport) void program(FILE *file);\n"
+        "__global__ void k(pair *p) { p[1].both[0] = alignof(pair); }"
+    )
+    assert cuda_compiler("sm_90").compile(text, (), ["k"]).symbols == {"k": "_Z1kP4pair"}
 
 
 def test_what_kernels_call_of_the_runtime_and_headers_for_programs_alone_stop_no_kernel():
