@@ -127,11 +127,6 @@ _SHUFFLES = "".join(
     for kind in ("", "_up", "_down", "_xor")
 )
 _STORAGE = "#define register\n"  # which C++17 forbids, and nvcc passes over
-# What Microsoft's compiler takes before a type or function.
-_DECLSPEC = (
-    "#define __declspec(word) __declspec_##word\n#define __declspec_align(bytes) __align__(bytes)\n"
-    + "".join(f"#define __declspec_{word}\n" for word in ("dllexport", "dllimport", "noinline"))
-)
 _SHORT_TYPES = "".join(f"typedef unsigned {kind} u{kind};\n" for kind in ("char", "short", "int", "long"))
 # Included before every source that needs it, as nvcc includes a header of its own.
 PRELUDE = "autotune_prelude.h"
@@ -159,7 +154,7 @@ _STAND_INS = {
     **dict.fromkeys(("limits.h", "climits"), _LIMITS),
     **dict.fromkeys(("float.h", "cfloat"), _FLOAT),
     "hip/hip_runtime.h": _HIP,
-    PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES + _RUNTIME + _SHUFFLES + _STORAGE + _DECLSPEC,
+    PRELUDE: _MATH + _STDINT + _LIMITS + _FLOAT + _SHORT_TYPES + _RUNTIME + _SHUFFLES + _STORAGE,
 }
 # Headers of the toolkit that device code can do without: an empty one replaces each that is missing.
 _DISPENSABLE = """

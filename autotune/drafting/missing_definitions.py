@@ -37,6 +37,7 @@ _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
 _OF_A_VENDOR = re.compile(r"unsupported OpenCL extension '(cl_(?!khr|ext)\w+)'")
 _OF_HOST = re.compile(r'calling a (?:constexpr )?__host__ function\("?([^"(]+)')
 _OTHER_ARGUMENTS = re.compile(r"too (?:few|many) arguments|no instance of")
+_LINKED = re.compile("[Uu]nresolved extern|Undefined reference")
 _CALLED = re.compile(r"(\w+)\s*\(")
 _ASSEMBLY = re.compile(r"\bin asm\b|'asm'")
 
@@ -77,6 +78,8 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     if names:
         return f'; {names[0]} defines {missing}: write #include "{names[0]}" {place}'
     if missing in called and missing in definitions(text):
+        if _LINKED.search(first_error(complaint)):  # a part of a type
+            return f"; another file has code of {missing}: write #include of that {place}"
         if dialect == OPENCL or missing in definitions(device_part(text)):
             return (
                 f"; {missing} is defined below that line or in a namespace: declare it above, or write the "

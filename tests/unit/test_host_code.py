@@ -297,16 +297,6 @@ def test_shuffles_are_known_by_their_first_names():
     assert cuda_compiler("sm_90").compile(text, (), ["k"]).symbols == {"k": "_Z1kfPf"}
 
 
-def test_a_word_of_another_compiler_before_a_type_is_read():
-    pytest.importorskip("cuda.bindings.nvrtc")
-    text = (
-        "union __declspec(align(16)) pair { int both[2]; };\n"
-        "__declspec(dllexport) void program(FILE *file);\n"
-        "__global__ void k(pair *p) { p[1].both[0] = alignof(pair); }"
-    )
-    assert cuda_compiler("sm_90").compile(text, (), ["k"]).symbols == {"k": "_Z1kP4pair"}
-
-
 def test_what_kernels_call_of_the_runtime_and_headers_for_programs_alone_stop_no_kernel():
     pytest.importorskip("cuda.bindings.nvrtc")
     if not (find_header("cuda_device_runtime_api.h") and find_header("nvtx3/nvToolsExt.h")):
