@@ -102,9 +102,8 @@ def with_nvcc(kernel: KernelFile, made: Scaffold, deadline: Deadline) -> Scaffol
     of which NVRTC may have got a part. What was assumed for NVRTC counts only where nvcc does not take the
     source as it is.
     """
-    # by the header that nvcc would lack, too, or the types that a name needs
-    is_told = "pip install" in made.complaint or "is overloaded" in made.complaint
-    if made.source.dialect != CUDA or is_told or find_tool("nvcc") is None:
+    is_of_toolkit = "pip install" in made.complaint  # a header that nvcc would lack, too
+    if made.source.dialect != CUDA or is_of_toolkit or find_tool("nvcc") is None:
         return made
     plain = plain_scaffold(kernel, replace(USUAL, defined=kernel.definitions))
     other = made
