@@ -69,6 +69,8 @@ def undefined_names(log: str) -> list[str]:
 
 
 def _demangled(symbol: str) -> str:
-    """The name in a symbol such as `_Z5twicef` of a function of OpenCL that takes vectors."""
-    mangled = re.match(r"_Z(\d+)(\w+)", symbol)
-    return mangled[2][: int(mangled[1])] if mangled else symbol
+    """The name in a symbol of C++ such as `_Z5twicef`, without its namespaces."""
+    name, rest = symbol, re.sub("^_ZN?K?", "", symbol) if symbol.startswith("_Z") else ""
+    while mangled := re.match(r"(\d+)(\w+)", rest):
+        name, rest = mangled[2][: int(mangled[1])], mangled[2][int(mangled[1]) :]
+    return name

@@ -9,7 +9,7 @@ only what kernels name is left.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import takewhile
 from typing import TypeVar
@@ -40,7 +40,6 @@ _OF_LAMBDA = re.compile(r"(?<=\])\s*(?:__(?:host|device)__\s*)+(?=[({])")  # whi
 _OF_COMPILER = "".join(
     f"#define {name} 1\n" for name in ("__CUDACC_RTC__", "__CUDA_RUNTIME_H__", "__DRIVER_TYPES_H__")
 )
-_ROOTS = frozenset(("__global__", "operator"))  # no name says that these are needed
 _ATTRIBUTES = re.compile(
     r"\b(?:__align__|__builtin_align__|alignas)\s*\([^()]*\)|\b__launch_bounds__\s*\([^()]*\)"
 )
@@ -90,10 +89,12 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
         return source
     if tree is None:
         return source
-    left = [(node, _declared(tree, node, dialect)) for node in _outer(tree.root)]
-    fresh = set(_ROOTS).union(*map(_WORD.findall, names))
-    if not any(names & fresh for _, names in left):  # no kernel was found
+    kernels = {_WORD.findall(re.split("[<(]", name)[0])[-1] for name in names} or {"__global__"}
+    roots = {"operator"} | ({"__global__"} & kernels)  # words of what no name says is needed
+    left = [(node, _declared(tree, node, dialect, roots)) for node in _outer(tree.root)]
+    if not kernels <= set().union(*(declared for _, declared in left)):  # they were not found
         return source
+    fresh = roots.union(*map(_WORD.findall, names)) | kernels
     stay = [node for node, _ in left if code.span(node.start_byte, node.end_byte) is None]  # parts of a macro
     fresh |= _named_in(tree, stay)
     named: set[str] = set()
@@ -204,7 +205,7 @@ def _outer(scope: Node) -> Iterator[Node]:
             yield node
 
 
-def _declared(tree: SourceTree, node: Node, dialect: str) -> set[str]:
+def _declared(tree: SourceTree, node: Node, dialect: str, roots: Set[str]) -> set[str]:
     """The words by which kernels need a declaration; none for a function that no device can call.
 
     But for CUDA kernels may call any: a call needs it, such as `sum(`, and a variable `sum` does not.
@@ -213,10 +214,12 @@ def _declared(tree: SourceTree, node: Node, dialect: str) -> set[str]:
     kind, head = field(inside, "type"), _head(tree, node)
     words = {*_WORD.findall(head)}
     if head.startswith("using namespace"):
-        return set() if dialect == OPENCL else {*_ROOTS}
+        return set() if dialect == OPENCL else {*roots}
     if node.is_error:
         return set() if words.isdisjoint(_FOR_DEVICE) else words
-    if inside.type == "function_definition" and words.isdisjoint(_FOR_DEVICE) and dialect == CUDA:
+    is_function = "function_declarator" in {part.type for part in _before_bodies(inside)}
+    is_host = words.isdisjoint(_FOR_DEVICE) and inside.type in ("function_definition", "declaration")
+    if dialect == CUDA and is_function and is_host:
         return set()
     named = [field(inside, "name"), field(kind, "name") if field(kind, "body") else None]
     named += map(declarator_name, inside.children_by_field_name("declarator"))
@@ -226,9 +229,9 @@ def _declared(tree: SourceTree, node: Node, dialect: str) -> set[str]:
         named += [field(part, "name") for part in descendants(inside) if part.type == "enumerator"]
     texts = (tree.of(name).partition("<")[0] for name in named)  # of a specialisation without its arguments
     names = {name for text in texts for name in _WORD.findall(text)[-1:]}
-    if dialect != CUDA and "function_declarator" in {part.type for part in _before_bodies(inside)}:
+    if dialect != CUDA and is_function:
         names = {f"{name}(" for name in names}
-    return names | (words & _ROOTS)
+    return names | (words & roots)
 
 
 def _words_for_device(code: str) -> frozenset[str]:

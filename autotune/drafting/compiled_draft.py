@@ -98,8 +98,9 @@ def compiled_scaffold(
 def with_nvcc(kernel: KernelFile, made: Scaffold, deadline: Deadline) -> Scaffold:
     """A space for nvcc, which has the host's headers, if it compiles the default, or says more than NVRTC.
 
-    That is more of an error in a header, which may only need the host's library. What was assumed for NVRTC
-    counts only where nvcc does not take the source as it is.
+    That is more of an error in a header, which may only need the host's library, and of one in the source,
+    of which NVRTC may have got a part. What was assumed for NVRTC counts only where nvcc does not take the
+    source as it is.
     """
     is_of_toolkit = "pip install" in made.complaint  # a header that nvcc would lack, too
     if made.source.dialect != CUDA or is_of_toolkit or find_tool("nvcc") is None:
@@ -115,8 +116,8 @@ def with_nvcc(kernel: KernelFile, made: Scaffold, deadline: Deadline) -> Scaffol
         if not other.complaint or draft.space == made.space:
             break
     said, other_said = first_error(made.complaint), first_error(other.complaint)
-    is_own = said.startswith(kernel.path.name)
-    says_more = "error" not in said or ("error" in other_said and not is_own)
+    is_own, other_is_own = (text.startswith(kernel.path.name) for text in (said, other_said))
+    says_more = "error" not in said or ("error" in other_said and (other_is_own or not is_own))
     return other if says_more or not other.complaint else made
 
 

@@ -9,10 +9,12 @@ from functools import cache
 from pathlib import Path
 
 from autotune.compilers.base import undefined_names
+from autotune.compilers.host_code import device_part
 from autotune.core.c_types import SCALARS
 from autotune.core.text import first_error
 from autotune.sources.bare_code import bare_code, definitions
 from autotune.sources.branches import wanted_by
+from autotune.sources.dialects import OPENCL
 from autotune.sources.files import files_around
 from autotune.sources.macros import definition
 from autotune.sources.preprocessor import compiled_lines
@@ -35,6 +37,7 @@ _EXTENSIONS = (  # of OpenCL, by what compilers say of a device without them
 _OF_A_VENDOR = re.compile(r"unsupported OpenCL extension '(cl_(?!khr|ext)\w+)'")
 _OF_HOST = re.compile(r'calling a (?:constexpr )?__host__ function\("?([^"(]+)')
 _OTHER_ARGUMENTS = re.compile(r"too (?:few|many) arguments|no instance of")
+_LINKED = re.compile("[Uu]nresolved extern|Undefined reference")
 _CALLED = re.compile(r"(\w+)\s*\(")
 _ASSEMBLY = re.compile(r"\bin asm\b|'asm'")
 
@@ -46,7 +49,7 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     """
     if complaint.startswith("the compiler crashed"):
         return "; a fault of this device's compiler: name another device with --device of autotune search"
-    if dialect == "opencl" and (extension := _extension(complaint)):
+    if dialect == OPENCL and (extension := _extension(complaint)):
         return f"; it needs a device with {extension}: name one with --device of autotune search"
     if "cudaDeviceSynchronize" in undefined_names(complaint):
         return (
@@ -75,6 +78,13 @@ def what_helps(complaint: str, source: Path, text: str, dialect: str, types: Seq
     if names:
         return f'; {names[0]} defines {missing}: write #include "{names[0]}" {place}'
     if missing in called and missing in definitions(text):
+        if _LINKED.search(first_error(complaint)):  # a part of a type
+            return f"; another file has code of {missing}: write #include of that {place}"
+        if dialect == OPENCL or missing in definitions(device_part(text)):
+            return (
+                f"; {missing} is defined below that line or in a namespace: declare it above, or write the "
+                "namespace before it"
+            )
         return (
             f"; {missing} is a function of the host: write __device__ before it, or leave out what calls it"
         )

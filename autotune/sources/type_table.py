@@ -89,6 +89,8 @@ def read_types(tree: SourceTree) -> TypeTable:
                     structures[name] = _structure(tree, kind, name, node)
                 elif len(parts) == 1:
                     aliases[name] = type_name(tree, kind)
+                    if kind is not None and kind.type == "enum_specifier":
+                        enumerations.add(name)
         elif node.type == "alias_declaration":
             name = tree.of(field(node, "name"))
             declared.add(name)

@@ -127,8 +127,18 @@ def test_a_function_of_the_host_and_one_of_another_file_are_named(tmp_path):
     assert what_helps(error, path, called, "cuda") == (
         '; other.cu defines twice: write #include "other.cu" at the top of k.cu'
     )
-    error = 'k.cu(1): error: identifier "twice" is undefined'
     (tmp_path / "other.cu").unlink()
+    part = "struct twice { __device__ twice(float x); };\n"
+    assert what_helps(error.replace("_Z5twicef", "_ZN5twiceC1Ef"), path, part + called, "cuda") == (
+        "; another file has code of twice: write #include of that at the top of k.cu"
+    )
+    error = 'k.cu(1): error: identifier "twice" is undefined'
     assert what_helps(error, path, f"float twice(float x) {{ return 2 * x; }}\n{called}", "cuda") == (
         "; twice is a function of the host: write __device__ before it, or leave out what calls it"
+    )
+    assert what_helps(
+        error, path, f"{called}__device__ float twice(float x) {{ return 2 * x; }}\n", "cuda"
+    ) == (
+        "; twice is defined below that line or in a namespace: declare it above, or write the namespace "
+        "before it"
     )

@@ -138,6 +138,16 @@ def test_the_needed_part_has_what_kernels_name_through_macros_types_and_function
     assert left.count("{") == left.count("}")
 
 
+def test_the_needed_part_has_no_kernel_that_is_not_named_and_no_declaration_of_the_host():
+    other = "__global__ void other(const __restrict__ float *x) { }"
+    declared = "std::ostream &operator<<(std::ostream &to, const job &one);"
+    kernel = "__global__ void k(int *x) { x[0] = 1; }"
+    text = f"struct job {{ std::string name; }};\n{declared}\n{other}\n{kernel}\n"
+    assert [line.strip() for line in needed_part(text, ["k"]).splitlines()] == [";", "", "", kernel]
+    assert other in needed_part(text, ())
+    assert needed_part(text, ["job", "missing"]) == text
+
+
 def test_constants_of_a_type_that_the_source_names_anew_are_constants():
     text = """typedef float real;
 const real half = 0.5f, whole = half + half;

@@ -181,6 +181,17 @@ def test_what_a_header_of_the_toolkit_does_not_know_is_no_word_of_the_source():
     assert undefined_names("\n".join(errors)) == ["b"]
 
 
+def test_a_function_is_told_by_its_name_without_its_namespaces():
+    symbols = {
+        "_Z5twicef": "twice",
+        "_ZN3own4pairIdEC1Ev": "pair",
+        "_ZNK3own4pair3addEf": "add",
+        "add": "add",
+    }
+    log = "\n".join(f"ptxas fatal   : Unresolved extern function '{symbol}'" for symbol in symbols)
+    assert undefined_names(log) == ["twice", "pair", "add"]
+
+
 def test_a_part_of_another_file_is_told_which_whatever_the_error_is(source):
     (source.parent / "program.cl").write_text('#include "k.cl"\n')
     said = helps("k.cl:1:9: error: expression must have class type", source, "opencl")

@@ -71,6 +71,14 @@ def test_an_enumeration_that_a_template_takes_has_a_value_that_the_source_names(
     assert found.kernel.entry == f"fill<DTYPE, {given}>" and found.complaint == ""
 
 
+def test_an_enumeration_with_a_name_of_c_is_no_number():
+    text = """
+        typedef enum { LOWER = 'L', UPPER = 'U' } part_t;
+        template <part_t part> __global__ void fill(float *y) { y[threadIdx.x] = part == UPPER; }
+        """
+    assert made(text).kernel.entry == "fill<(part_t)0>"
+
+
 def test_a_type_that_is_called_like_an_index_is_whole():
     text = """
         template <typename value_t, typename IndexType>
