@@ -116,8 +116,13 @@ def _named_in(tree: SourceTree, nodes: Sequence[Node]) -> set[str]:
     """The words of declarations, and their calls, such as `sum(`."""
     texts = (tree.text[node.start_byte : node.end_byte] for node in nodes)
     calls = (part for node in nodes for part in descendants(node) if part.type == "call_expression")
-    called = {f"{tree.of(field(call, 'function'))}(" for call in calls}
+    called = {f"{name}(" for call in calls for name in _last_word(tree.of(field(call, "function")))}
     return called.union(*map(_WORD.findall, texts))
+
+
+def _last_word(name: str) -> Sequence[str]:
+    """The own name in one with scopes, such as `own::first`, without the arguments of a template."""
+    return _WORD.findall(name.partition("<")[0])[-1:]
 
 
 def _without_foreign_errors(source: str) -> str:
@@ -224,8 +229,7 @@ def _declared(tree: SourceTree, node: Node, dialect: str) -> set[str]:
         named += inside.named_children[-1:]
     if inside.type != "function_definition":
         named += [field(part, "name") for part in descendants(inside) if part.type == "enumerator"]
-    texts = (tree.of(name).partition("<")[0] for name in named)  # of a specialisation without its arguments
-    names = {name for text in texts for name in _WORD.findall(text)[-1:]}
+    names = {name for part in named for name in _last_word(tree.of(part))}
     if dialect != CUDA and "function_declarator" in {part.type for part in _before_bodies(inside)}:
         names = {f"{name}(" for name in names}
     return names | (words & _ROOTS)
