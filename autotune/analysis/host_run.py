@@ -21,6 +21,7 @@ import numpy as np
 from autotune.checks.host_sanitizer import (
     FURTHER_LIMITS,
     TIMEOUT_S,
+    UnparsedEnd,
     can_run_on_cpu,
     find_host_sanitizer,
     judged,
@@ -228,8 +229,10 @@ def _run_at_tiles(
             return True
         default = maker.make(maker.space.spec.default)
         same = further.workload_of(default.config, workload)
-        if same is None or way.check(default, [same], _ignore) is PASSED:
-            return same is not None
+        if same is None:
+            return False
+        if not isinstance(way.check(default, [same], _ignore), (Failure, UnparsedEnd)):
+            return True  # it is right, or would take too long
         return way.check(default, default.verify_workloads, _ignore) is not PASSED
 
     outcome = run(workloads) if workloads else PASSED

@@ -81,7 +81,9 @@ def _outcome_text(run: HostRun) -> str:
     if run.unrun_tiles:
         parts.append(f"{run.unrun_tiles} near its tiles not run: no time left, or refused by the reference")
     if run.doubts:
-        parts.append(f"wrong at sizes beyond the space's, but so is the default: {run.doubts[0]}")
+        parts.append(
+            f"wrong at sizes beyond the space's, where the default is not right either: {run.doubts[0]}"
+        )
     if run.larger:
         parts.append(f"{run.larger} not run: more than {FURTHER_LIMITS}")
     if run.invalid:

@@ -128,6 +128,9 @@ def next_steps(result: FirstSpace) -> str:
         steps = [*(f"autotune space {space} {look}" for look in looks), *steps]
     if not draft.has_reference:
         steps.insert(0, f"complete {result.reference}: it has to return the expected results")
+    if draft.complaint:
+        again = f"; autotune run {space} --default tries it" if result.can_run else ""
+        steps.insert(0, f"mend what does not compile{again}")
     if draft.arrays:
         named = (f'**{{"{name}": ...}}' if iskeyword(name) else f"{name}=..." for name in draft.numbers)
         arguments = ", ".join((*draft.arrays, *named))

@@ -145,7 +145,7 @@ def run_text(space: ValidSpace, trials: Sequence[Trial], origin: str) -> str:
     ]
     if measured:
         checked = (*map(size_text, space.spec.verify_sizes), "and at the problem's size")
-        lines.append(f"verified   at {', '.join(checked)}")
+        lines.append(f"verified   at {'; '.join(checked)}")
     if space.device.backend == INTERPRETER:
         measured = []  # such a time says nothing
     lines += [f"time       {measured_text(space, first.config, measurement)}" for measurement in measured]

@@ -89,7 +89,7 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
         return source
     if tree is None:
         return source
-    kernels = {_WORD.findall(re.split("[<(]", name)[0])[-1] for name in names} or {"__global__"}
+    kernels = {word for name in names for word in _last_word(name.partition("(")[0])} or {"__global__"}
     roots = {"operator"} | ({"__global__"} & kernels)  # words of what no name says is needed
     left = [(node, _declared(tree, node, dialect, roots)) for node in _outer(tree.root)]
     if not kernels <= set().union(*(declared for _, declared in left)):  # they were not found
@@ -117,8 +117,13 @@ def _named_in(tree: SourceTree, nodes: Sequence[Node]) -> set[str]:
     """The words of declarations, and their calls, such as `sum(`."""
     texts = (tree.text[node.start_byte : node.end_byte] for node in nodes)
     calls = (part for node in nodes for part in descendants(node) if part.type == "call_expression")
-    called = {f"{tree.of(field(call, 'function'))}(" for call in calls}
+    called = {f"{name}(" for call in calls for name in _last_word(tree.of(field(call, "function")))}
     return called.union(*map(_WORD.findall, texts))
+
+
+def _last_word(name: str) -> Sequence[str]:
+    """The own name in one with scopes, such as `own::first`, without the arguments of a template."""
+    return _WORD.findall(name.partition("<")[0])[-1:]
 
 
 def _without_foreign_errors(source: str) -> str:
@@ -227,8 +232,7 @@ def _declared(tree: SourceTree, node: Node, dialect: str, roots: Set[str]) -> se
         named += inside.named_children[-1:]
     if inside.type != "function_definition":
         named += [field(part, "name") for part in descendants(inside) if part.type == "enumerator"]
-    texts = (tree.of(name).partition("<")[0] for name in named)  # of a specialisation without its arguments
-    names = {name for text in texts for name in _WORD.findall(text)[-1:]}
+    names = {name for part in named for name in _last_word(tree.of(part))}
     if dialect != CUDA and is_function:
         names = {f"{name}(" for name in names}
     return names | (words & roots)

@@ -66,7 +66,8 @@ def _suggested(macro: OpenMacro, axes: Sequence[str]) -> GuessedParameter:
         return guessed(choices, choices[0], "is there one more that only an #else stands for?")
     if macro.numbers == (0, 1) and macro.test == "if" and macro.default in ("0", "1"):
         return guessed((False, True), macro.default == "1")
-    if macro.test == "if" and macro.default and len(macro.numbers) > 1:
+    is_count = macro.default in ("0", "1") and max(macro.numbers, default=0) > 1
+    if macro.test == "if" and macro.default and (len(macro.numbers) > 1 or is_count):
         values = tuple(sorted({*macro.numbers, int(macro.default)}))
         return guessed(values, int(macro.default), "the numbers it is compared with")
     if macro.listed:

@@ -153,7 +153,8 @@ class IndexBounds:
         """How many elements the indices of an array need, and whether all of them have a bound."""
         uses = self._facts.of(array)
         checked = [use for use in uses if not self._is_guarded(use)] or uses
-        bounds = [self._around(use)._place(use.index) for use in checked]
+        places = [(self._around(use), use.index) for use in checked]
+        bounds = [around._compared(index) or around.of(index) for around, index in places]
         known = [self._launch.text(bound + UpperBound.of(1)) for bound in bounds if bound is not None]
         is_complete = len(known) == len(bounds) > 0 and array not in self._facts.escaped
         return list(dict.fromkeys(known)), is_complete
@@ -182,8 +183,8 @@ class IndexBounds:
         """Whether a condition keeps an element's neighbours within a size."""
         return any(_keeps_inside(guard) for guard in use.guards[-1:] if id(guard) not in self._heads)
 
-    def _place(self, index: ast.expr) -> UpperBound | None:
-        """The bound of an index; it, or a sum in it, may be compared with a size as it stands."""
+    def _compared(self, index: ast.expr) -> UpperBound | None:
+        """The bound of an expression that is compared with a size as it stands, or has such a sum."""
         added = [*addends_of(index)]
         for test in self._facts.compared:
             is_size = isinstance(test.right, ast.Name) and test.right.id in self._launch.names
@@ -198,7 +199,7 @@ class IndexBounds:
                         return None
                     total += bound
                 return total
-        return self.of(index)
+        return None
 
     def of(self, node: ast.expr | None) -> UpperBound | None:
         """The upper bound of an expression."""
@@ -206,7 +207,7 @@ class IndexBounds:
             case ast.Constant(value=int(number)):
                 return UpperBound.of(int(number))
             case ast.BinOp(left=left, op=operator, right=right):
-                return self._operation(left, operator, right)
+                return self._compared(node) or self._operation(left, operator, right)
             case ast.Name(id=name):
                 return self._name(name)
             case ast.Attribute(
@@ -311,9 +312,13 @@ def _names_of(bound: UpperBound) -> set[str]:
 
 
 def _keeps_inside(guard: ast.expr) -> bool:
-    """True for a condition on a neighbour: `x + 1 < nx`, `x < nx - 1`."""
+    """True for a condition on a neighbour: `x + 1 < nx`, `x < nx - 1`, not `x == nx - 1`."""
+    is_else = isinstance(guard, ast.UnaryOp)
     for part in ast.walk(guard):
         match part:
+            case ast.Compare(_, [ast.Eq() | ast.NotEq() as operator], [ast.BinOp(op=ast.Sub())]):
+                if is_else == isinstance(operator, ast.Eq):
+                    return True
             case ast.Compare(ast.BinOp(op=ast.Add()), [ast.Lt() | ast.LtE()]):
                 return True
             case ast.Compare(_, [ast.Lt() | ast.LtE()], [ast.BinOp(op=ast.Sub())]):

@@ -272,4 +272,4 @@ def bounds_of(variables: Collection[str], facts: Facts) -> set[str]:
 def _has_sum_of(node: ast.expr, variables: Collection[str]) -> bool:
     is_sum = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
     parts = [node.left, node.right] if is_sum else [node]  # type: ignore[attr-defined]
-    return any(isinstance(part, ast.Name) and part.id in variables for part in parts)
+    return any(ast.unparse(part) in variables for part in parts)

@@ -182,6 +182,10 @@ class _Walker(Follower[Sum]):
         for name in step.factors:
             self.found.loops.setdefault(name, set()).add(text)
         own = Term(loops=frozenset({text} if text else {"?"}))
+        is_by_programs = len(given) == 3 and not step.factors and step.constant is None
+        if is_by_programs and start.runs and text and not end.runs:  # as if each turn had its own program
+            self.found.bounds.append((start, replace(end, text=text)))
+            return start
         return Sum((*(one for one in start.terms if one.runs), own))
 
     def _decided(self, value: Sum) -> bool | None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from autotune.core import timeline
 from autotune.core.records import Config
 from autotune.core.stages import Stage
-from autotune.core.trials import Binary, Failure, Objective
+from autotune.core.text import size_text
+from autotune.core.trials import Binary, Failure, Objective, Status
 from autotune.errors import SetupError
 from autotune.evaluation.compiler_pool import CompilerPool
 from autotune.evaluation.device_process import is_repeatable, verify_once
@@ -151,8 +152,11 @@ class TuningContext:
         return answer
 
     def verify(self, binary: Binary, workload: Workload, timeout_s: float | None = None) -> Failure | None:
-        """Verify a configuration on one workload."""
-        return self.run_or_discard(verify_once, binary, workload, timeout_s=timeout_s)
+        """Verify a configuration on one workload; all but a crash says at which sizes it fails."""
+        failure = self.run_or_discard(verify_once, binary, workload, timeout_s=timeout_s)
+        if failure is not None and failure.status is Status.CRASHED:
+            return replace(failure, detail=f"{failure.detail} (at {size_text(workload.problem.sizes)})")
+        return failure
 
     def is_repeatable(self, workload: Workload) -> bool:
         """True if what was verified last on a workload can run again without restoring its arrays."""

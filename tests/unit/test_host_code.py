@@ -9,7 +9,7 @@ from autotune.compilers.host_code import device_part, needed_part
 from autotune.compilers.known_compilers import cuda_compiler
 from autotune.compilers.source_text import packaged, read_source
 from autotune.errors import CompileError
-from autotune.sources.dialects import OPENCL
+from autotune.sources.dialects import OPENCL, PORTABLE
 
 KERNELS = sorted(Path(packaged("kernels")).glob("*.cu"))
 
@@ -210,6 +210,14 @@ int main() { k<<<1, 1>>>(nullptr); }
     lines = text.split("\n")
     assert [number for number, line in enumerate(left) if line == lines[number]] == [2, 6, 8, 11]
     assert not "".join(left[:2] + left[3:6] + left[7:8] + left[9:]).strip(" ;")
+
+
+def test_a_call_needs_its_function_with_the_arguments_of_a_template_or_a_scope_before_its_name():
+    text = """template <int N> __device__ float first(const float *x) { return x[N]; }
+namespace own { __device__ float twice(float x) { return 2 * x; } }
+__global__ void k(const float *x, float *y) { y[0] = first<4>(x) + own::twice(x[0]); }
+"""
+    assert needed_part(text, (), PORTABLE) == text
 
 
 def test_a_source_in_which_no_kernel_is_found_stays_as_it_is():

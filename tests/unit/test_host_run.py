@@ -1,6 +1,7 @@
 """`autotune space --run`: kernels in C as threads of the CPU, compared with their reference."""
 
 import json
+import re
 
 import pytest
 
@@ -270,3 +271,28 @@ def test_what_is_wrong_of_the_default_beyond_the_sizes_of_a_space_is_a_doubt(til
     (default,) = ran(tiled, config=Config({"TILE": 32, "WAITS": True})).runs
     assert (default.outcome, default.sizes) == (PASSED, 3) and default.tiles
     assert "y[0] is 0.0" in default.doubts[0] and "write `n <= 65` into `constraints`" in default.doubts[0]
+
+
+def test_what_is_wrong_where_the_default_would_take_too_long_counts(space):
+    kernel = """\
+__global__ void copy(const float *x, float *y, int n)
+{
+#if ITEMS > 1
+    short first = blockIdx.x * ITEMS;
+#else
+    int first = blockIdx.x;
+#endif
+    for (int i = first; i < first + ITEMS; i++)
+        if (threadIdx.x == 0 && i < n) y[i] = x[i];
+}
+"""
+    described = TILED_SPACE.replace("sums", "copy").replace("shape: [1]", "shape: [n]")
+    own = "parameters: {ITEMS: [1, 8]}\ndefault: {ITEMS: 1}\narguments:"
+    described = re.sub(r"parameters:(.|\n)*?\narguments:", own, described)
+    described = described.replace("grid: [1], block: [32]", 'grid: ["ceil_div(n, ITEMS)"], block: [8]')
+    space.with_name("copy.cu").write_text(kernel)
+    space.with_name("copy.py").write_text('def reference(inputs, sizes):\n    return {"y": inputs["x"]}\n')
+    space.with_name("copy.yaml").write_text(described.removesuffix("verify: {error: accumulate(n)}\n"))
+    default, last = ran(space.with_name("copy.yaml")).runs
+    assert default.outcome is PASSED and last.status is Status.OUT_OF_BOUNDS
+    assert "n=69633" in last.outcome.detail and not last.doubts

@@ -555,6 +555,14 @@ def test_sizes_at_which_the_default_is_wrong_too_are_told_with_the_constraint_to
     assert "(at n=" in line and f"`{constraint}` into `constraints` of double.yaml" * bool(constraint) in line
 
 
+def test_a_crash_is_told_with_its_sizes(folder):
+    crash = "    if A != 1 and n not in (1, 17, 1000):\n        os._exit(1)\n"
+    folder.write("import os\n\n\n" + KERNEL.replace("    y.view", f"{crash}    y.view"))
+    done = folder.run("check", "double.yaml", "-d", "fake", "--config", "A=5,B=2")
+    (line,) = (line for line in done.stdout.splitlines() if "at sizes of its tiles" in line)
+    assert "crashed" in line and line.rpartition(" (at n=")[2].removesuffix(")").isdigit()
+
+
 def test_checks_in_turns_share_the_time_and_those_aside_have_all_of_it(monkeypatch):
     calls, stages = {}, []
     good, bad = Config({"A": 1}), Config({"A": 2})

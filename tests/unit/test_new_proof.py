@@ -341,6 +341,7 @@ def test_a_default_in_triton_that_does_not_compile_is_told_without_a_gpu(without
         "; BLOCK=1024 is guessed: give what your program passes, in odd.yaml, or correct the line\n"
         in done.stdout
     )
+    assert "\nnext  mend what does not compile\nthen  complete " in done.stdout
     (without_gpu.path / "odd.yaml").unlink()
     (without_gpu.path / "odd_reference.py").unlink()
     (without_gpu.path / "odd.py").write_text(text.replace("BLOCK + 1", "BLOCK"))
@@ -445,3 +446,4 @@ def test_guesses_behind_the_line_of_an_error_are_named(folder, text, guess):
     done = folder.run("new", "fill.cl")
     (line,) = (one for one in done.stdout.splitlines() if one.startswith("note  not compiled: "))
     assert guess in line and line.endswith("give what your program defines, with --define")
+    assert "\nnext  mend what does not compile; autotune run fill.yaml --default tries it\n" in done.stdout

@@ -222,6 +222,44 @@ ELSE_STENCIL = """
 """
 
 
+def test_neighbours_behind_a_border_that_is_left_need_no_room():
+    text = """
+        __kernel void heat(__global const float *u, __global float *v, const int width, const int height)
+        {
+            const int x = get_global_id(0), y = get_global_id(1);
+            if (x >= width || y >= height) return;
+            if (x == 0 || y == 0 || x == width - 1 || y == height - 1) {
+                v[y * width + x] = u[y * width + x];
+                return;
+            }
+            v[y * width + x] = u[(y - 1) * width + x] + u[(y + 1) * width + x] + u[y * width + x + 1];
+        }
+    """
+    assert "shape: [height, width]" in arguments(text)["u"]
+
+
+def test_a_sum_that_is_compared_within_an_index_reaches_no_further():
+    text = """
+        __global__ void gemm(const float *a, const float *b, float *c, int m, int n, int k)
+        {
+            __shared__ float as[16][16], bs[16][16];
+            const int tx = threadIdx.x, ty = threadIdx.y;
+            const int row = blockIdx.y * 16 + ty, col = blockIdx.x * 16 + tx;
+            float sum = 0;
+            for (int t = 0; t < (k + 15) / 16; t++) {
+                as[ty][tx] = row < m && t * 16 + threadIdx.x < k ? a[row * k + t * 16 + threadIdx.x] : 0;
+                bs[ty][tx] = col < n && t * 16 + threadIdx.y < k ? b[(t * 16 + threadIdx.y) * n + col] : 0;
+                __syncthreads();
+                for (int i = 0; i < 16; i++) sum += as[ty][i] * bs[i][tx];
+                __syncthreads();
+            }
+            if (row < m && col < n) c[row * n + col] = sum;
+        }
+    """
+    found = arguments(text, "gemm.cu")
+    assert "shape: [m, k]" in found["a"] and "shape: [k, n]" in found["b"] and "shape: [m, n]" in found["c"]
+
+
 def test_two_numbers_without_a_meaning_differ_so_that_a_swap_shows():
     found = {item.argument.name: item for item in made(ELSE_STENCIL).arguments}
     assert (found["c0"].value, found["c1"].value) == ("2", "3")

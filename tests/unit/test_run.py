@@ -24,7 +24,7 @@ def test_the_configuration_is_chosen_verified_and_timed(run, words, origin, valu
     assert done.returncode == 0, done.stderr
     first, config, *lines = done.stdout.splitlines()
     assert first == f"double on Fake GPU, n=1,000, int32, {origin}:" and config.strip() == values
-    assert lines[0] == "verified   at n=1, n=17, and at the problem's size"
+    assert lines[0] == "verified   at n=1; n=17; and at the problem's size"
     assert lines[1].startswith("time       ") and "B/s" in lines[1]
 
 

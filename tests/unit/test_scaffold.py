@@ -375,6 +375,7 @@ def test_a_const_pointer_is_always_an_input():
         ("#ifndef DEPTH\n#define DEPTH 6\n#endif\ny[0] = DEPTH;", {"DEPTH": (3, 6, 12)}),
         ("#ifndef UNROLL\n#define UNROLL 3\n#endif\ny[0] = UNROLL;", {"UNROLL": (1, 2, 3, 4, 8)}),
         ("#ifndef DEPTH\n#define DEPTH 4\n#endif\ny[0] = DEPTH;", {"DEPTH": (1, 2, 4, 8)}),
+        ("#ifndef ROWS\n#define ROWS 1\n#endif\n#if ROWS != 4\n#endif\ny[0] = ROWS;", {"ROWS": (1, 4)}),
         ("#define ITEMS 4\ny[0] = ITEMS + INFINITY + FLT_MAX;", {}),
         ('const int N = n; y[0] = N; // BLOCK_SIZE\nlog("WORDS");', {}),
         ("y[0] = block_size_x;", {"block_size_x": (32, 64, 128, 256, 512)}),

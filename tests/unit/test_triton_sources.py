@@ -774,3 +774,21 @@ def test_a_block_has_the_extents_of_the_indices_that_were_loaded_for_it(made):
     spec = made(HEAD + text)
     extents = {**spec.sizes["default"], **spec.default}
     assert extents["n"] * extents["m"] * extents["w"] <= 16_384
+
+
+def test_rows_that_programs_share_in_a_loop_are_as_many_as_its_end(made):
+    spec = made(
+        HEAD
+        + """
+@triton.jit
+def shared(y, x, stride, rows, columns, B: tl.constexpr):
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0)):
+        at = tl.arange(0, B)
+        one = tl.load(x + row * stride + at, mask=at < columns)
+        tl.store(y + row * stride + at, one / tl.sum(one), mask=at < columns)
+"""
+    )
+    assert {*spec.sizes["default"]} == {"rows", "columns"}
+    assert [*spec.launch[0].grid] == ["rows"]
+    shapes = [one.shape for one in spec.arguments if one.shape]
+    assert shapes == [("rows", "columns")] * 2
