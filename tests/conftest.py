@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, settings
 from autotune.cli import main, progress
 from autotune.devices import listing
 from autotune.problem.data_sets import DATA_SETS
+from autotune.processes.fork_server import preload
 from autotune.tuning import data_checks, remeasure, stress_checks, tuner
 from autotune.tuning.context import open_context
 from autotune.tuning.journaled_task import with_journal
@@ -214,6 +215,12 @@ def own_cache_home(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache-home")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def children_start_fast():
+    """What children import is imported once: this file, for functions of tests, and what drafts a space."""
+    preload((__name__, "autotune.drafting.draft_steps"))
 
 
 @pytest.fixture(scope="session", autouse=True)
