@@ -1,8 +1,8 @@
 """How the workers of pytest-xdist share the tests.
 
-The tests of a file run in one worker, which makes once what they share, such as a browser for all pages; files
-with the most tests begin first. In some folders and files, single tests take long: these come last, each for
-whoever is free, and the longest begin.
+The tests of a file run in one worker, which makes once what they share, such as a browser for all pages.
+Files with the most tests begin first. In some folders and files, single tests take long: these come
+last, each for whoever is free, and the longest begin.
 
 The marks of `--dist loadgroup` could say so, but pytest-xdist 3.8 does not see them under pytest 9.2.
 """
