@@ -218,9 +218,12 @@ def own_cache_home(tmp_path_factory):
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def children_start_fast():
-    """What children import is imported once: this file, for functions of tests, and what drafts a space."""
+    """What children import is imported once: this file, for functions of tests, and what drafts a space.
+
+    Each test asks for it, as some end the server that has imported it.
+    """
     preload((__name__, "autotune.drafting.draft_steps"))
 
 
