@@ -236,7 +236,7 @@ def test_every_device_gets_the_answer_of_best_config_and_elsewhere_its_nearest_r
     stored = make_cache(cache, seed, names)
     tuned = asked_of(devices_of(cache).items(), lambda: stored)
     own = [(folder.name, folder.name) for folder in cache.iterdir()]
-    questions = tuned + asked_of(own, anywhere(random.Random(seed), names, 12))
+    questions = tuned + asked_of(own, anywhere(random.Random(seed), names, 30))
     answered = list(zip(questions, *asked_and_wanted(tmp_path, names, questions), strict=True))
     for question, line, wanted in answered[: len(tuned)]:
         assert line.startswith(wanted), question
