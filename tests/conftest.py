@@ -32,6 +32,7 @@ from autotune.tuning.options import Options
 
 ROOT = Path(__file__).parents[1]
 DEFAULT_WORKLOADS = data_checks._default_workloads
+LAST_ROUND = {name: getattr(remeasure, name) for name in ("ROUNDS", "MAX_EXTRA_S")}
 sys.path.append(str(ROOT / "benchmarks"))  # scripts there share modules that tests read, too
 settings.register_profile(  # the same examples in every run, however long the machine takes for one
     "repeatable",
@@ -218,6 +219,15 @@ def own_cache_home(tmp_path_factory):
         yield
 
 
+@pytest.fixture(autouse=True)
+def children_start_fast():
+    """What children import is imported once: this file, for functions of tests, and what drafts a space.
+
+    Each test asks for it, as some end the server that has imported it.
+    """
+    fork_server.preload((__name__, "autotune.drafting.draft_steps"))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def nothing_takes_long():
     """Commands in this process say the same on a loaded machine: not what they do if that takes seconds."""
@@ -244,10 +254,26 @@ def devices_listed_once():
 
 @pytest.fixture(scope="session", autouse=True)
 def few_runs_of_winners():
-    """Commands in this process run a winner 20 times in a row, not 200, as one test of faults does."""
+    """Commands in this process run a winner 5 times in a row, not 200, as one test of faults does."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stress_checks, "MAX_RUNS", 20)
+        patch.setattr(stress_checks, "MAX_RUNS", 5)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_last_round():
+    """Commands in this process time the best in 3 rounds, not 13: on a real CPU, each flushes the caches."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remeasure, "ROUNDS", 3)
+        patch.setattr(remeasure, "MAX_EXTRA_S", 0.0)
+        yield
+
+
+@pytest.fixture
+def whole_last_round(monkeypatch):
+    """A last round as users have it."""
+    for name, value in LAST_ROUND.items():
+        monkeypatch.setattr(remeasure, name, value)
 
 
 def _fewer_workloads(context):
@@ -329,13 +355,6 @@ def searched_folder(folder, searched_once):
 def short_energy(monkeypatch):
     """Energies of few runs: those of the fake device are the same however many there are."""
     monkeypatch.setattr(tuner, "ENERGY_POLICY", replace(tuner.ENERGY_POLICY, energy_s=0.05))
-
-
-@pytest.fixture
-def short_last_round(monkeypatch):
-    """A last round of few rounds, for tests of something else: on a real CPU, each flushes the caches."""
-    monkeypatch.setattr(remeasure, "ROUNDS", 3)
-    monkeypatch.setattr(remeasure, "MAX_EXTRA_S", 0.0)
 
 
 @pytest.fixture(scope="session")

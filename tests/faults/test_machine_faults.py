@@ -242,7 +242,7 @@ def test_a_reference_that_hangs_is_named_at_once_and_again_at_the_limit(folder, 
     assert [str(stage) for stage in said] == ["preparing inputs and reference (reference.py) at n=4"]
 
 
-def test_an_energy_that_cannot_be_measured_leaves_the_times_as_they_are(folder, short_last_round):
+def test_an_energy_that_cannot_be_measured_leaves_the_times_as_they_are(folder):
     """OpenCL devices count no energy."""
     from tests.unit.test_compiler_pool import CL_KERNEL, CL_SPACE
 

@@ -51,9 +51,7 @@ KERNEL last(GLOBAL const int *x, GLOBAL int *y, const int n)
 REFERENCE = "def reference(inputs, sizes):\n    return {'y': inputs['x'][-1:]}\n"
 
 
-def test_a_race_is_not_stored_and_what_could_not_be_checked_is(
-    tmp_path, monkeypatch, capsys, short_last_round
-):
+def test_a_race_is_not_stored_and_what_could_not_be_checked_is(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(host_sanitizer, "TIMEOUT_S", 0.0)
     (tmp_path / "last.yaml").write_text(SPACE)
     (tmp_path / "last.cu").write_text(KERNEL)

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from autotune.cli.parsing import GROUPS
-from autotune.tuning import data_checks
-from tests.conftest import DEFAULT_WORKLOADS, Folder, run_in_process
+from autotune.tuning import data_checks, remeasure
+from tests.conftest import DEFAULT_WORKLOADS, LAST_ROUND, Folder, run_in_process
 
 GOLDEN = Path(__file__).parent
 RECORDED = GOLDEN / "outputs"
@@ -122,6 +122,8 @@ def shown(tmp_path_factory):
         for name, value in TERMINAL.items():
             patch.setenv(name, value)
         patch.setattr(data_checks, "_default_workloads", DEFAULT_WORKLOADS)  # all data sets
+        for name, value in LAST_ROUND.items():
+            patch.setattr(remeasure, name, value)
         return outputs(tmp_path_factory.mktemp("outputs"))
 
 

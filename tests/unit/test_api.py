@@ -405,7 +405,7 @@ def test_a_notebook_gives_what_the_command_line_gives(here):
     assert book.cells[1].outputs[0].text.strip() == str(here.search("--budget", "8", "--seed", "3")["config"])
 
 
-def test_the_guide_s_example_runs_on_the_cpu(here, root, short_last_round):
+def test_the_guide_s_example_runs_on_the_cpu(here, root):
     text = (root / "docs/python-api.md").read_text(encoding="utf-8")
     example = text.split("```python\n")[2].partition("```")[0]
     found = {}

@@ -258,7 +258,7 @@ def test_with_tables_the_answers_are_the_same_and_what_is_served_elsewhere_may_r
     cache = tmp_path / "cache"
     stored = make_cache(cache, seed, names, with_tables=True)
     tuned = asked_of(devices_of(cache).items(), lambda: stored)
-    elsewhere = asked_of(devices_of(cache).items(), anywhere(random.Random(seed), names, 25))
+    elsewhere = asked_of(devices_of(cache).items(), anywhere(random.Random(seed), names, 10))
     lines = answers(tmp_path, names, tuned + elsewhere)
     for question, line, wanted in zip(tuned, lines, wanted_lines(tmp_path, tuned), strict=False):
         # between its sizes a sweep has answers, also where its own result for a size is not valid any more
@@ -279,7 +279,7 @@ def test_with_tables_the_answers_are_the_same_and_what_is_served_elsewhere_may_r
         typed = ("int32", "float32")[dtype]
         assert any(KernelOnDevice(one, device, typed).is_valid(Config(found), sizes) for one in kernels)
         served += 1
-    assert served > 50
+    assert served > 20
 
 
 @needs_compiler
@@ -304,7 +304,7 @@ def test_between_the_sizes_of_a_sweep_the_sizes_of_three_digits_are_resolved(tmp
 def test_the_results_that_come_with_autotune_give_the_same_answers(tmp_path):
     (tmp_path / "cache").symlink_to(ROOT / "cache")
     draw = random.Random(0)
-    sizes = [{"n": int(2 ** draw.uniform(0, 34))} for _ in range(1000)]
+    sizes = [{"n": int(2 ** draw.uniform(0, 34))} for _ in range(300)]
     questions = [("nvidia-h200", "nvidia-h200", draw.randrange(2), one) for one in sizes]
     lines, wanted = asked_and_wanted(tmp_path, ("n",), questions)
     assert lines == wanted

@@ -41,7 +41,7 @@ def test_every_figure_has_configurations_to_choose_from(device):
         assert probe.unit == BYTES or probe.unit.endswith("s")
 
 
-def test_figures_are_measured_and_kept_beside_those_that_were_there(tmp_path, capsys, short_last_round):
+def test_figures_are_measured_and_kept_beside_those_that_were_there(tmp_path, capsys):
     path = keep_ceilings(tmp_path, find_device("opencl:0")[1], [Ceiling("memory read", BYTES, 1e9, {}, {})])
     arguments = [
         "devices",

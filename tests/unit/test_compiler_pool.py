@@ -100,7 +100,7 @@ def test_what_does_not_compile_fails_every_time(tmp_path):
         assert 'identifier "nothing" is undefined' in failure.detail
 
 
-def test_a_search_says_which_binaries_were_kept(folder, monkeypatch, short_last_round):
+def test_a_search_says_which_binaries_were_kept(folder, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder.path / "cache-home"))  # other tests compile the same
     (folder.path / "double.cl").write_text(CL_KERNEL)
     folder.space.write_text(CL_SPACE)

@@ -240,7 +240,7 @@ def test_every_engine_and_strategy_is_described_and_no_other():
     assert named <= {*engine_names(), *strategies}
 
 
-def test_the_numbers_of_the_guides_are_those_of_the_code():
+def test_the_numbers_of_the_guides_are_those_of_the_code(whole_last_round):
     measuring, searching = (" ".join(text_of(name).split()) for name in ("measuring.md", "searching.md"))
     assert str(POLICY) in measuring
     assert f"The {finalists.MAX_FINALISTS} fastest configurations and the default" in measuring

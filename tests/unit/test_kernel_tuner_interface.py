@@ -42,7 +42,7 @@ __kernel void vector_add(__global float *c, __global const float *a, __global co
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder_of_its_own(tmp_path, monkeypatch, short_last_round):
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 

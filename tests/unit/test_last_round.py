@@ -68,6 +68,8 @@ from autotune.tuning.turns import (
 from autotune.tuning.winner_checks import Check, WinnerChecks, early_checks, outcomes_so_far
 from tests.conftest import KERNEL, LIMIT_S, opened
 
+pytestmark = pytest.mark.usefixtures("whole_last_round")
+
 
 def entry(*samples_ms, noise=None, chosen_from=9):
     return Measurement(samples_ms, Rule.LAST_ROUND, noise=noise, chosen_from=chosen_from)

@@ -4,6 +4,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -45,10 +46,16 @@ def modules(package: Path) -> dict[str, Path]:
     return {name.removesuffix(".__init__"): file for name, file in names.items()}
 
 
+@cache
+def tree_of(file: Path) -> ast.Module:
+    """A module, parsed once for all tests."""
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def imports(name: str, file: Path, known: set[str], *, late: bool = True) -> Iterator[tuple[int, str]]:
     """Line and module of every import from the package; `late`: those inside functions, too."""
     package = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree = tree_of(file)
     for node in ast.walk(tree) if late else tree.body:
         if isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]
@@ -111,7 +118,7 @@ def test_no_two_public_classes_have_the_same_name():
     names = [
         node.name
         for path in (ROOT / "autotune").rglob("*.py")
-        for node in ast.parse(path.read_text()).body
+        for node in tree_of(path).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
     assert [name for name, count in Counter(names).items() if count > 1] == []
@@ -141,7 +148,7 @@ def test_what_production_code_loads_needs_the_standard_library_only(package):
     for name, file in modules(ROOT / "autotune").items():
         if name.partition(".")[0] != package:
             continue
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(file)):
             if isinstance(node, ast.Import):
                 roots = {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:

@@ -60,7 +60,7 @@ __kernel void shift(__global const float *x, __global float *y)
     ids=["compared", "not compared"],
 )
 def test_a_new_space_can_be_searched_as_it_is_which_is_the_next_step(
-    folder, name, text, says, dialect, steps, short_last_round
+    folder, name, text, says, dialect, steps
 ):
     (folder.path / name).write_text(text)
     done = folder.run("new", name)

@@ -572,7 +572,7 @@ def test_a_structure_by_value_is_passed_field_by_field():
     assert "fields: {x: float32, y: float32, z: float32}" in found["by"]
 
 
-def test_a_kernel_with_local_memory_runs_as_it_is(folder, short_last_round):
+def test_a_kernel_with_local_memory_runs_as_it_is(folder):
     (folder.path / "total.cl").write_text(
         """
         __kernel void total(__global const float *x, __global float *partial, __local float *sums,

@@ -18,7 +18,7 @@ def trial(time_ms=None, status=Status.OK):
     return Trial(Config({"A": 1}), "key", failure, measurement=measurement)
 
 
-def test_every_stage_of_a_search_is_told_with_its_time(folder):
+def test_every_stage_of_a_search_is_told_with_its_time(folder, whole_last_round):
     folder.write(KERNEL.replace("(A - 5) ** 2", "10 + A"))  # three that are about as fast
     done = folder.run("search", "double.yaml", "-d", "fake", "--budget", "3", "--verbose")
     assert done.returncode == 0, done.stderr

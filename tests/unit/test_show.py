@@ -86,7 +86,9 @@ def test_where_no_trial_is_selected_only_that_is_printed(searched_folder):
     assert (done.stdout, done.stderr) == ("", "0 of 17 trials\n")
 
 
-def test_the_last_round_counts_and_its_fastest_comes_before_faster_times_of_the_search(folder):
+def test_the_last_round_counts_and_its_fastest_comes_before_faster_times_of_the_search(
+    folder, whole_last_round
+):
     folder.write("""\
 import os
 def double(grid, block, x, y, n):

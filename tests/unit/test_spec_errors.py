@@ -9,20 +9,13 @@ from tests.space_example import YAML, write_space
 DEFAULT = "default: {ALGORITHM: tree, BLOCK_SIZE: 64, VECTOR: 1, UNROLL: false}\n"
 BAD_EDITS = [
     # structure
-    ("schema: 1\n", "", "reduce.yaml:1: missing key: schema"),
     (
         "schema: 1",
         "schema: 2",
         "reduce.yaml:1: schema: unknown schema 2; this version of autotune reads schema 1",
     ),
     ("schema: 1", "schema: true", "reduce.yaml:1: schema: unknown schema True"),
-    ("constraints:", "constrains:", "18: constrains: unknown key; did you mean constraints?"),
     ("kernel: reduce\n", "", "reduce.yaml:1: missing key: kernel"),
-    (
-        "kernel: reduce",
-        "kernel: reduce\nkernel: reduce",
-        "3: kernel: this key appears twice (first on line 2)",
-    ),
     ("kernel: reduce", "kernel: ../reduce", "2: kernel: expected a name of letters, digits and underscores"),
     ("kernel: reduce", "kernel: [reduce]", "2: kernel: expected a text, found a list"),
     ("kernel: reduce", "kernel:", "2: kernel: expected a text, found nothing"),
@@ -31,14 +24,8 @@ BAD_EDITS = [
         "dialect: cude\nkernel: reduce",
         "2: dialect: unknown value 'cude'; did you mean cuda?",
     ),
-    ("source: reduce.cu", "source: other.cu", "3: source: no such file: "),
     ("reference: reduce.py", "reference: ..", "4: reference: a folder, not a file: "),
-    ("kernel: reduce", "kernel: 'reduce", "not valid YAML: "),
-    ("  default: {n: 1", "\tdefault: {n: 1", "6: not valid YAML: a tab; indent with spaces"),
-    ('ALGORITHM != "shuffle"', "ALGORITHM != shuffle", '; write "shuffle" in quotes'),
     ('ALGORITHM != "shuffle"', "ALGORITHM in (shuffle, 1)", '; write "shuffle" in quotes'),
-    ('ALGORITHM != "shuffle"', "ALGORITM != 3", "; did you mean ALGORITHM?"),
-    ('ALGORITHM != "shuffle"', 'ALGORITHM = "shuffle"', "is not an expression; write == to compare"),
     ('ALGORITHM != "shuffle" or', 'ALGORITHM != "a=b" ||', "is not an expression; write `or` for ||"),
     ('ALGORITHM != "shuffle" or', "VECTOR > 1 && !UNROLL or", "; write `and` for &&, write `not` for !"),
     (
@@ -47,7 +34,6 @@ BAD_EDITS = [
         "; write `A if CONDITION else B` for",
     ),
     ("kernel: reduce", "kernel: {a: b", "not valid YAML: "),
-    ("schema: 1", "--- {}\n--- {}", "not valid YAML: "),
     ("kernel: reduce", "kernel: *unknown", "2: not valid YAML: "),
     ("kernel: reduce", "kernel: \x07", "not valid YAML: "),
     # what a caller gives and gets
@@ -90,7 +76,6 @@ BAD_EDITS = [
     ("default: {n: 1_048_576}", "default: {n: 8, m: 8}", "7: sizes.cpu: missing size: m"),
     ("cpu: {n: 4096}", "cpu: {m: 4096}", "7: sizes.cpu.m: unknown size; expected one of: n"),
     ("cpu: {n: 4096}", "tpu: {n: 4096}", "7: sizes.tpu: unknown key; did you mean gpu?"),
-    ("{n: 1003}", "{m: 1003}", "8: verify_sizes[1].m: unknown size"),
     (
         "verify_sizes: [{n: 1}, {n: 1003}]",
         "verify_sizes: []",
@@ -103,12 +88,6 @@ BAD_EDITS = [
         "BLOCK_SIZE: [32, 64, 2048]",
         "BLOCK_SIZE: []",
         "12: parameters.BLOCK_SIZE: expected at least one element",
-    ),
-    (
-        "BLOCK_SIZE: [32, 64, 2048]",
-        "BLOCK_SIZE: 32",
-        "12: parameters.BLOCK_SIZE: expected a list of values, range(FIRST, END, STEP) or "
-        "powers_of_two(FIRST, LAST), found '32'",
     ),
     (
         "BLOCK_SIZE: [32, 64, 2048]",
@@ -125,14 +104,8 @@ BAD_EDITS = [
         "BLOCK_SIZE: powers_of_two(2, 8, 2)",
         "12: parameters.BLOCK_SIZE: expected a list of values, range(FIRST, END, STEP)",
     ),
-    (
-        "BLOCK_SIZE: [32, 64, 2048]",
-        "BLOCK_SIZE: [32, 32]",
-        "12: parameters.BLOCK_SIZE[1]: the value 32 appears twice",
-    ),
     ("VECTOR: [1, 2]", "VECTOR: [1, true]", "13: parameters.VECTOR[1]: the value True appears twice"),
     ("VECTOR: [1, 2]", "VECTOR: [1, 1.0]", "13: parameters.VECTOR[1]: the value 1.0 appears twice"),
-    ("VECTOR: [1, 2]", "VECTOR: [1, two]", "13: parameters.VECTOR[1]: expected only names or only numbers"),
     (
         "VECTOR: [1, 2]",
         "VECTOR: [1, .inf]",
@@ -161,13 +134,9 @@ BAD_EDITS = [
     ("  VECTOR: [1, 2]", "  DTYPE: [1, 2]", "13: parameters.DTYPE: the name 'DTYPE' is reserved"),
     ("  VECTOR: [1, 2]", "  lambda: [1, 2]", "13: parameters.lambda: the name 'lambda' is reserved"),
     ("  VECTOR: [1, 2]", "  max: [1, 2]", "13: parameters.max: the name 'max' is reserved"),
-    ("  VECTOR: [1, 2]", "  n: [1, 2]", "13: parameters.n: the name 'n' is already taken"),
-    ("  VECTOR: [1, 2]", "  VEC-TOR: [1, 2]", "13: parameters.VEC-TOR: expected a name of letters, digits"),
     ("  VECTOR: [1, 2]", "  4: [1, 2]", "13: parameters.4: expected a text, found 4"),
     ("  VECTOR: [1, 2]", "  ? [VECTOR]\n  : [1, 2]", "13: parameters.key: expected a text, found a list"),
     # expressions
-    ("VECTOR == 1)", "VECTR == 1)", "21: constraints[2]: unknown name 'VECTR' in "),
-    ("VECTOR == 1)", "VECTR == 1)", "; did you mean VECTOR?"),
     ("device.has_shuffle", "device.has_shufle", "20: constraints[1]: unknown name 'device.has_shufle'"),
     ("device.has_shuffle", "device.has_shuffle.real", "20: constraints[1]: "),
     (
@@ -195,16 +164,6 @@ BAD_EDITS = [
     ("cuda: {--max", "cudo: {--max", "compiler_options.cudo: unknown key; did you mean cuda?"),
     ("32 * VECTOR", "32 * REGISTERS", "compiler_options.cuda.--maxrregcount: unknown name 'REGISTERS'"),
     # configurations
-    (
-        "BLOCK_SIZE: 64, VECTOR",
-        "VECTOR",
-        "22: default: expected a value for every parameter; missing: BLOCK_SIZE",
-    ),
-    (
-        "BLOCK_SIZE: 64, VECTOR",
-        "BLOCK_SIZE: 65, VECTOR",
-        "default.BLOCK_SIZE: expected one of 32, 64, 2048; found 65",
-    ),
     ("UNROLL: false}", "UNROLL: 0}", "22: default.UNROLL: expected one of False, True; found 0"),
     ("VECTOR: 1, UNROLL", "VECTOR: 1.0, UNROLL", "22: default.VECTOR: expected one of 1, 2; found 1.0"),
     (
@@ -228,15 +187,7 @@ BAD_EDITS = [
         "25: landmarks.second.expect: the default cannot be wrong",
     ),
     # arguments
-    ("role: in, fill", "role: inn, fill", "27: arguments[0].role: unknown value 'inn'; did you mean in?"),
-    (", fill: {integers: [-100, 100]}", "", "27: arguments[0]: an array of role in needs a fill"),
-    (
-        "role: out}",
-        "role: out, fill: {constant: 0}}",
-        "29: arguments[2].fill: an array of role out takes no fill",
-    ),
     ("{integers: [-100, 100]}", "{integers: [100, -100]}", "fill.integers: expected the lower number first"),
-    ("{integers: [-100, 100]}", "{integers: [1]}", "fill.integers: expected two numbers, found 1"),
     (
         "{integers: [-100, 100]}",
         "{integers: [1, 2.5]}",
@@ -254,33 +205,20 @@ BAD_EDITS = [
     ),
     ("{integers: [-100, 100]}", "{normal: [0, -1]}", "fill.normal[1]: expected a deviation of at least 0"),
     ("{integers: [-100, 100]}", "{uniform: [0, x]}", "fill.uniform[1]: expected a number, found 'x'"),
-    ("{integers: [-100, 100]}", "{zeros: 1}", "fill.zeros: a fill is inputs or one of integers, uniform"),
     (
         "{integers: [-100, 100]}",
         "{copy: sum}",
         "fill: expected the name of an earlier array with a fill, found 'sum'",
     ),
     ("shape: [n], ", "", "27: arguments[0]: missing key: shape"),
-    ("shape: [n], ", "shape: n, ", "27: arguments[0].shape: expected a list, found 'n'"),
     ("shape: [n], ", "shape: [m], ", "27: arguments[0].shape[0]: unknown name 'm'"),
-    (
-        "dtype: int32, value: n",
-        "dtype: int, value: n",
-        "30: arguments[3].dtype: unknown value 'int'; did you mean",
-    ),
     ("value: n}", "value: m}", "30: arguments[3].value: unknown name 'm'"),
     ("name: sum", "name: x", "29: arguments[2]: the argument 'x' appears twice"),
-    ("role: out}", "role: scratch}", "26: arguments: expected an argument of role out or inout"),
     # launch plan
     (
         "{entry: finish, grid: [1], block: [32], arguments: [partial, sum], when: BLOCKS > 1}",
         "finish",
         "launch[1]: expected a mapping of names to values, found 'finish'; write it as {entry: my_kernel",
-    ),
-    (
-        "arguments: [x, partial, n]",
-        "arguments: [x, parts, n]",
-        "32: launch[0].arguments[1]: no argument is called 'parts'",
     ),
     ("grid: [BLOCKS]", "grid: []", "32: launch[0].grid: expected at least one element, found an empty list"),
     (
@@ -294,7 +232,6 @@ BAD_EDITS = [
         '; write "ceil_div(n, 2) * ceil_div(floor(n / 4), 3)"',
     ),
     ("grid: [BLOCKS]", "grid: [int(n)]", "; expressions know no int"),
-    ("grid: [BLOCKS]", "grid: [ceil_div(n, 2)]", 'in quotes: write "ceil_div(n, 2)"'),
     (
         "when: BLOCKS > 1",
         "when: BLOKS > 1",

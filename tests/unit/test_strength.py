@@ -278,7 +278,8 @@ def test_a_dropped_guard_is_missed_until_a_size_has_a_tail(strength, tmp_path):
     assert rows["if (1)"]["mend"].startswith("no verify size ") and "add {n: " in rows["if (1)"]["mend"]
     assert rows["if (I + 1 < n)"]["verdict"] == CAUGHT
     assert read(next((tmp_path / "runs").glob("scale.*.strength.json"))).of(MISSED, "guard dropped")
-    mended = strength("[{n: 64}, {n: 1024}, {n: 33}]", "--verbose")
+    kinds = (GUARD, OFF_BY_ONE, PADDING)
+    mended = strength("[{n: 64}, {n: 1024}, {n: 33}]", "--verbose", kinds=kinds)
     assert mended.returncode == 0, mended.stderr
     head, *_ = mended.stdout.splitlines()
     assert head.startswith("caught ") and head.endswith(" planted mistakes (100%)")

@@ -333,7 +333,7 @@ def test_a_fresh_sweep_starts_over_at_all_sizes_at_once(folder):
     assert [count for count in trials(folder).values() if count] == [1]  # the default, where it failed
 
 
-def test_a_sweep_warns_of_noise_in_its_last_rounds(folder):
+def test_a_sweep_warns_of_noise_in_its_last_rounds(folder, whole_last_round):
     once = "import random\nif not hasattr(random, 'seeded'):\n    random.seed(5)\n    random.seeded = True\n"
     folder.write(once + KERNEL.replace("+ 1.0", "+ (random.lognormvariate(0, 3) if n == 2000 else 1.0)"))
     done = folder.run("search", "double.yaml", "--device", "fake", *SHORT)
