@@ -92,9 +92,10 @@ def needed_part(source: str, names: Iterable[str], dialect: str = CUDA) -> str:
     kernels = {word for name in names for word in _last_word(name.partition("(")[0])} or {"__global__"}
     roots = {"operator"} | ({"__global__"} & kernels)  # words of what no name says is needed
     left = [(node, _declared(tree, node, dialect, roots)) for node in _outer(tree.root)]
-    if not kernels <= set().union(*(declared for _, declared in left)):  # they were not found
+    declared = {word.rstrip("(") for _, words in left for word in words}
+    if not kernels <= declared:  # they were not found
         return source
-    fresh = roots.union(*map(_WORD.findall, names)) | kernels
+    fresh = roots.union(kernels, (f"{kernel}(" for kernel in kernels), *map(_WORD.findall, names))
     stay = [node for node, _ in left if code.span(node.start_byte, node.end_byte) is None]  # parts of a macro
     fresh |= _named_in(tree, stay)
     named: set[str] = set()
