@@ -59,7 +59,7 @@ def test_they_end_with_the_terminal(folder):
         for _ in range(2):  # one from the terminal, one from its shell
             process.send_signal(signal.SIGHUP)
         _, errors = process.communicate()
-        assert process.returncode == 128 + signal.SIGHUP
+        assert process.returncode == 128 + signal.SIGHUP, errors
         assert errors.endswith("autotune: interrupted; the same command resumes\n")
         wait_for_the_end(mark)
     assert list((folder.path / "temporary").iterdir()) == []
