@@ -64,24 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed = parse(words)
         parsed.run(parsed)
         sys.stdout.flush()
-    except InputError as error:
-        return _fail(" ".join(str(error).split()), 2)
-    except AutotuneError as error:
-        return _fail(str(error), 1)
     except KeyboardInterrupt:
         return _interrupted(words)
-    except ImportError as error:
-        if _interrupts:
-            return _interrupted(words)
-        extra = missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
-        if extra is None:
-            raise
-        return _fail(str(extra), 1)
-    except BrokenPipeError:  # the reader of the output, such as `head`, has finished
-        _drop_output()
-    except OSError as error:  # such as a full disk
-        _drop_output()
-        return _fail(": ".join(map(str, filter(None, (error.filename, error.strerror or error)))), 1)
+    except (AutotuneError, ImportError, OSError) as error:
+        return _interrupted(words) if _interrupts else _failed(error)  # what an interrupt breaks off may fail
     return 0
 
 
@@ -90,6 +76,24 @@ def _interrupted(words: Sequence[str]) -> int:
     how = "the same command without --fresh" if "--fresh" in words else "the same command"
     code = 128 + (_interrupts[0] if _interrupts else signal.SIGINT)
     return _fail(f"interrupted; {how} resumes" if resumes else "interrupted", code)
+
+
+def _failed(error: Exception) -> int:
+    """Say why a command failed, and return its exit code; raises what is a fault of autotune."""
+    match error:
+        case InputError():
+            return _fail(" ".join(str(error).split()), 2)
+        case AutotuneError():
+            return _fail(str(error), 1)
+        case ModuleNotFoundError() if extra := missing_extra(error):
+            return _fail(str(extra), 1)
+        case BrokenPipeError():  # the reader of the output, such as `head`, has finished
+            _drop_output()
+            return 0
+        case OSError():  # such as a full disk
+            _drop_output()
+            return _fail(": ".join(map(str, filter(None, (error.filename, error.strerror or error)))), 1)
+    raise error
 
 
 def _kind(words: Sequence[str]) -> set[str]:

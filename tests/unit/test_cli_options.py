@@ -9,6 +9,7 @@ import pytest
 from autotune.cli import devices, main, options, record, search
 from autotune.cli.parsing import parse, parser, present_words
 from autotune.core.trials import Budget, Objective
+from autotune.errors import SetupError
 from autotune.searchers import engine_names
 from autotune.tuning.options import Options
 
@@ -126,11 +127,14 @@ def test_a_shell_is_told_what_can_follow(folder, typed, following):
     assert following <= {word.strip() for word in answer.read_text().splitlines()}
 
 
-def test_an_interrupt_that_an_import_turns_into_an_error_is_one_line(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "error", [ImportError("could not import module 'datetime'"), SetupError("triton is broken")], ids=type
+)
+def test_an_interrupt_that_becomes_another_error_is_one_line(monkeypatch, capsys, error):
     def swallow(_):
         with suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-        raise ImportError("could not import module 'datetime'")
+        raise error
 
     monkeypatch.setattr(devices, "run", swallow)
     # as in a process of its own: tests before may have left another handler
