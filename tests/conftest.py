@@ -211,6 +211,11 @@ def pytest_configure():
         os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
 
 
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:  # under nohup, for example; commands leave it so
+        signal.signal(number, usual)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_cache_home(tmp_path_factory):
     """Binaries of tests are kept apart from the user's, and are gone with the session's other files."""
